@@ -1,0 +1,44 @@
+"""The contract of record machines: coordinators, the controller, Raft.
+
+A machine takes an event and the time and returns an ``Outcome``. Records first: whoever runs the machine makes them safe
+(synced for Raft, replicated to the high watermark for coordinators, committed by the quorum for the controller), replays
+them, and only then lets replies and sends leave the process. The machine never waits. Durable state changes only in
+``replay``; what a crash may lose (waiting tokens, session timers) may change in handlers. When an append fails, the machine
+is dropped and loaded again from its log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NewType
+
+Token = NewType("Token", int)
+"""Names one waiting request; given by the runner, returned in a Reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a waiting request: a response message, handed to whoever gave the token."""
+
+    token: Token
+    response: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A request to another node."""
+
+    node_id: int
+    request: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a machine wants done. Records first: the rest waits until they are safe."""
+
+    records: tuple[Any, ...] = ()
+    sends: tuple[Send, ...] = ()
+    replies: tuple[Reply, ...] = ()
+
+
+NOTHING = Outcome()
