@@ -1,0 +1,74 @@
+# Bare `make` lists what you can do. Each recipe sets up what it needs; nothing is done twice.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check fmt unit interop readme docs messages bench bench-smoke kill long-tests fuzz clean
+
+help: ## This list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV)/.run: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "Python's venv module is missing: install python3-venv, or give another Python: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "setting up $(VENV) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.run
+	@echo "installing what the tests need ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
+	@touch $@
+
+run: $(VENV)/.run ## A broker on localhost:9092, data in ./data (ARGS='--port 9192' and so on)
+	@exec $(BIN)/tidelog start $(ARGS)
+
+test: $(VENV)/.dev check unit interop readme ## All checks and tests, with real Kafka clients and a real Apache Kafka (needs Java 17)
+
+check: $(VENV)/.dev ## Format, lint, types, layers, tidiness, generated files fresh
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/tidy.py
+	$(BIN)/python tools/generate_messages.py --check
+	$(BIN)/python tools/generate_reference.py --check
+
+fmt: $(VENV)/.dev ## Format and fix what can be fixed
+	$(BIN)/ruff check --fix -q . || true
+	$(BIN)/ruff format .
+
+unit: $(VENV)/.dev ## Tests without Java, other programs or a network beyond loopback
+	$(BIN)/python -m pytest -q tests --ignore tests/interop
+
+interop: $(VENV)/.dev ## Tests with Apache Kafka's, C and Python clients, and with an Apache Kafka node
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m pytest -q tests/interop
+
+readme: ## The README's code blocks, run as written in an empty environment
+	$(PYTHON) tools/check_readme.py README.md
+
+docs: $(VENV)/.dev ## Reference pages from the tables
+	$(BIN)/python tools/generate_reference.py
+
+messages: $(VENV)/.dev ## Encoders and decoders from the table of messages
+	$(BIN)/python tools/generate_messages.py
+
+bench: $(VENV)/.dev ## tidelog beside Apache Kafka, at least five rounds; an hour and more
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m bench $(ARGS)
+
+bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m bench --smoke $(ARGS)
+
+kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row
+	$(BIN)/python -m pytest -q tests/interop/test_kill.py --kills 100 --timeout 3600
+
+long-tests: $(VENV)/.dev ## Power loss, garbage and properties with many more seeds
+	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/property tests/node --timeout 7200
+
+clean: ## Removes the environment and caches; data is left alone
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
