@@ -65,7 +65,7 @@ def judge_module(path: Path, text: str) -> Iterator[str]:
         yield "the name says nothing: put each function beside the noun that it speaks about"
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (length := body_lines(node)) > FUNCTION_LINES:
-            yield f"{node.name} (line {node.lineno}) has {length} lines, more than {FUNCTION_LINES}: let the parent branch and helpers compute"
+            yield f"{node.name} (line {node.lineno}): {length} lines, over {FUNCTION_LINES}: branch above, compute below"
         if path.relative_to(SRC).parts[0] in MACHINES:
             loops = [node.iter] if isinstance(node, ast.For | ast.comprehension) else []
             if any(is_set(loop) for loop in loops):

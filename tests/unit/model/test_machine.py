@@ -2,7 +2,7 @@ from tidelog.model.machine import NOTHING, Outcome, Reply, Token
 
 
 def test_an_outcome_says_nothing_unless_told() -> None:
-    assert NOTHING == Outcome(records=(), sends=(), replies=())
+    assert Outcome(records=(), sends=(), replies=()) == NOTHING
 
 
 def test_outcomes_are_values() -> None:
