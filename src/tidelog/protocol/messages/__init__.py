@@ -1,0 +1,1 @@
+"""Generated: one module per RPC (request and response) and per record, imported when first needed."""

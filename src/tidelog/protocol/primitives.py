@@ -1,0 +1,490 @@
+"""The wire's basic types, and the base of all generated messages.
+
+Readers take ``(buf, pos)`` and return ``(value, new_pos)``; writers append to a ``bytearray``. Integers are big-endian. "Compact"
+forms are those of flexible versions (KIP-482): a length is written plus one as an unsigned varint, 0 means null.
+
+Invariants: nothing is allocated for a length or count before it was held against the bytes that remain; a count of elements is
+bounded by their smallest size. A reader that meets the end of the buffer may raise IndexError or struct.error; ``Structure``
+turns both into ``ProtocolViolation``, the only error a peer's bytes can cause. Only what generated code needs is here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, ClassVar, Self, TypeVar
+
+from tidelog.model.errors import ProtocolViolation
+from tidelog.model.ports import Buffer
+
+T = TypeVar("T")
+S = TypeVar("S", bound="Structure")
+Read = Callable[[Buffer, int, int], tuple[T, int]]
+"""(buf, pos, version) -> (structure, pos)."""
+
+ZERO_UUID = b"\0" * 16
+DEFAULT: Any = object()
+"""Stands for a fresh empty list or structure in the signature of a generated constructor."""
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_MAX_UVARINT = 0xFFFFFFFF
+
+
+def _too_long(what: str, length: int, remaining: int) -> ProtocolViolation:
+    return ProtocolViolation(f"{what} of length {length} where {remaining} bytes remain")
+
+
+def read_uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
+    """Unsigned, at most 5 bytes and 32 bits."""
+    byte = buf[pos]
+    pos += 1
+    if byte < 0x80:
+        return byte, pos
+    value = byte & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = buf[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > _MAX_UVARINT:
+                break
+            return value, pos
+    raise ProtocolViolation("a varint of more than 32 bits")
+
+
+def write_uvarint(out: bytearray, value: int) -> None:
+    """Unsigned, of 32 bits at most. ValueError below 0 or above."""
+    if not 0 <= value <= _MAX_UVARINT:
+        raise ValueError(f"{value} does not fit an unsigned varint of 32 bits")
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _span(buf: Buffer, pos: int, width: int, what: str) -> tuple[int, int]:
+    """Start and end of a value behind a plain length of 2 or 4 bytes; the end is -1 for null."""
+    (length,) = (_INT16 if width == 2 else _INT32).unpack_from(buf, pos)
+    pos += width
+    if length < -1 or length > len(buf) - pos:
+        raise _too_long(what, length, len(buf) - pos)
+    return pos, pos + length if length >= 0 else -1
+
+
+def _compact_span(buf: Buffer, pos: int, what: str) -> tuple[int, int]:
+    """Start and end of a value behind a compact length; the end is -1 for null."""
+    length = buf[pos]
+    if length < 0x80:
+        pos += 1
+    else:
+        length, pos = read_uvarint(buf, pos)
+    end = pos + length - 1
+    if end > len(buf):
+        raise _too_long(what, length - 1, len(buf) - pos)
+    return pos, end if length else -1
+
+
+def _text(buf: Buffer, start: int, end: int) -> str:
+    try:
+        return str(buf[start:end], "utf-8")
+    except UnicodeDecodeError as error:
+        raise ProtocolViolation(f"a string is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _not_null(what: str) -> ProtocolViolation:
+    return ProtocolViolation(f"null for a {what} that must not be null")
+
+
+def read_nullable_string(buf: Buffer, pos: int) -> tuple[str | None, int]:
+    start, end = _span(buf, pos, 2, "string")
+    return (_text(buf, start, end), end) if end >= 0 else (None, start)
+
+
+def read_string(buf: Buffer, pos: int) -> tuple[str, int]:
+    start, end = _span(buf, pos, 2, "string")
+    if end < 0:
+        raise _not_null("string")
+    return _text(buf, start, end), end
+
+
+def read_compact_nullable_string(buf: Buffer, pos: int) -> tuple[str | None, int]:
+    start, end = _compact_span(buf, pos, "string")
+    return (_text(buf, start, end), end) if end >= 0 else (None, start)
+
+
+def read_compact_string(buf: Buffer, pos: int) -> tuple[str, int]:
+    start, end = _compact_span(buf, pos, "string")
+    if end < 0:
+        raise _not_null("string")
+    return _text(buf, start, end), end
+
+
+def read_nullable_bytes(buf: Buffer, pos: int) -> tuple[bytes | None, int]:
+    start, end = _span(buf, pos, 4, "bytes")
+    return (bytes(buf[start:end]), end) if end >= 0 else (None, start)
+
+
+def read_bytes(buf: Buffer, pos: int) -> tuple[bytes, int]:
+    start, end = _span(buf, pos, 4, "bytes")
+    if end < 0:
+        raise _not_null("bytes")
+    return bytes(buf[start:end]), end
+
+
+def read_compact_nullable_bytes(buf: Buffer, pos: int) -> tuple[bytes | None, int]:
+    start, end = _compact_span(buf, pos, "bytes")
+    return (bytes(buf[start:end]), end) if end >= 0 else (None, start)
+
+
+def read_compact_bytes(buf: Buffer, pos: int) -> tuple[bytes, int]:
+    start, end = _compact_span(buf, pos, "bytes")
+    if end < 0:
+        raise _not_null("bytes")
+    return bytes(buf[start:end]), end
+
+
+def read_nullable_records(buf: Buffer, pos: int) -> tuple[Buffer | None, int]:
+    """A view of the batches; nothing is copied."""
+    start, end = _span(buf, pos, 4, "records")
+    return (memoryview(buf)[start:end], end) if end >= 0 else (None, start)
+
+
+def read_records(buf: Buffer, pos: int) -> tuple[Buffer, int]:
+    start, end = _span(buf, pos, 4, "records")
+    if end < 0:
+        raise _not_null("records")
+    return memoryview(buf)[start:end], end
+
+
+def read_compact_nullable_records(buf: Buffer, pos: int) -> tuple[Buffer | None, int]:
+    start, end = _compact_span(buf, pos, "records")
+    return (memoryview(buf)[start:end], end) if end >= 0 else (None, start)
+
+
+def read_compact_records(buf: Buffer, pos: int) -> tuple[Buffer, int]:
+    start, end = _compact_span(buf, pos, "records")
+    if end < 0:
+        raise _not_null("records")
+    return memoryview(buf)[start:end], end
+
+
+def read_count(buf: Buffer, pos: int, smallest: int, flexible: bool) -> tuple[int, int]:
+    """The number of elements of an array, -1 for null; refused unless that many of the smallest size could follow."""
+    if flexible:
+        count, pos = read_uvarint(buf, pos)
+        count -= 1
+    else:
+        (count,) = _INT32.unpack_from(buf, pos)
+        pos += 4
+    if count < -1 or count * smallest > len(buf) - pos:
+        raise ProtocolViolation(f"an array of {count} elements where {len(buf) - pos} bytes remain")
+    return count, pos
+
+
+def read_nullable_structs(
+    buf: Buffer, pos: int, version: int, read: Read[T], smallest: int, flexible: bool
+) -> tuple[list[T] | None, int]:
+    count, pos = read_count(buf, pos, smallest, flexible)
+    if count < 0:
+        return None, pos
+    items = []
+    for _ in range(count):
+        item, pos = read(buf, pos, version)
+        items.append(item)
+    return items, pos
+
+
+def read_structs(buf: Buffer, pos: int, version: int, read: Read[T], smallest: int, flexible: bool) -> tuple[list[T], int]:
+    items, pos = read_nullable_structs(buf, pos, version, read, smallest, flexible)
+    if items is None:
+        raise _not_null("array")
+    return items, pos
+
+
+def read_nullable_strings(buf: Buffer, pos: int, flexible: bool) -> tuple[list[str] | None, int]:
+    count, pos = read_count(buf, pos, 1 if flexible else 2, flexible)
+    if count < 0:
+        return None, pos
+    read = read_compact_string if flexible else read_string
+    items = []
+    for _ in range(count):
+        item, pos = read(buf, pos)
+        items.append(item)
+    return items, pos
+
+
+def read_strings(buf: Buffer, pos: int, flexible: bool) -> tuple[list[str], int]:
+    items, pos = read_nullable_strings(buf, pos, flexible)
+    if items is None:
+        raise _not_null("array")
+    return items, pos
+
+
+def read_nullable_numbers(buf: Buffer, pos: int, code: str, width: int, flexible: bool) -> tuple[list[int] | None, int]:
+    """``code`` is the element's letter in ``struct``, ``width`` its bytes."""
+    count, pos = read_count(buf, pos, width, flexible)
+    if count < 0:
+        return None, pos
+    return list(struct.unpack_from(f">{count}{code}", buf, pos)), pos + count * width
+
+
+def read_numbers(buf: Buffer, pos: int, code: str, width: int, flexible: bool) -> tuple[list[int], int]:
+    items, pos = read_nullable_numbers(buf, pos, code, width, flexible)
+    if items is None:
+        raise _not_null("array")
+    return items, pos
+
+
+def read_nullable_uuids(buf: Buffer, pos: int, flexible: bool) -> tuple[list[bytes] | None, int]:
+    count, pos = read_count(buf, pos, 16, flexible)
+    if count < 0:
+        return None, pos
+    return [bytes(buf[at : at + 16]) for at in range(pos, pos + count * 16, 16)], pos + count * 16
+
+
+def read_uuids(buf: Buffer, pos: int, flexible: bool) -> tuple[list[bytes], int]:
+    items, pos = read_nullable_uuids(buf, pos, flexible)
+    if items is None:
+        raise _not_null("array")
+    return items, pos
+
+
+def read_nullable_struct(buf: Buffer, pos: int, version: int, read: Read[T]) -> tuple[T | None, int]:
+    """One byte before the structure: negative for null."""
+    return (None, pos + 1) if buf[pos] > 0x7F else read(buf, pos + 1, version)
+
+
+def read_tagged_nullable_struct(buf: Buffer, pos: int, version: int, read: Read[T]) -> tuple[T | None, int]:
+    """As the value of a tag: an unsigned varint before the structure, 0 for null."""
+    present, pos = read_uvarint(buf, pos)
+    return read(buf, pos, version) if present else (None, pos)
+
+
+def read_tag(buf: Buffer, pos: int) -> tuple[int, int, int]:
+    """(tag, start of its value, end of its value)."""
+    tag, pos = read_uvarint(buf, pos)
+    size, pos = read_uvarint(buf, pos)
+    if size > len(buf) - pos:
+        raise _too_long(f"tag {tag}", size, len(buf) - pos)
+    return tag, pos, pos + size
+
+
+def skip_tags(buf: Buffer, pos: int) -> int:
+    """Behind a tag section of which no tag is known here."""
+    count, pos = read_uvarint(buf, pos)
+    for _ in range(count):
+        _, _, pos = read_tag(buf, pos)
+    return pos
+
+
+def tag_mismatch(tag: int) -> ProtocolViolation:
+    """The value of a tag is longer or shorter than its size says."""
+    return ProtocolViolation(f"the value of tag {tag} does not fill its size")
+
+
+def write_string(out: bytearray, value: str) -> None:
+    data = value.encode()
+    out += _INT16.pack(len(data))
+    out += data
+
+
+def write_nullable_string(out: bytearray, value: str | None) -> None:
+    if value is None:
+        out += b"\xff\xff"
+    else:
+        write_string(out, value)
+
+
+def write_compact_string(out: bytearray, value: str) -> None:
+    data = value.encode()
+    write_uvarint(out, len(data) + 1)
+    out += data
+
+
+def write_compact_nullable_string(out: bytearray, value: str | None) -> None:
+    if value is None:
+        out.append(0)
+    else:
+        write_compact_string(out, value)
+
+
+def write_bytes(out: bytearray, value: Buffer) -> None:
+    out += _INT32.pack(len(value))
+    out += value
+
+
+def write_nullable_bytes(out: bytearray, value: Buffer | None) -> None:
+    if value is None:
+        out += b"\xff\xff\xff\xff"
+    else:
+        write_bytes(out, value)
+
+
+def write_compact_bytes(out: bytearray, value: Buffer) -> None:
+    write_uvarint(out, len(value) + 1)
+    out += value
+
+
+def write_compact_nullable_bytes(out: bytearray, value: Buffer | None) -> None:
+    if value is None:
+        out.append(0)
+    else:
+        write_compact_bytes(out, value)
+
+
+def write_count(out: bytearray, count: int, flexible: bool) -> None:
+    """-1 for null."""
+    if flexible:
+        write_uvarint(out, count + 1)
+    else:
+        out += _INT32.pack(count)
+
+
+def write_structs(out: bytearray, version: int, items: list[S] | None, flexible: bool) -> None:
+    if items is None:
+        write_count(out, -1, flexible)
+        return
+    write_count(out, len(items), flexible)
+    for item in items:
+        item._write(out, version)
+
+
+def write_strings(out: bytearray, items: list[str] | None, flexible: bool) -> None:
+    if items is None:
+        write_count(out, -1, flexible)
+        return
+    write_count(out, len(items), flexible)
+    write = write_compact_string if flexible else write_string
+    for item in items:
+        write(out, item)
+
+
+def write_numbers(out: bytearray, items: list[int] | None, code: str, flexible: bool) -> None:
+    if items is None:
+        write_count(out, -1, flexible)
+        return
+    write_count(out, len(items), flexible)
+    out += struct.pack(f">{len(items)}{code}", *items)
+
+
+def write_uuids(out: bytearray, items: list[bytes] | None, flexible: bool) -> None:
+    write_count(out, -1 if items is None else len(items), flexible)
+    for item in items or ():
+        if len(item) != 16:
+            raise ValueError(f"{item!r} is not a uuid of 16 bytes")
+        out += item
+
+
+def write_nullable_struct(out: bytearray, version: int, value: Structure | None) -> None:
+    if value is None:
+        out.append(0xFF)
+    else:
+        out.append(1)
+        value._write(out, version)
+
+
+def write_tagged_nullable_struct(out: bytearray, version: int, value: Structure | None) -> None:
+    if value is None:
+        out.append(0)
+    else:
+        out.append(1)
+        value._write(out, version)
+
+
+def write_tag(out: bytearray, tag: int, value: bytearray) -> None:
+    write_uvarint(out, tag)
+    write_uvarint(out, len(value))
+    out += value
+
+
+def required(value: T | None, name: str, version: int) -> T:
+    """The value, which this version cannot carry as null. ValueError when it is."""
+    if value is None:
+        raise ValueError(f"{name} is null, which version {version} cannot carry")
+    return value
+
+
+def unsupported(name: str, version: int) -> ValueError:
+    """A field that is set and that the version lacks."""
+    return ValueError(f"{name} is set, but version {version} has no such field and it must not be dropped")
+
+
+class Structure:
+    """Base of every generated class: a mutable value with slots. Equality and repr go by its fields."""
+
+    __slots__: tuple[str, ...] = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
+        raise AssertionError("generated")
+
+    def _write(self, out: bytearray, version: int) -> None:
+        raise AssertionError("generated")
+
+    @classmethod
+    def decode_from(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
+        """The structure at ``pos`` and the position behind it. ProtocolViolation when the bytes are not one."""
+        try:
+            return cls._read(buf, pos, version)
+        except (IndexError, struct.error):
+            raise ProtocolViolation(f"{cls.__name__} version {version} is cut off: {len(buf)} bytes are not all of it") from None
+
+    def encode_into(self, out: bytearray, version: int) -> None:
+        """Appends the bytes. ValueError when a value does not fit its field or the version."""
+        try:
+            self._write(out, version)
+        except struct.error as error:
+            raise ValueError(
+                f"{type(self).__name__} version {version}: a number or length does not fit its field: {error}"
+            ) from error
+
+    def replace(self, **changes: Any) -> Self:
+        """A shallow copy with some fields changed."""
+        return type(self)(**({name: getattr(self, name) for name in self.__slots__} | changes))
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
+
+
+class Message(Structure):
+    """Base of the generated classes that stand for themselves: requests, responses, headers, records."""
+
+    __slots__: tuple[str, ...] = ()
+
+    NAME: ClassVar[str]
+    MIN_VERSION: ClassVar[int]
+    MAX_VERSION: ClassVar[int]
+    FLEXIBLE_FROM: ClassVar[int]
+    """First flexible version; 32767 when there is none."""
+
+    @classmethod
+    def decode_from(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
+        if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+            raise ProtocolViolation(f"{cls.NAME} has no version {version}, only {cls.MIN_VERSION} to {cls.MAX_VERSION}")
+        return super().decode_from(buf, pos, version)
+
+    @classmethod
+    def decode(cls, buf: Buffer, version: int) -> Self:
+        """The whole buffer as one message. ProtocolViolation when it is not exactly that."""
+        message, pos = cls.decode_from(buf, 0, version)
+        if pos != len(buf):
+            raise ProtocolViolation(f"{cls.NAME} version {version} ends at byte {pos}, but {len(buf)} bytes came")
+        return message
+
+    def encode_into(self, out: bytearray, version: int) -> None:
+        if not self.MIN_VERSION <= version <= self.MAX_VERSION:
+            raise ValueError(f"{self.NAME} has no version {version}, only {self.MIN_VERSION} to {self.MAX_VERSION}")
+        super().encode_into(out, version)
+
+    def encode(self, version: int) -> bytes:
+        """The bytes. ValueError when a value does not fit its field or the version."""
+        out = bytearray()
+        self.encode_into(out, version)
+        return bytes(out)

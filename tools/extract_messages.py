@@ -1,0 +1,123 @@
+"""Takes the facts of every message out of Apache Kafka's jars and writes them as ``src/tidelog/protocol/definitions/*.txt``.
+
+Needed only when tidelog moves to another Kafka. Facts are names, numbers, types, version ranges, tags and defaults; the
+prose in the schemas stays where it is. Each jar must have the SHA-256 pinned here.
+
+    python tools/extract_messages.py FOLDER_WITH_JARS
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+KAFKA = "4.3.1"
+PINNED = {
+    "kafka-clients": "52501b7b47510c66f898871adaf6d2968ab7246561d44ced43643a8a587f0b36",
+    "kafka-metadata": "4d73a96c6474a4ebdd67a1cee14da1a94cfd6bb9e6e252685ba5667d8ab7f898",
+    "kafka-group-coordinator": "4ab56d002e1624185c874199e9e0ffb243dbeb9f68b4d0cadf48ce2f617a1126",
+    "kafka-transaction-coordinator": "c64aaa2a88d8fd382c4800204872917686e542043c7916c9e8797d939d8eb313",
+    "kafka-share-coordinator": "8ceeed7346127e652ea5c650b217890aaff14919f967d27fadce420745bd3066",
+    "kafka-raft": "46abbf89806dd22d848e997cdfb1431524cab4ec88e38a7d2806e20b24a70609",
+    "kafka-storage": "97e3facddd2914a58f28ec91ef35f8da69963eab3651196e97f487924f6dac98",
+}
+FILES = {
+    "kafka-clients": "clients",
+    "kafka-metadata": "metadata",
+    "kafka-group-coordinator": "group_coordinator",
+    "kafka-transaction-coordinator": "transaction_coordinator",
+    "kafka-share-coordinator": "share_coordinator",
+    "kafka-raft": "raft",
+    "kafka-storage": "storage",
+}
+KINDS = {"coordinator-key": "key", "coordinator-value": "value", "metadata": "metadata"}
+DEFINITIONS = Path(__file__).parent.parent / "src/tidelog/protocol/definitions"
+
+
+def checked_jar(folder: Path, artifact: str) -> Path:
+    """The jar, after its checksum was compared with the pinned one."""
+    path = folder / f"{artifact}-{KAFKA}.jar"
+    if not path.exists():
+        sys.exit(f"{path} is not there; it is {artifact} {KAFKA} of Maven Central, group org.apache.kafka")
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != PINNED[artifact]:
+        sys.exit(f"{path} has SHA-256 {found}, pinned is {PINNED[artifact]}: get the released jar, or change the pin knowingly")
+    return path
+
+
+def schemas(jar: Path) -> Iterator[dict[str, Any]]:
+    """The schemas in a jar that still have versions."""
+    with zipfile.ZipFile(jar) as archive:
+        for name in archive.namelist():
+            if re.fullmatch(r"(common/)?(message|metadata)/\w+\.json", name):
+                text = re.sub(r"^\s*//.*$", "", archive.read(name).decode(), flags=re.MULTILINE)
+                schema = json.loads(text)
+                if schema["validVersions"] != "none":
+                    yield schema
+
+
+def field_lines(fields: list[dict[str, Any]], depth: int) -> Iterator[str]:
+    """One line per field, nested ones below."""
+    for field in fields:
+        name, type_ = field["name"], field["type"]
+        tagged = field.get("taggedVersions", "none")
+        words = [name[0].upper() + name[1:], type_, field.get("versions", tagged).replace(" ", "")]
+        if "tag" in field and tagged != "none":
+            words.append(f"tag={field['tag']}@{tagged}")
+        if field.get("nullableVersions", "none") != "none":
+            words.append(f"null={field['nullableVersions']}")
+        default = field.get("default")
+        if default not in (None, ""):
+            words.append(f"default={default if isinstance(default, str) else json.dumps(default)}")
+        if field.get("ignorable"):
+            words.append("ignorable")
+        if field.get("flexibleVersions") == "none":
+            words.append("never-flexible")
+        yield "  " * depth + " ".join(words)
+        yield from field_lines(field.get("fields", []), depth + 1)
+
+
+def message_lines(schema: dict[str, Any]) -> Iterator[str]:
+    """One message."""
+    kind = schema["type"]
+    words = [KINDS.get(kind, kind), schema["name"]]
+    if "apiKey" in schema:
+        words.append(f"key={schema['apiKey']}")
+    words += [f"versions={schema['validVersions']}", f"flexible={schema['flexibleVersions']}"]
+    if "listeners" in schema:
+        words.append("listeners=" + ",".join(schema["listeners"]))
+    if schema.get("latestVersionUnstable"):
+        words.append("latest-unstable")
+    yield " ".join(words)
+    yield from field_lines(schema["fields"], 1)
+    for struct in schema.get("commonStructs", []):
+        yield f"  struct {struct['name']}"
+        yield from field_lines(struct["fields"], 2)
+
+
+def main() -> None:
+    """Writes one file per jar."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    DEFINITIONS.mkdir(exist_ok=True)
+    for artifact, name in FILES.items():
+        found = sorted(
+            schemas(checked_jar(Path(sys.argv[1]), artifact)), key=lambda s: (s.get("apiKey", 9999), s["type"], s["name"])
+        )
+        head = [
+            f"# Facts of {len(found)} messages, taken by tools/extract_messages.py from {artifact}-{KAFKA}.jar (SHA-256 {PINNED[artifact][:16]}...).",
+            "# Origin: Apache Kafka, Copyright The Apache Software Foundation, Apache License 2.0; see NOTICE. Language: protocol/schema.py.",
+        ]
+        lines = [line for schema in found for line in ("", *message_lines(schema))]
+        (DEFINITIONS / f"{name}.txt").write_text("\n".join(head + lines) + "\n")
+        print(f"{name}.txt: {len(found)} messages")
+
+
+if __name__ == "__main__":
+    main()
