@@ -1,0 +1,154 @@
+"""What a handler may know of its request, and what it may ask the node for.
+
+A handler takes ``(ctx, request)`` and returns its response message, an ``Encoded`` answer, or a ``Signal``; it is a plain
+function, or returns a coroutine when it has to wait, and then awaits only what is offered here. One ``Context`` lives as
+long as its connection: a connection has one request in flight, so the fields that belong to a request are overwritten by
+the next one. A handler therefore never keeps its context beyond its answer.
+
+Deliberately elsewhere: how waiting is done (``server.runtime``), how answers are sent (``server.sending``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from tidelog.model.machine import Outcome, Token
+from tidelog.model.ports import FileSlice, Rng
+
+if TYPE_CHECKING:
+    from tidelog.broker.api import Api
+    from tidelog.config.resolve import BrokerConfig
+    from tidelog.controller.quorum_controller import QuorumController
+    from tidelog.metadata.image import ClusterImage
+    from tidelog.replication.delayed import Parked
+    from tidelog.replication.replica_manager import ReplicaManager
+
+T = TypeVar("T")
+
+
+class Signal(Enum):
+    """What a handler may return instead of an answer."""
+
+    NO_RESPONSE = "no response"
+    """The request has no answer (Produce with acks=0); the next request is read."""
+    CLOSE_CONNECTION = "close the connection"
+    """Nothing is answered, the connection ends: Kafka's way to refuse what cannot be answered."""
+
+
+NO_RESPONSE = Signal.NO_RESPONSE
+CLOSE_CONNECTION = Signal.CLOSE_CONNECTION
+
+
+class Encoded:
+    """A response body that is encoded already: buffers and slices of files, sent one after another; ``size`` is their sum in bytes."""
+
+    __slots__ = ("parts", "size")
+
+    def __init__(self, parts: Sequence[bytes | bytearray | memoryview | FileSlice], size: int) -> None:
+        self.parts = parts
+        self.size = size
+
+
+Answer = Any
+"""A response message (it is encoded at the request's version), an ``Encoded`` body, or a ``Signal``."""
+
+Handler = Callable[["Context", Any], Answer | Coroutine[Any, Any, Answer]]
+
+ControllerHandler = Callable[[Token, Any, int], Outcome]
+"""A method of the controller: (token, request, now_ms) -> what it wants done."""
+
+
+class Runtime(Protocol):
+    """The outside world, as far as handlers reach it; the server's and the simulator's forms differ."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        ...
+
+    def run_blocking(self, job: Callable[[], T]) -> Awaitable[T]:
+        """The result of ``job``, run in a worker thread; it may touch nothing that the loop changes."""
+        ...
+
+    def wait(self, parked: Parked) -> Awaitable[None]:
+        """Returns when ``parked`` is done: finished by what it watches, or by its deadline."""
+        ...
+
+    def submit(self, handler: ControllerHandler, request: Any) -> Awaitable[Any]:
+        """The controller's reply, once the records behind it are committed and this node's image contains them."""
+        ...
+
+
+@dataclass(slots=True)
+class Broker:
+    """What all connections of a node share. ``image`` is replaced with each committed change, never changed itself."""
+
+    node_id: int
+    cluster_id: str
+    config: BrokerConfig
+    image: ClusterImage
+    replicas: ReplicaManager
+    controller: QuorumController
+    runtime: Runtime
+    rng: Rng
+    apis: Mapping[int, Api]
+    """What is served, by API key."""
+
+
+class Context:
+    """One connection as its handlers see it, and the request in flight on it."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "broker",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "correlation_id",
+        "listener",
+        "now_ms",
+        "peer_host",
+    )
+
+    def __init__(self, broker: Broker, *, listener: str, peer_host: str) -> None:
+        self.broker = broker
+        self.listener = listener
+        """The name of the listener that the client came in on; endpoints in answers are that listener's."""
+        self.peer_host = peer_host
+        """The client's address as text, without a port."""
+        self.client_software_name = ""
+        self.client_software_version = ""
+        self.now_ms: Callable[[], int] = broker.runtime.now_ms
+        self.client_id: str | None = None
+        self.correlation_id = 0
+        self.api_key = 0
+        self.api_version = 0
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster as of the last committed record that this node applied."""
+        return self.broker.image
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self.broker.config
+
+    @property
+    def replicas(self) -> ReplicaManager:
+        """The partitions of this broker."""
+        return self.broker.replicas
+
+    def run_blocking(self, job: Callable[[], T]) -> Awaitable[T]:
+        """Await it: the result of ``job``, run in a worker thread; it may touch nothing that the loop changes."""
+        return self.broker.runtime.run_blocking(job)
+
+    def wait(self, parked: Parked) -> Awaitable[None]:
+        """Await it: parks the request with its deadline; returns when it is done. The caller finishes it when it is abandoned."""
+        return self.broker.runtime.wait(parked)
+
+    def submit(self, handler: ControllerHandler, request: Any) -> Awaitable[Any]:
+        """Await it: the reply of ``broker.controller``'s ``handler``, once committed and visible in ``image``."""
+        return self.broker.runtime.submit(handler, request)
