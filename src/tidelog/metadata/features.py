@@ -1,0 +1,138 @@
+"""The feature levels tidelog supports and states, in one table (KIP-584, KIP-1022).
+
+A feature stands here at the highest level that tidelog implements completely. What is formatted, what brokers and controllers
+register, what ApiVersions answers and which directories are refused all follow from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """Levels we support, and the level a new cluster gets."""
+
+    name: str
+    min_level: int
+    max_level: int
+    default_level: int
+
+
+FEATURES: Mapping[str, Feature] = {
+    feature.name: feature
+    for feature in (
+        Feature(METADATA_VERSION, 7, 30, 30),
+        Feature(KRAFT_VERSION, 0, 1, 0),
+        Feature("eligible.leader.replicas.version", 0, 0, 0),
+        Feature("group.version", 0, 0, 0),
+        Feature("share.version", 0, 0, 0),
+        Feature("streams.version", 0, 0, 0),
+        Feature("transaction.version", 0, 0, 0),
+    )
+}
+
+METADATA_VERSIONS: Mapping[str, int] = {
+    "3.3-IV3": 7,
+    "3.4-IV0": 8,
+    "3.5-IV0": 9,
+    "3.5-IV1": 10,
+    "3.5-IV2": 11,
+    "3.6-IV0": 12,
+    "3.6-IV1": 13,
+    "3.6-IV2": 14,
+    "3.7-IV0": 15,
+    "3.7-IV1": 16,
+    "3.7-IV2": 17,
+    "3.7-IV3": 18,
+    "3.7-IV4": 19,
+    "3.8-IV0": 20,
+    "3.9-IV0": 21,
+    "4.0-IV0": 22,
+    "4.0-IV1": 23,
+    "4.0-IV2": 24,
+    "4.0-IV3": 25,
+    "4.1-IV0": 26,
+    "4.1-IV1": 27,
+    "4.2-IV0": 28,
+    "4.2-IV1": 29,
+    "4.3-IV0": 30,
+}
+"""Release names of metadata.version levels, as ``--release-version`` takes them."""
+
+IN_CONTROLLED_SHUTDOWN_MV = 7
+MIGRATION_MV = 8
+TRANSACTIONS_MV = 13
+DIRECTORIES_MV = 17
+CONTROLLER_REGISTRATION_MV = 15
+ELR_MV = 23
+CORDONED_DIRS_MV = 30
+"""From which metadata.version on the records know these things."""
+
+
+class UnsupportedFeatureLevel(Exception):
+    """A directory or a request asks for a feature level that tidelog does not implement."""
+
+
+def supported_ranges() -> dict[str, tuple[int, int]]:
+    """What a node of ours registers and answers to ApiVersions: every feature, also those at 0 only."""
+    return {feature.name: (feature.min_level, feature.max_level) for feature in FEATURES.values()}
+
+
+def default_levels() -> dict[str, int]:
+    """The levels of a new cluster, without those at 0: Kafka writes no record for level 0."""
+    return {f.name: f.default_level for f in FEATURES.values() if f.default_level > 0 and f.name != KRAFT_VERSION}
+
+
+def metadata_version_from_name(name: str) -> int:
+    """The level for ``4.3-IV0``, or ``4.3`` (the newest level of that release). ValueError names what is known."""
+    if name in METADATA_VERSIONS:
+        return METADATA_VERSIONS[name]
+    levels = [level for known, level in METADATA_VERSIONS.items() if known.partition("-")[0] == name]
+    if not levels:
+        raise ValueError(f"Unknown metadata.version '{name}'. Supported metadata.version are: {', '.join(METADATA_VERSIONS)}")
+    return max(levels)
+
+
+def metadata_version_name(level: int) -> str:
+    """``4.3-IV0`` for 30; the number itself for a level we do not know."""
+    for name, known in METADATA_VERSIONS.items():
+        if known == level:
+            return name
+    return str(level)
+
+
+def level_problem(name: str, level: int) -> str | None:
+    """Why ``name`` cannot stand at ``level`` on this node; None when it can."""
+    feature = FEATURES.get(name)
+    if feature is None:
+        if level == 0:
+            return None
+        return (
+            f"feature {name} is finalized at level {level}, and this node does not know it. On the software that wrote it, run "
+            f"kafka-features --bootstrap-server HOST:PORT downgrade --feature {name}=0"
+        )
+    if level > feature.max_level:
+        return (
+            f"feature {name} is finalized at level {level}, and this node supports levels {feature.min_level} to "
+            f"{feature.max_level}. On the software that wrote it, run "
+            f"kafka-features --bootstrap-server HOST:PORT downgrade --feature {name}={feature.max_level}"
+        )
+    if level < feature.min_level and (level > 0 or name == METADATA_VERSION):
+        return (
+            f"feature {name} is finalized at level {level}, and this node supports levels {feature.min_level} to "
+            f"{feature.max_level}. On the software that wrote it, run "
+            f"kafka-features --bootstrap-server HOST:PORT upgrade --feature {name}={feature.min_level}"
+        )
+    return None
+
+
+def check_levels(levels: Mapping[str, int]) -> None:
+    """UnsupportedFeatureLevel, naming every offending feature, both levels and the way down, unless all are supported."""
+    problems = [problem for name, level in sorted(levels.items()) if (problem := level_problem(name, level)) is not None]
+    if problems:
+        raise UnsupportedFeatureLevel("This directory cannot be served: " + "; ".join(problems) + ".")

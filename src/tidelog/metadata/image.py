@@ -1,0 +1,217 @@
+"""The cluster as its metadata log describes it: immutable values, one image per committed offset.
+
+An image is never changed. ``metadata.delta.ClusterDelta`` replays records on top of one and makes the next, copying only the
+dictionaries it touches (one copy of a dictionary per delta, however many of its entries change). Whoever holds an image may
+read it for as long as it likes; dictionaries in it must not be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidelog.model.ids import NO_BROKER, Uuid
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+BROKER_LOGGER_RESOURCE = 8
+CLIENT_METRICS_RESOURCE = 16
+GROUP_RESOURCE = 32
+"""Config resource types, as in requests and in ConfigRecord."""
+
+ConfigResource = tuple[int, str]
+"""(resource type, name); the broker resource with an empty name holds the cluster-wide broker defaults."""
+
+RECOVERED = 0
+RECOVERING = 1
+"""Leader recovery states (KIP-704): RECOVERING after an unclean election, until the leader says that it has recovered."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionImage:
+    """One partition: who holds it, who leads it, and the two epochs that order changes to both.
+
+    ``directories`` runs parallel to ``replicas`` (KIP-858). ``leader_epoch`` rises with each new leader, ``partition_epoch``
+    with each change of any kind.
+    """
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    leader_recovery_state: int = RECOVERED
+    removing_replicas: tuple[int, ...] = ()
+    adding_replicas: tuple[int, ...] = ()
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+    directories: tuple[Uuid, ...] = ()
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader != NO_BROKER
+
+    def directory(self, broker_id: int) -> Uuid:
+        """The log dir in which ``broker_id`` keeps its replica. KeyError unless it is a replica."""
+        for replica, directory in zip(self.replicas, self.directories, strict=True):
+            if replica == broker_id:
+                return directory
+        raise KeyError(f"broker {broker_id} is none of the replicas {self.replicas}")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    """A topic; ``partitions[n]`` is partition n."""
+
+    id: Uuid
+    name: str
+    partitions: tuple[PartitionImage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsImage:
+    """All topics, by id and by name: the same objects in both."""
+
+    by_id: Mapping[Uuid, TopicImage] = field(default_factory=dict)
+    by_name: Mapping[str, TopicImage] = field(default_factory=dict)
+
+    def partition(self, name: str, number: int) -> PartitionImage | None:
+        """The partition, or None when there is no such topic or number."""
+        topic = self.by_name.get(name)
+        if topic is None or not 0 <= number < len(topic.partitions):
+            return None
+        return topic.partitions[number]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A listener as registered: ``security_protocol`` is Kafka's number (0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL)."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+VersionRange = tuple[int, int]
+"""Lowest and highest supported level of a feature."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerImage:
+    """A registered broker; ``epoch`` is the offset of its registration record."""
+
+    id: int
+    epoch: int
+    incarnation_id: Uuid
+    endpoints: Mapping[str, Endpoint]
+    features: Mapping[str, VersionRange]
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    directories: tuple[Uuid, ...]
+    cordoned_directories: tuple[Uuid, ...] | None = None
+    is_migrating_zk_broker: bool = False
+
+    @property
+    def active(self) -> bool:
+        """May it lead, and be placed on?"""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerImage:
+    """A registered controller."""
+
+    id: int
+    incarnation_id: Uuid
+    endpoints: Mapping[str, Endpoint]
+    features: Mapping[str, VersionRange]
+    zk_migration_ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What SCRAM needs to check a password without knowing it (mechanism 1 SHA-256, 2 SHA-512)."""
+
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControlEntry:
+    """One ACL; the numbers are those of Kafka's ResourceType, PatternType, AclOperation and AclPermissionType."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission_type: int
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationToken:
+    """A delegation token without its secret, which is computed from the id; times in ms since the epoch."""
+
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issue_timestamp: int
+    max_timestamp: int
+    expiration_timestamp: int
+
+
+QuotaEntity = tuple[tuple[str, str | None], ...]
+"""(entity type, entity name or None for the default) pairs, sorted by type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterImage:
+    """Everything that the metadata log says up to and including ``offset``.
+
+    ``offset`` is -1 for the empty image; ``epoch`` is the leader epoch of the last batch, ``timestamp_ms`` its append time.
+    ``next_producer_id`` is the first producer id not handed out yet; -1 while the log has not said.
+    """
+
+    cluster_id: str = ""
+    offset: int = -1
+    epoch: int = 0
+    timestamp_ms: int = 0
+    features: Mapping[str, int] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
+    controllers: Mapping[int, ControllerImage] = field(default_factory=dict)
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
+    next_producer_id: int = -1
+    acls: Mapping[Uuid, AccessControlEntry] = field(default_factory=dict)
+    scram: Mapping[tuple[str, int], ScramCredential] = field(default_factory=dict)
+    tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalized ``metadata.version``; 0 while the log has not said."""
+        return self.features.get("metadata.version", 0)
+
+    def topic_configs(self, name: str) -> Mapping[str, str]:
+        """What was set on the topic itself."""
+        return self.configs.get((TOPIC_RESOURCE, name), NO_CONFIGS)
+
+    def broker_configs(self, broker_id: int) -> Mapping[str, str]:
+        """What was set on this broker itself, dynamically."""
+        return self.configs.get((BROKER_RESOURCE, str(broker_id)), NO_CONFIGS)
+
+    @property
+    def cluster_configs(self) -> Mapping[str, str]:
+        """The dynamic broker defaults of the whole cluster."""
+        return self.configs.get((BROKER_RESOURCE, ""), NO_CONFIGS)
+
+
+NO_CONFIGS: Mapping[str, str] = {}
+"""What a resource without settings has; shared, never written."""
+
+EMPTY_IMAGE = ClusterImage()
