@@ -1,0 +1,204 @@
+"""The small text files of a log dir and of a partition, and how they are replaced (section 2.5).
+
+Decided here: what is in them and that a reader meets either the old or the new content, never half: written to ``.tmp``,
+synced, renamed over, directory synced (trap 58). An empty file means zero entries. What cannot be read raises ``BadCheckpoint``
+with the file's name; the caller knows whether that is fatal (meta.properties) or only costs a scan (everything else).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tidelog.model.ids import TopicPartition, uuid_from_text, uuid_to_text
+from tidelog.model.ports import FileSystem
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+
+class BadCheckpoint(Exception):
+    """A file that does not read as what its name says."""
+
+    def __init__(self, path: str, detail: str) -> None:
+        super().__init__(f"{path}: {detail}")
+        self.path = path
+
+
+def replace_file(fs: FileSystem, path: str, content: bytes, *, sync: bool = True) -> None:
+    """Puts ``content`` in the place of ``path``. With ``sync`` it is there after a power loss too. Blocks."""
+    temporary = path + ".tmp"
+    file = fs.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.write(0, content)
+        if sync:
+            file.sync()
+    finally:
+        file.close()
+    fs.rename(temporary, path)
+    if sync:
+        fs.sync_dir(path.rpartition("/")[0])
+
+
+def read_file(fs: FileSystem, path: str) -> bytes | None:
+    """The whole file; None when there is none."""
+    try:
+        file = fs.open(path, write=False)
+    except FileNotFoundError:
+        return None
+    try:
+        return file.read(0, file.size())
+    finally:
+        file.close()
+
+
+def _encode_lines(lines: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in ["0", str(len(lines)), *lines]).encode("utf-8")
+
+
+def _decode_lines(path: str, raw: bytes | None) -> list[list[str]]:
+    """The entries' words. Missing or empty: none."""
+    if not raw:
+        return []
+    try:
+        lines = raw.decode("utf-8").splitlines()
+    except UnicodeDecodeError as problem:
+        raise BadCheckpoint(path, "is no text") from problem
+    if lines[0].strip() != "0":
+        raise BadCheckpoint(path, f"is of version {lines[0]!r}; only version 0 is readable")
+    if len(lines) < 2 or not lines[1].strip().isdecimal():
+        raise BadCheckpoint(path, "has no count of entries in its second line")
+    entries = [line.split() for line in lines[2:] if line.strip()]
+    if len(entries) != int(lines[1]):
+        raise BadCheckpoint(path, f"promises {lines[1]} entries and has {len(entries)}")
+    return entries
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """``topic partition offset`` lines."""
+    return _encode_lines([f"{partition.topic} {partition.partition} {offset}" for partition, offset in offsets.items()])
+
+
+def read_offsets(fs: FileSystem, path: str) -> dict[TopicPartition, int]:
+    """One of the four offset checkpoints of a log dir."""
+    offsets: dict[TopicPartition, int] = {}
+    for words in _decode_lines(path, read_file(fs, path)):
+        try:
+            topic, partition, offset = words
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError as problem:
+            raise BadCheckpoint(path, f"has an entry that is no topic, partition and offset: {' '.join(words)!r}") from problem
+    return offsets
+
+
+def encode_epochs(entries: Iterable[tuple[int, int]]) -> bytes:
+    """``epoch startOffset`` lines."""
+    return _encode_lines([f"{epoch} {start_offset}" for epoch, start_offset in entries])
+
+
+def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
+    """(epoch, start offset) in the order of the file."""
+    entries: list[tuple[int, int]] = []
+    for words in _decode_lines(path, read_file(fs, path)):
+        try:
+            epoch, start_offset = words
+            entries.append((int(epoch), int(start_offset)))
+        except ValueError as problem:
+            raise BadCheckpoint(path, f"has an entry that is no epoch and offset: {' '.join(words)!r}") from problem
+    return entries
+
+
+def encode_partition_metadata(topic_id: bytes) -> bytes:
+    """43 bytes, without a newline at the end, as Kafka has it."""
+    return f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode("ascii")
+
+
+def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:
+    """The topic id of a partition's directory; None when the file is missing or empty (a crash came before it was synced)."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    raw = read_file(fs, path)
+    if not raw or not raw.strip(b"\0"):
+        return None
+    fields = _fields(path, raw, ":")
+    if fields.get("version") != "0":
+        raise BadCheckpoint(path, f"is of version {fields.get('version')!r}; only version 0 is readable")
+    try:
+        return uuid_from_text(fields["topic_id"])
+    except (KeyError, ValueError) as problem:
+        raise BadCheckpoint(path, f"has no topic_id of 16 bytes: {raw!r}") from problem
+
+
+def _fields(path: str, raw: bytes, separator: str) -> dict[str, str]:
+    try:
+        lines = raw.decode("utf-8").splitlines()
+    except UnicodeDecodeError as problem:
+        raise BadCheckpoint(path, "is no text") from problem
+    fields: dict[str, str] = {}
+    for line in lines:
+        if line.strip() and not line.lstrip().startswith(("#", "!")):
+            name, found, value = line.partition(separator)
+            if not found:
+                raise BadCheckpoint(path, f"has a line without {separator!r}: {line!r}")
+            fields[name.strip()] = value.strip()
+    return fields
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Whose log dir this is: ``meta.properties`` version 1. ``directory_id`` None: written before directories had ids."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: bytes | None
+
+    def encode(self) -> bytes:
+        """Java properties, version 1. Kafka adds a comment with the date, which nothing reads."""
+        lines = ["version=1", f"cluster.id={self.cluster_id}", f"node.id={self.node_id}"]
+        if self.directory_id is not None:
+            lines.append(f"directory.id={uuid_to_text(self.directory_id)}")
+        return "".join(f"{line}\n" for line in lines).encode("ascii")
+
+
+def read_meta_properties(fs: FileSystem, log_dir: str) -> MetaProperties | None:
+    """Of a log dir; None when it was never formatted."""
+    path = f"{log_dir}/{META_PROPERTIES}"
+    raw = read_file(fs, path)
+    if raw is None:
+        return None
+    fields = _fields(path, raw, "=")
+    if fields.get("version") != "1":
+        raise BadCheckpoint(path, f"is of version {fields.get('version')!r}; only version 1 (KRaft) is readable")
+    try:
+        directory_id = fields.get("directory.id")
+        return MetaProperties(
+            fields["cluster.id"].replace("\\", ""),
+            int(fields["node.id"]),
+            uuid_from_text(directory_id) if directory_id is not None else None,
+        )
+    except (KeyError, ValueError) as problem:
+        raise BadCheckpoint(path, f"lacks a usable cluster.id, node.id or directory.id: {problem}") from problem
+
+
+def encode_clean_shutdown(broker_epoch: int) -> bytes:
+    """The marker that says: everything was flushed, nothing needs recovery."""
+    return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode("ascii")
+
+
+def read_clean_shutdown(fs: FileSystem, log_dir: str) -> int | None:
+    """The broker epoch (-1 when the marker tells none) of a clean shutdown; None when there was no clean shutdown."""
+    raw = read_file(fs, f"{log_dir}/{CLEAN_SHUTDOWN}")
+    if raw is None:
+        return None
+    try:
+        return int(json.loads(raw)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return -1

@@ -1,0 +1,514 @@
+"""LogSegment: one ``.log`` file, its indexes, and the rule by which index entries come about (section 2.5).
+
+Decided here: where a batch goes, when it gets index entries, when the segment is full, and where in the file an offset is.
+Invariants: ``size`` is the end of the last whole batch; ``next_offset`` is one past its last offset; index entries point at
+starts of batches below ``size``. Entries of the active segment live in memory and reach the files at flush, roll and close:
+an append is one write to one file.
+
+Deliberately elsewhere: which segment (log.py), what a crash left (recovery.py), which segments go (retention.py).
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
+
+from tidelog.model.ports import Buffer, File, FileSystem
+from tidelog.storage.index import (
+    MAX_RELATIVE_OFFSET,
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    AbortedTransaction,
+    CorruptIndex,
+    OffsetIndex,
+    TimeIndex,
+    parse_transaction_index,
+)
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+DELETED_SUFFIX = ".deleted"
+
+_RECENT_LIMIT = 1024
+"""Batches remembered at the end of the active segment; half of them are dropped when it is reached."""
+_PROBE_BYTES = 8192
+"""Read at once while looking for a batch: two index intervals."""
+
+BATCH_OVERHEAD = 61
+_LENGTHS = struct.Struct(">qi11xi4x8xq")
+"""Of a batch header: base offset, batch length, last offset delta, max timestamp (the first 43 bytes)."""
+
+
+def file_stem(offset: int) -> str:
+    """20 digits: how segment and snapshot files are named."""
+    return f"{offset:020d}"
+
+
+class BatchSpan:
+    """Where one batch lies: first byte, one past the last, first and last offset, greatest timestamp."""
+
+    __slots__ = ("base_offset", "end", "last_offset", "max_timestamp", "position")
+
+    def __init__(self, position: int, end: int, base_offset: int, last_offset: int, max_timestamp: int) -> None:
+        self.position = position
+        self.end = end
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.max_timestamp = max_timestamp
+
+
+class LogSegment:
+    """A run of batches from ``base_offset`` on, with the indexes that lead into it."""
+
+    __slots__ = (
+        "_file",
+        "_fs",
+        "_offset_index",
+        "_recent_floor",
+        "_recent_last_offsets",
+        "_recent_positions",
+        "_time_index",
+        "_transactions",
+        "base_offset",
+        "bytes_since_index_entry",
+        "created_ms",
+        "dir",
+        "first_timestamp",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "next_offset",
+        "sealed",
+        "size",
+        "suffix",
+    )
+
+    def __init__(self, fs: FileSystem, directory: str, base_offset: int, *, size: int = 0, created_ms: int = 0) -> None:
+        self._fs = fs
+        self.dir = directory
+        self.base_offset = base_offset
+        self.size = size
+        self.next_offset = base_offset
+        """One past the last offset; for a segment loaded cold, the base of the one after it (set by the log)."""
+        self.created_ms = created_ms
+        self.suffix = ""
+        self._file: File | None = None
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._transactions: list[AbortedTransaction] | None = None
+        self.bytes_since_index_entry = 0
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        self.first_timestamp: int | None = None
+        """Greatest timestamp of the first batch: the age of the segment counts from it. None: not read yet, or empty."""
+        self.sealed = False
+        """Closed, with its log and indexes on stable storage: it needs no recovery."""
+        self._recent_last_offsets = array("q")
+        self._recent_positions = array("q")
+        self._recent_floor = base_offset
+
+    @classmethod
+    def create(cls, fs: FileSystem, directory: str, base_offset: int, now_ms: int) -> LogSegment:
+        """An empty segment: its ``.log`` exists when this returns, its indexes when they are first written."""
+        segment = cls(fs, directory, base_offset, created_ms=now_ms)
+        segment._offset_index = OffsetIndex(base_offset)
+        segment._time_index = TimeIndex(base_offset)
+        segment._transactions = []
+        segment._file = fs.open(segment.path(LOG_SUFFIX), create=True)
+        if segment._file.size():
+            segment._file.truncate(0)
+        return segment
+
+    def path(self, suffix: str) -> str:
+        """Of one of the four files."""
+        return f"{self.dir}/{self.base_offset:020d}{suffix}{self.suffix}"
+
+    @property
+    def file(self) -> File:
+        """The ``.log`` file, opened when first needed."""
+        if self._file is None:
+            self._file = self._fs.open(self.path(LOG_SUFFIX))
+        return self._file
+
+    # --- appending -----------------------------------------------------------------------------------------------------
+
+    def append(self, data: Buffer, size: int, base_offset: int, last_offset: int, max_timestamp: int, interval: int) -> None:
+        """One batch at the end: one write. ``interval``: index.interval.bytes. OSError leaves the segment as it was."""
+        file = self._file
+        if file is None:
+            file = self.file
+        file.write(self.size, data)
+        self.note_batch(size, base_offset, last_offset, max_timestamp, interval)
+
+    def note_batch(self, size: int, base_offset: int, last_offset: int, max_timestamp: int, interval: int) -> None:
+        """One batch was written at the end: what is known of the segment follows."""
+        position = self.size
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if self.bytes_since_index_entry > interval:
+            self._add_index_entries(last_offset, position)
+        self.bytes_since_index_entry += size
+        recent = self._recent_last_offsets
+        if not recent:
+            self._recent_floor = base_offset
+        recent.append(last_offset)
+        self._recent_positions.append(position)
+        if len(recent) > _RECENT_LIMIT:
+            self._forget_older_half()
+        self.size = position + size
+        self.next_offset = last_offset + 1
+
+    def _add_index_entries(self, last_offset: int, position: int) -> None:
+        self.offset_index().append(last_offset, position)
+        self.time_index().maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        self.bytes_since_index_entry = 0
+
+    def _forget_older_half(self) -> None:
+        half = _RECENT_LIMIT // 2
+        self._recent_floor = self._recent_last_offsets[half - 1] + 1
+        del self._recent_last_offsets[:half]
+        del self._recent_positions[:half]
+
+    def must_roll(self, batch_bytes: int, last_offset: int, max_timestamp: int, now_ms: int, limits: RollLimits) -> bool:
+        """Whether a batch of this size, end and timestamp belongs into a new segment."""
+        size = self.size
+        if size + batch_bytes > limits.segment_bytes or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+            return size > 0 or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+        if size == 0:
+            return False
+        first = self.first_timestamp
+        if first is None:
+            first = self.read_first_timestamp()
+        waited = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+        if waited > limits.segment_ms:
+            return True
+        index, times = self._offset_index, self._time_index
+        return (index is not None and len(index) >= limits.index_entries) or (
+            times is not None and len(times) >= limits.time_index_entries
+        )
+
+    def read_first_timestamp(self) -> int:
+        """Greatest timestamp of the first batch; -1 when the segment is empty. Read once."""
+        if self.first_timestamp is None:
+            span = self.span_at(0)
+            if span is None:
+                return -1
+            self.first_timestamp = span.max_timestamp
+        return self.first_timestamp
+
+    # --- indexes -------------------------------------------------------------------------------------------------------
+
+    def offset_index(self) -> OffsetIndex:
+        """Loaded when first needed; rebuilt from the log when its file is missing or wrong."""
+        if self._offset_index is None:
+            self._load_indexes()
+        assert self._offset_index is not None
+        return self._offset_index
+
+    def time_index(self) -> TimeIndex:
+        """Loaded when first needed, like the offset index."""
+        if self._time_index is None:
+            self._load_indexes()
+        assert self._time_index is not None
+        return self._time_index
+
+    def indexes_loaded(self) -> bool:
+        """Whether a look-up needs no file."""
+        return self._offset_index is not None and self._time_index is not None
+
+    def drop_indexes(self) -> None:
+        """Forget what a sealed segment can load again."""
+        if self.sealed:
+            self._offset_index = self._time_index = self._transactions = None
+            self._recent_last_offsets = array("q")
+            self._recent_positions = array("q")
+            self._recent_floor = self.next_offset
+
+    def transactions(self) -> list[AbortedTransaction]:
+        """Entries of the ``.txnindex``. CorruptIndex when its file is wrong: only recovery may make a new one."""
+        if self._transactions is None:
+            self._transactions = parse_transaction_index(self.base_offset, self._read_if_there(TXN_INDEX_SUFFIX) or b"")
+        return self._transactions
+
+    def add_aborted(self, entry: AbortedTransaction) -> None:
+        """Written through: aborts are rare, and the file exists only where there was one."""
+        entries = self.transactions()
+        file = self._fs.open(self.path(TXN_INDEX_SUFFIX), create=True)
+        file.write(len(entries) * 34, entry.encode())
+        file.close()
+        entries.append(entry)
+
+    def _read_if_there(self, suffix: str) -> bytes | None:
+        try:
+            file = self._fs.open(self.path(suffix), write=False)
+        except FileNotFoundError:
+            return None
+        raw = file.read(0, file.size())
+        file.close()
+        return raw
+
+    def _load_indexes(self) -> None:
+        offsets, times = self._read_if_there(INDEX_SUFFIX), self._read_if_there(TIME_INDEX_SUFFIX)
+        try:
+            if self.size and (offsets is None or times is None):
+                raise CorruptIndex("missing")
+            offset_index = OffsetIndex.parse(self.base_offset, offsets or b"", self.size)
+            time_index = TimeIndex.parse(self.base_offset, times or b"")
+        except CorruptIndex:
+            self.rebuild_indexes()
+            return
+        # Whole objects are put in place in one step: a reader in another thread sees all or nothing.
+        self._time_index = time_index
+        self._offset_index = offset_index
+
+    def rebuild_indexes(self, interval: int = 4096) -> None:
+        """New offset and time indexes from the batch headers. Nothing is checked but their lengths: that is recovery's part."""
+        indexer = Indexer(self.base_offset, interval)
+        span = self.span_at(0)
+        while span is not None:
+            indexer.add(span.position, span.end - span.position, span.last_offset, span.max_timestamp)
+            span = self.span_at(span.end)
+        indexer.finish()
+        self.adopt_indexes(indexer)
+
+    def adopt_indexes(self, indexer: Indexer) -> None:
+        """Indexes made by reading the whole file take the place of whatever the index files hold."""
+        self._offset_index = indexer.offsets
+        self._time_index = indexer.times
+        self.max_timestamp, self.max_timestamp_offset = indexer.max_timestamp, indexer.max_timestamp_offset
+        self.bytes_since_index_entry = 0
+
+    def largest_timestamp(self) -> tuple[int, int]:
+        """(timestamp, offset of its batch): the greatest of the segment, (-1, base offset) when it has none."""
+        if self.max_timestamp < 0 and self.size:
+            self.max_timestamp, self.max_timestamp_offset = self.time_index().last()
+        return self.max_timestamp, self.max_timestamp_offset
+
+    def pending_index_writes(self, *, closing: bool) -> list[IndexWrite]:
+        """What the index files lack. ``closing``: the greatest timestamp gets its last entry first, and tails are cut.
+
+        Empty for a segment whose indexes were never loaded: they are on the disk.
+        """
+        index, times = self._offset_index, self._time_index
+        if index is None or times is None:
+            return []
+        if closing:
+            times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        writes = [
+            IndexWrite(self.path(INDEX_SUFFIX), index.written * OFFSET_ENTRY_BYTES, index.encode(index.written)),
+            IndexWrite(self.path(TIME_INDEX_SUFFIX), times.written * TIME_ENTRY_BYTES, times.encode(times.written)),
+        ]
+        index.written, times.written = len(index), len(times)
+        return writes
+
+    # --- finding -------------------------------------------------------------------------------------------------------
+
+    def span_at(self, position: int) -> BatchSpan | None:
+        """The batch that starts at ``position``; None at the end of the segment or where no whole batch is."""
+        return self._span(self.file.read(position, 43), 0, position)
+
+    def _span(self, raw: bytes, at: int, position: int) -> BatchSpan | None:
+        if len(raw) - at < 43 or position >= self.size:
+            return None
+        base_offset, length, delta, max_timestamp = _LENGTHS.unpack_from(raw, at)
+        end = position + 12 + length
+        if length < BATCH_OVERHEAD - 12 or end > self.size:
+            return None
+        return BatchSpan(position, end, base_offset, base_offset + delta, max_timestamp)
+
+    def find(self, offset: int, start: int | None = None) -> BatchSpan | None:
+        """The first batch whose last offset is at or past ``offset``, looked for from ``start`` (or from the index) on."""
+        position = self.offset_index().position_at_or_before(offset) if start is None else start
+        raw, raw_at = b"", position
+        while position < self.size:
+            at = position - raw_at
+            if at < 0 or len(raw) - at < 43:
+                raw, raw_at, at = self.file.read(position, _PROBE_BYTES), position, 0
+            span = self._span(raw, at, position)
+            if span is None or span.last_offset >= offset:
+                return span
+            position = span.end
+        return None
+
+    def recent_position(self, offset: int) -> int:
+        """The start of the first batch that ends at or past ``offset``, from memory; -1 when that does not know.
+
+        ``size`` for an offset at the end.
+        """
+        if offset >= self.next_offset:
+            return self.size
+        if offset < self._recent_floor:
+            return -1
+        found = bisect_left(self._recent_last_offsets, offset)
+        return self._recent_positions[found] if found < len(self._recent_positions) else -1
+
+    def position_of(self, offset: int) -> int:
+        """The start of the first batch whose last offset is at or past ``offset``; ``size`` when there is none."""
+        position = self.recent_position(offset)
+        if position < 0:
+            span = self.find(offset)
+            position = span.position if span is not None else self.size
+        return position
+
+    def boundary_within(self, start: int, limit: int) -> int:
+        """A batch boundary in (start, limit], the last one that can be told without reading; the end of the first batch if none."""
+        positions = self._recent_positions
+        if positions and limit >= positions[0]:
+            boundary = positions[bisect_right(positions, limit) - 1]
+            if boundary > start:
+                return boundary
+        boundary = self.offset_index().last_boundary(start, limit)
+        if boundary > 0:
+            return boundary
+        span = self.span_at(start)
+        end = self.size if span is None else span.end
+        while span is not None and span.end <= limit:
+            end = span.end
+            span = self.span_at(end)
+        return end
+
+    # --- changing files ------------------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> int:
+        """Drops every batch that reaches ``offset`` or lies past it; bytes dropped. The caller sees to what is in memory elsewhere."""
+        position = self.position_of(offset)
+        dropped = self.size - position
+        if not dropped:
+            return 0
+        index, times = self.offset_index(), self.time_index()
+        previous_end = self._last_offset_before(position)
+        self.file.truncate(position)
+        self.size = position
+        self.next_offset = offset if previous_end is None else previous_end + 1
+        index.truncate_to_position(position)
+        times.truncate_to_offset(self.next_offset)
+        self._rewind_time(times)
+        self._transactions = [entry for entry in self.transactions() if entry.last_offset < self.next_offset]
+        self._rewrite_indexes()
+        self._recent_last_offsets = array("q")
+        self._recent_positions = array("q")
+        self._recent_floor = self.next_offset
+        self.bytes_since_index_entry = 0
+        self.sealed = False
+        if position == 0:
+            self.first_timestamp = None
+        return dropped
+
+    def _last_offset_before(self, position: int) -> int | None:
+        """Last offset of the batch that ends at ``position``; None at the start."""
+        if position == 0:
+            return None
+        last, span = None, self.span_at(max(self.offset_index().last_boundary(0, position - 1), 0))
+        while span is not None and span.position < position:
+            last, span = span.last_offset, self.span_at(span.end)
+        return last
+
+    def _rewind_time(self, times: TimeIndex) -> None:
+        """The greatest timestamp of what is left: the last entry's, or that of a batch after it."""
+        self.max_timestamp, self.max_timestamp_offset = times.last()
+        span = self.find(self.max_timestamp_offset)
+        while span is not None:
+            if span.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = span.max_timestamp, span.last_offset
+            span = self.span_at(span.end)
+
+    def _rewrite_indexes(self) -> None:
+        for write in self.pending_index_writes(closing=False):
+            write.run(self._fs, sync=False)
+        if self._fs.exists(self.path(TXN_INDEX_SUFFIX)):
+            file = self._fs.open(self.path(TXN_INDEX_SUFFIX))
+            file.truncate(len(self.transactions()) * 34)
+            file.close()
+
+    def rename_files(self, suffix: str) -> None:
+        """Gives its files ``suffix`` in place of the one they have; files that do not exist are passed over."""
+        for kind in SEGMENT_SUFFIXES:
+            source = self.path(kind)
+            target = f"{self.dir}/{self.base_offset:020d}{kind}{suffix}"
+            if self._fs.exists(source):
+                self._fs.rename(source, target)
+        self.suffix = suffix
+
+    def remove_files(self) -> None:
+        """Closes and removes what there is of it."""
+        self.close_file()
+        for kind in SEGMENT_SUFFIXES:
+            if self._fs.exists(self.path(kind)):
+                self._fs.remove(self.path(kind))
+
+    def close_file(self) -> None:
+        """Gives the descriptor back; it is opened again when needed."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class RollLimits:
+    """When a segment is full, worked out once per configuration: bytes, age less jitter in ms, entries of the indexes."""
+
+    __slots__ = ("index_entries", "segment_bytes", "segment_ms", "time_index_entries")
+
+    def __init__(self, segment_bytes: int, segment_ms: int, segment_index_bytes: int) -> None:
+        self.segment_bytes = segment_bytes
+        self.segment_ms = segment_ms
+        self.index_entries = max(segment_index_bytes // OFFSET_ENTRY_BYTES, 1)
+        # One entry stays free: closing the segment adds the greatest timestamp.
+        self.time_index_entries = max(segment_index_bytes // TIME_ENTRY_BYTES - 1, 1)
+
+
+class Indexer:
+    """Makes a segment's indexes from its batches, by the rule of ``LogSegment.append``."""
+
+    __slots__ = ("_interval", "_since", "max_timestamp", "max_timestamp_offset", "offsets", "times")
+
+    def __init__(self, base_offset: int, interval: int) -> None:
+        self.offsets = OffsetIndex(base_offset)
+        self.times = TimeIndex(base_offset)
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        self._interval = interval
+        self._since = 0
+
+    def add(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """The next batch of the file."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
+        if self._since > self._interval:
+            self.offsets.append(last_offset, position)
+            self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self._since = 0
+        self._since += size
+
+    def finish(self) -> None:
+        """The closing entry of the time index."""
+        self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+
+
+class IndexWrite:
+    """Bytes for an index file, taken from memory on the loop and written in a job."""
+
+    __slots__ = ("data", "path", "position")
+
+    def __init__(self, path: str, position: int, data: bytes) -> None:
+        self.path = path
+        self.position = position
+        self.data = data
+
+    def run(self, fs: FileSystem, *, sync: bool) -> None:
+        """Writes, cuts what lies behind (an older or preallocated tail), and syncs."""
+        file = fs.open(self.path, create=True)
+        try:
+            if self.data:
+                file.write(self.position, self.data)
+            if file.size() != self.position + len(self.data):
+                file.truncate(self.position + len(self.data))
+            if sync:
+                file.sync()
+        finally:
+            file.close()
