@@ -1,0 +1,265 @@
+"""One group of the classic protocol: its state, its members, what they support.
+
+The legal moves are ``MOVES``. What is decided here: which moves there are, which protocol a generation uses, who leads.
+When a move happens is decided in ``rebalance``, ``membership`` and ``joining``. Generation, members and assignment are durable:
+they are what a GroupMetadata record holds. Waiting tokens and deadlines are soft and lost in a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from tidelog.model.machine import Token
+
+
+class GroupState(Enum):
+    """The value is the name that Kafka's tools show."""
+
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+MOVES: dict[GroupState, frozenset[GroupState]] = {
+    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
+    GroupState.PREPARING_REBALANCE: frozenset({GroupState.COMPLETING_REBALANCE, GroupState.EMPTY, GroupState.DEAD}),
+    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
+    GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
+    GroupState.DEAD: frozenset(),
+}
+
+
+class Member:
+    """One member. ``join_token`` and ``sync_token`` name its parked requests; ``deadline_ms`` is when its session ends."""
+
+    __slots__ = (
+        "assignment",
+        "client_host",
+        "client_id",
+        "deadline_ms",
+        "instance_id",
+        "is_new",
+        "join_token",
+        "join_version",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "sync_token",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        *,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocols: tuple[tuple[str, bytes], ...],
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = protocols
+        self.assignment = assignment
+        self.is_new = False
+        self.join_token: Token | None = None
+        self.join_version = 0
+        self.sync_token: Token | None = None
+        self.deadline_ms = 0
+
+    def metadata(self, protocol: str) -> bytes:
+        """What the member said for ``protocol``; it must support it."""
+        return next(metadata for name, metadata in self.protocols if name == protocol)
+
+    def vote(self, candidates: Iterable[str]) -> str | None:
+        """Its first choice among the candidates."""
+        wanted = frozenset(candidates)
+        return next((name for name, _ in self.protocols if name in wanted), None)
+
+
+class ClassicGroup:
+    """Members in the order in which they joined; ``leader`` is one of them unless the group is empty."""
+
+    __slots__ = (
+        "generation",
+        "group_id",
+        "initial_delay_left_ms",
+        "join_deadline_ms",
+        "leader",
+        "members",
+        "new_member_joined",
+        "pending",
+        "pending_sync",
+        "protocol",
+        "protocol_type",
+        "state",
+        "state_since_ms",
+        "static",
+        "story",
+        "sync_deadline_ms",
+    )
+
+    STORY_LENGTH = 32
+
+    def __init__(self, group_id: str, now_ms: int) -> None:
+        self.group_id = group_id
+        self.state = GroupState.EMPTY
+        self.state_since_ms = now_ms
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static: dict[str, str] = {}
+        """Instance id -> member id."""
+        self.pending: dict[str, int] = {}
+        """Member ids that were handed out (MEMBER_ID_REQUIRED) and not used yet -> when they lapse."""
+        self.pending_sync: dict[str, None] = {}
+        """Members of this generation that have not sent SyncGroup yet."""
+        self.join_deadline_ms: int | None = None
+        self.sync_deadline_ms: int | None = None
+        self.initial_delay_left_ms: int | None = None
+        """During the delay before a group's first rebalance: how much longer it may be extended; else None."""
+        self.new_member_joined = False
+        self.story: list[str] = []
+
+    # -- moves ---------------------------------------------------------------------------------------------------------------
+
+    def move(self, to: GroupState, now_ms: int, why: str) -> None:
+        """A legal move; an illegal one is a bug."""
+        assert to in MOVES[self.state], f"{self.group_id}: {self.state} -> {to} ({why}); {self.story}"
+        self.story.append(f"{now_ms} {self.state.value}->{to.value} gen {self.generation}: {why}")
+        del self.story[: -self.STORY_LENGTH]
+        self.state = to
+        self.state_since_ms = now_ms
+
+    def next_generation(self, now_ms: int) -> None:
+        """The join phase is over: a group with members waits for its leader's assignment, one without is empty."""
+        self.generation = 1 if self.generation >= 2_147_483_647 else self.generation + 1
+        self.join_deadline_ms = None
+        self.initial_delay_left_ms = None
+        if self.members:
+            self.protocol = self.choose_protocol()
+            self.move(GroupState.COMPLETING_REBALANCE, now_ms, f"{len(self.members)} members, protocol {self.protocol}")
+        else:
+            self.protocol = None
+            self.move(GroupState.EMPTY, now_ms, "no members")
+
+    # -- members -------------------------------------------------------------------------------------------------------------
+
+    def add(self, member: Member) -> None:
+        """A member that is not there yet; the first one leads and gives the group its protocol type."""
+        assert member.member_id not in self.members
+        if self.leader is None:
+            self.leader = member.member_id
+        if member.instance_id is not None:
+            assert member.instance_id not in self.static
+            self.static[member.instance_id] = member.member_id
+        self.members[member.member_id] = member
+        self.pending.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> Member:
+        """Takes a member out; another one leads when it led."""
+        member = self.members.pop(member_id)
+        self.pending_sync.pop(member_id, None)
+        if member.instance_id is not None and self.static.get(member.instance_id) == member_id:
+            del self.static[member.instance_id]
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        return member
+
+    def replace_static(self, instance_id: str, new_id: str) -> Member:
+        """The same static member under a new id, in the same place of the order."""
+        old_id = self.static[instance_id]
+        member = self.members[old_id]
+        self.members = {new_id if key == old_id else key: value for key, value in self.members.items()}
+        member.member_id = new_id
+        self.static[instance_id] = new_id
+        if self.leader == old_id:
+            self.leader = new_id
+        if self.pending_sync.pop(old_id, "") is None:
+            self.pending_sync[new_id] = None
+        return member
+
+    def elect_joined_leader(self) -> bool:
+        """A leader that has rejoined this round, if anybody has."""
+        if self.leader is not None and self.members[self.leader].join_token is not None:
+            return True
+        joined = next((key for key, member in self.members.items() if member.join_token is not None), None)
+        if joined is None:
+            return False
+        self.leader = joined
+        return True
+
+    def not_rejoined(self) -> list[Member]:
+        """Members that have not sent JoinGroup in this join phase."""
+        return [member for member in self.members.values() if member.join_token is None]
+
+    def everybody_joined(self) -> bool:
+        """Whether nobody is missing, neither a member nor somebody who was just given an id."""
+        return not self.pending and all(member.join_token is not None for member in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest that any member asks for."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    # -- protocols -----------------------------------------------------------------------------------------------------------
+
+    def candidates(self) -> list[str]:
+        """Protocols that all members support, in the first member's order."""
+        members = list(self.members.values())
+        if not members:
+            return []
+        others = [frozenset(name for name, _ in member.protocols) for member in members[1:]]
+        return [name for name, _ in members[0].protocols if all(name in names for names in others)]
+
+    def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether somebody with this protocol type and these protocols may join."""
+        names = list(names)
+        if not self.members:
+            return bool(protocol_type) and bool(names)
+        return protocol_type == self.protocol_type and any(
+            all(any(name == own for own, _ in member.protocols) for member in self.members.values()) for name in names
+        )
+
+    def choose_protocol(self) -> str:
+        """The candidate with the most votes; among equals the one that got its first vote first."""
+        candidates = self.candidates()
+        assert candidates, f"{self.group_id}: no protocol that all members support"
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = member.vote(candidates)
+            assert choice is not None
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=lambda name: votes[name])
+
+    # -- invariants ----------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """What always holds."""
+        assert self.leader is None or self.leader in self.members, self.story
+        assert (self.leader is None) == (not self.members), self.story
+        assert all(self.members[key].instance_id == instance for instance, key in self.static.items()), self.story
+        assert all(key == member.member_id for key, member in self.members.items()), self.story
+        assert all(key in self.members for key in self.pending_sync), self.story
+        assert not (self.pending.keys() & self.members.keys()), self.story
+        assert (self.join_deadline_ms is not None) == (self.state is GroupState.PREPARING_REBALANCE), self.story
+        if self.state in {GroupState.EMPTY, GroupState.DEAD}:
+            assert not self.members, self.story
+        if self.state in {GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
+            assert self.protocol is not None and self.members, self.story
+        if self.state is not GroupState.PREPARING_REBALANCE:
+            assert all(member.join_token is None for member in self.members.values()), self.story
+        if self.state is not GroupState.COMPLETING_REBALANCE:
+            assert all(member.sync_token is None for member in self.members.values()), self.story

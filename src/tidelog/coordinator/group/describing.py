@@ -1,0 +1,63 @@
+"""What administrators and lag tools see of groups: DescribeGroups, ListGroups, OffsetFetch. Nothing changes here."""
+
+from __future__ import annotations
+
+from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
+from tidelog.coordinator.group.coordinator import GroupCoordinator
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from tidelog.protocol.messages.list_groups import ListedGroup
+
+UNKNOWN_IS_AN_ERROR_FROM = 6
+CLASSIC_TYPE = "classic"
+
+
+def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> DescribedGroup:
+    """One group; an unknown one is Dead, and since v6 an error as well. What members said is shown once it is agreed."""
+    group = coordinator.groups.get(group_id)
+    if group is None:
+        if version >= UNKNOWN_IS_AN_ERROR_FROM:
+            return DescribedGroup(
+                error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+                error_message=f"Group {group_id} not found.",
+                group_id=group_id,
+                group_state=GroupState.DEAD.value,
+            )
+        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    agreed = group.protocol if group.state is GroupState.STABLE else None
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=agreed or "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(agreed) if agreed is not None else b"",
+                member_assignment=member.assignment if agreed is not None else b"",
+            )
+            for member in group.members.values()
+        ],
+    )
+
+
+def list_groups(coordinator: GroupCoordinator, states: list[str], types: list[str]) -> list[ListedGroup]:
+    """Groups in one of the states and of one of the types (case does not matter; none means any)."""
+    wanted_states = [state.lower() for state in states]
+    if types and CLASSIC_TYPE not in [kind.lower() for kind in types]:
+        return []
+    # A group that only ever stored offsets is as real as one that had members: tools list both.
+    stored = {group_id: ClassicGroup(group_id, 0) for group_id in coordinator.offsets.group_ids()}
+    return [
+        ListedGroup(
+            group_id=group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=CLASSIC_TYPE,
+        )
+        for group_id, group in {**stored, **coordinator.groups}.items()
+        if not wanted_states or group.state.value.lower() in wanted_states
+    ]

@@ -1,0 +1,27 @@
+"""What a handler of the group coordinator gathers before it becomes an Outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidelog.model.machine import NOTHING, Outcome, Reply, Token
+
+
+class Effects:
+    """Records to append and answers that wait for them, in order."""
+
+    __slots__ = ("records", "replies")
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+        self.replies: list[Reply] = []
+
+    def reply(self, token: Token, response: Any) -> None:
+        """Answers a waiting request once the records are safe."""
+        self.replies.append(Reply(token, response))
+
+    def outcome(self) -> Outcome:
+        """All of it, as the runner of a machine takes it."""
+        if not self.records and not self.replies:
+            return NOTHING
+        return Outcome(records=tuple(self.records), replies=tuple(self.replies))
