@@ -1,0 +1,65 @@
+"""Fixtures for the tests against other people's software: nodes, the Java side, and what a missing Java means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.interop.clients import Client, client
+from tests.interop.java import JavaSide, compiled
+from tests.interop.nodes import Node, running
+from tools.jars import JarsMissing
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--broker", choices=("tidelog", "apache"), default="tidelog", help="whom the client tests run against")
+    parser.addoption("--kills", type=int, default=10, help="how often the kill test kills the node")
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaSide]:
+    """The Java side. Without Java and Apache Kafka's jars: a failure on CI, elsewhere a skip that says what is missing."""
+    try:
+        compiled()
+    except JarsMissing as missing:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(missing))
+    side = JavaSide(tmp_path_factory.mktemp("java") / "java.log")
+    yield side
+    side.close()
+
+
+@pytest.fixture(scope="module")
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterator[Node]:
+    """A node that runs for a whole module, of the kind that ``--broker`` says; stopped in the end, and that must be clean."""
+    fresh = Node(request.config.getoption("--broker"), tmp_path_factory.mktemp("node"), java, {"num.partitions": "2"})
+    with running(fresh) as started:
+        yield started
+        started.stop()
+
+
+@pytest.fixture(scope="module")
+def tidelog_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A tidelog node for a module."""
+    with running(Node("tidelog", tmp_path_factory.mktemp("tidelog"), None)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def apache_node(tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterator[Node]:
+    """A real Apache Kafka node for a module."""
+    with running(Node("apache", tmp_path_factory.mktemp("apache"), java)) as started:
+        yield started
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The home of a node that the test starts itself."""
+    return tmp_path / "node"
+
+
+@pytest.fixture
+def clients(java: JavaSide) -> list[Client]:
+    """All four."""
+    return [client(name, java) for name in ("java", "librdkafka", "aiokafka", "kafka-python")]
