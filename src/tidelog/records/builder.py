@@ -28,7 +28,7 @@ from tidelog.records.batch import (
 )
 from tidelog.records.checksum import crc32c
 from tidelog.records.compression import Codec, compress
-from tidelog.records.record import MAX_LONG, MIN_LONG, Headers, Record, wrap_long
+from tidelog.records.record import MAX_LONG, MIN_LONG, Headers, Record, iter_spans, wrap_long
 
 NO_TIMESTAMP = -1
 _CRC = Struct(">I")
@@ -157,6 +157,16 @@ def build_batch(
         producer_epoch=producer_epoch,
         base_sequence=base_sequence,
     )
+
+
+def renumber_records(body: bytes, count: int) -> bytes:
+    """A decompressed body whose records get the offset deltas 0, 1, 2, ...; all else in them stays as it is."""
+    parts: list[bytes] = []
+    for delta, span in enumerate(iter_spans(body, count)):
+        head = body[span.start : span.start + 1] + write_varint(span.timestamp_delta) + write_varint(delta)
+        rest = body[span.tail : span.end]
+        parts += (write_varint(len(head) + len(rest)), head, rest)
+    return b"".join(parts)
 
 
 def rebuild_batch(header: BatchHeader, records: Iterable[Record], *, delete_horizon_ms: int | None = None) -> bytearray:
