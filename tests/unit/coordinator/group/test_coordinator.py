@@ -172,7 +172,7 @@ def test_an_id_that_is_never_used_lapses_and_holds_nobody_up_for_ever() -> None:
     driver = Driver()
     ids = stable_group(driver, 1)
     driver.join("g", session=6_000)
-    newcomer, token = driver.join_twice("g")
+    _newcomer, token = driver.join_twice("g")
     driver.join("g", ids[0])
     assert token not in driver.answers
     driver.advance(6_000)
@@ -197,7 +197,7 @@ def test_a_leader_that_joins_again_starts_a_rebalance() -> None:
 def test_a_leader_that_never_assigns_is_out() -> None:
     driver = Driver()
     first, a = driver.join_twice("g", rebalance=20_000, session=30_000)
-    second, b = driver.join_twice("g", rebalance=20_000, session=30_000)
+    second, _b = driver.join_twice("g", rebalance=20_000, session=30_000)
     driver.advance(9_000)
     leader, follower = (first, second) if driver.answers[a].leader == first else (second, first)
     token = driver.sync("g", follower, 1)
@@ -249,7 +249,7 @@ def test_a_static_member_with_other_protocols_starts_a_rebalance() -> None:
 def test_static_members_that_are_late_stay_in_the_group() -> None:
     driver = Driver()
     ids = static_pair(driver)
-    newcomer, token = driver.join_twice("g", session=200_000)
+    _newcomer, token = driver.join_twice("g", session=200_000)
     driver.join("g", ids[0], instance="i0", session=200_000)
     driver.advance(50_000)
     assert driver.heartbeat("g", ids[1], 1, "i1") == E.REBALANCE_IN_PROGRESS
