@@ -291,6 +291,7 @@ def read_value(module: Module, struct: Struct, f: Field, nullable: bool, *, in_t
     if f.is_struct and f.is_array:
         element = next(s for s in structs_of(struct.message, struct.classes) if s.name == f.element and not s.main)
         plain, compact = smallest(element)
+        plain = min(plain, compact) if plain == FOREVER else plain
         least = {"True": f"{compact}", "False": f"{plain}"}.get(
             flexible, f"{compact} if flexible else {plain}" if plain != compact else f"{plain}"
         )
@@ -396,8 +397,10 @@ def write_value(module: Module, struct: Struct, f: Field, nullable: bool, out: s
 
 
 def write_fixed(module: Module, fields: list[Field], out: str = "out") -> str:
+    """Writes neighbours of fixed width. ``struct`` pads bytes that are too short without a word, so uuids are checked."""
     codes = module.pack("".join(CODES[f.type] for f in fields))
-    return f"{out} += {codes}.pack({', '.join(f'self.{f.attribute}' for f in fields)})"
+    values = (f"{module.use('checked_uuid')}(self.{f.attribute})" if f.type == "uuid" else f"self.{f.attribute}" for f in fields)
+    return f"{out} += {codes}.pack({', '.join(values)})"
 
 
 def refuse(module: Module, struct: Struct, f: Field) -> list[str]:

@@ -144,25 +144,25 @@ def read_compact_bytes(buf: Buffer, pos: int) -> tuple[bytes, int]:
     return bytes(buf[start:end]), end
 
 
-def read_nullable_records(buf: Buffer, pos: int) -> tuple[Buffer | None, int]:
+def read_nullable_records(buf: Buffer, pos: int) -> tuple[memoryview | None, int]:
     """A view of the batches; nothing is copied."""
     start, end = _span(buf, pos, 4, "records")
     return (memoryview(buf)[start:end], end) if end >= 0 else (None, start)
 
 
-def read_records(buf: Buffer, pos: int) -> tuple[Buffer, int]:
+def read_records(buf: Buffer, pos: int) -> tuple[memoryview, int]:
     start, end = _span(buf, pos, 4, "records")
     if end < 0:
         raise _not_null("records")
     return memoryview(buf)[start:end], end
 
 
-def read_compact_nullable_records(buf: Buffer, pos: int) -> tuple[Buffer | None, int]:
+def read_compact_nullable_records(buf: Buffer, pos: int) -> tuple[memoryview | None, int]:
     start, end = _compact_span(buf, pos, "records")
     return (memoryview(buf)[start:end], end) if end >= 0 else (None, start)
 
 
-def read_compact_records(buf: Buffer, pos: int) -> tuple[Buffer, int]:
+def read_compact_records(buf: Buffer, pos: int) -> tuple[memoryview, int]:
     start, end = _compact_span(buf, pos, "records")
     if end < 0:
         raise _not_null("records")
@@ -371,9 +371,7 @@ def write_numbers(out: bytearray, items: list[int] | None, code: str, flexible: 
 def write_uuids(out: bytearray, items: list[bytes] | None, flexible: bool) -> None:
     write_count(out, -1 if items is None else len(items), flexible)
     for item in items or ():
-        if len(item) != 16:
-            raise ValueError(f"{item!r} is not a uuid of 16 bytes")
-        out += item
+        out += checked_uuid(item)
 
 
 def write_nullable_struct(out: bytearray, version: int, value: Structure | None) -> None:
@@ -396,6 +394,13 @@ def write_tag(out: bytearray, tag: int, value: bytearray) -> None:
     write_uvarint(out, tag)
     write_uvarint(out, len(value))
     out += value
+
+
+def checked_uuid(value: bytes) -> bytes:
+    """The value. ValueError unless it has 16 bytes."""
+    if len(value) != 16:
+        raise ValueError(f"{value!r} is not a uuid of 16 bytes")
+    return value
 
 
 def required(value: T | None, name: str, version: int) -> T:

@@ -9,6 +9,7 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
+    checked_uuid,
     read_compact_string,
     skip_tags,
     write_compact_string,
@@ -64,7 +65,7 @@ class AccessControlEntryRecord(Message):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _ub.pack(self.id, self.resource_type)
+        out += _ub.pack(checked_uuid(self.id), self.resource_type)
         write_compact_string(out, self.resource_name)
         out += _b.pack(self.pattern_type)
         write_compact_string(out, self.principal)

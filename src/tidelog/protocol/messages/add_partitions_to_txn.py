@@ -57,7 +57,7 @@ class AddPartitionsToTxnRequest(Message):
         flexible = version >= 3
         self = cls.__new__(cls)
         if version >= 4:
-            self.transactions, pos = read_structs(buf, pos, version, AddPartitionsToTxnTransaction._read, 14 if flexible else 32767, flexible)
+            self.transactions, pos = read_structs(buf, pos, version, AddPartitionsToTxnTransaction._read, 14, flexible)
         else:
             self.transactions = []
         if version >= 4:
@@ -202,7 +202,7 @@ class AddPartitionsToTxnResponse(Message):
         else:
             self.error_code = 0
         if version >= 4:
-            self.results_by_transaction, pos = read_structs(buf, pos, version, AddPartitionsToTxnResult._read, 3 if flexible else 32767, flexible)
+            self.results_by_transaction, pos = read_structs(buf, pos, version, AddPartitionsToTxnResult._read, 3, flexible)
         else:
             self.results_by_transaction = []
         if version >= 4:

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_numbers,
     read_structs,
     skip_tags,
@@ -82,7 +83,7 @@ class RequestTopicData(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 
@@ -219,7 +220,7 @@ class ResponseTopicData(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 

@@ -123,12 +123,12 @@ class ApiVersionsResponse(Message):
             for _ in range(count):
                 tag, pos, end = read_tag(buf, pos)
                 if tag == 0:
-                    self.supported_features, pos = read_structs(buf, pos, version, SupportedFeatureKey._read, 6 if flexible else 32767, flexible)
+                    self.supported_features, pos = read_structs(buf, pos, version, SupportedFeatureKey._read, 6, flexible)
                 elif tag == 1:
                     self.finalized_features_epoch = _q.unpack_from(buf, pos)[0]
                     pos += 8
                 elif tag == 2:
-                    self.finalized_features, pos = read_structs(buf, pos, version, FinalizedFeatureKey._read, 6 if flexible else 32767, flexible)
+                    self.finalized_features, pos = read_structs(buf, pos, version, FinalizedFeatureKey._read, 6, flexible)
                 elif tag == 3:
                     self.zk_migration_ready = _B.unpack_from(buf, pos)[0]
                     pos += 1

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_structs,
     skip_tags,
     write_structs,
@@ -77,7 +78,7 @@ class RequestDirectoryData(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.id)
+        out += _u.pack(checked_uuid(self.id))
         write_structs(out, version, self.topics, True)
         out.append(0)
 
@@ -103,7 +104,7 @@ class RequestTopicData(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 
@@ -185,7 +186,7 @@ class ResponseDirectoryData(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.id)
+        out += _u.pack(checked_uuid(self.id))
         write_structs(out, version, self.topics, True)
         out.append(0)
 
@@ -211,7 +212,7 @@ class ResponseTopicData(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -71,7 +72,7 @@ class BeginQuorumEpochRequest(Message):
             self.voter_id = -1
         self.topics, pos = read_structs(buf, pos, version, RequestTopicData._read, 3 if flexible else 6, flexible)
         if version >= 1:
-            self.leader_endpoints, pos = read_structs(buf, pos, version, LeaderEndpoint._read, 5 if flexible else 32767, flexible)
+            self.leader_endpoints, pos = read_structs(buf, pos, version, LeaderEndpoint._read, 5, flexible)
         else:
             self.leader_endpoints = []
         if flexible:
@@ -155,7 +156,7 @@ class RequestPartitionData(Structure):
         flexible = version >= 1
         out += _i.pack(self.partition_index)
         if version >= 1:
-            out += _u.pack(self.voter_directory_id)
+            out += _u.pack(checked_uuid(self.voter_directory_id))
         out += _ii.pack(self.leader_id, self.leader_epoch)
         if flexible:
             out.append(0)
@@ -223,7 +224,7 @@ class BeginQuorumEpochResponse(Message):
             for _ in range(count):
                 tag, pos, end = read_tag(buf, pos)
                 if tag == 0:
-                    self.node_endpoints, pos = read_structs(buf, pos, version, NodeEndpoint._read, 8 if flexible else 32767, flexible)
+                    self.node_endpoints, pos = read_structs(buf, pos, version, NodeEndpoint._read, 8, flexible)
                 else:
                     pos = end
                 if pos != end:

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_structs,
@@ -94,7 +95,7 @@ class BrokerRegistrationRequest(Message):
     def _write(self, out: bytearray, version: int) -> None:
         out += _i.pack(self.broker_id)
         write_compact_string(out, self.cluster_id)
-        out += _u.pack(self.incarnation_id)
+        out += _u.pack(checked_uuid(self.incarnation_id))
         write_structs(out, version, self.listeners, True)
         write_structs(out, version, self.features, True)
         write_compact_nullable_string(out, self.rack)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_nullable_numbers,
     read_numbers,
     read_structs,
@@ -101,7 +102,7 @@ class TopicPartitions(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_numbers(out, self.partitions, "i", True)
         count = 0
         tail = bytearray()

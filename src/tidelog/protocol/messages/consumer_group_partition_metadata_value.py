@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_string,
     read_strings,
     read_structs,
@@ -79,7 +80,7 @@ class TopicMetadata(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_compact_string(out, self.topic_name)
         out += _i.pack(self.num_partitions)
         write_structs(out, version, self.partition_metadata, True)

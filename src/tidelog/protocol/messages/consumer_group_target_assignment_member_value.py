@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_numbers,
     read_structs,
     skip_tags,
@@ -69,6 +70,6 @@ class TopicPartition(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_numbers(out, self.partitions, "i", True)
         out.append(0)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -256,7 +257,7 @@ class CreatableTopicResult(Structure):
             self.num_partitions = -1
             self.replication_factor = -1
         if version >= 5:
-            self.configs, pos = read_nullable_structs(buf, pos, version, CreatableTopicConfigs._read, 6 if flexible else 32767, flexible)
+            self.configs, pos = read_nullable_structs(buf, pos, version, CreatableTopicConfigs._read, 6, flexible)
         else:
             self.configs = []
         self.topic_config_error_code = 0
@@ -277,7 +278,7 @@ class CreatableTopicResult(Structure):
         flexible = version >= 5
         (write_compact_string if flexible else write_string)(out, self.name)
         if version >= 7:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         out += _h.pack(self.error_code)
         (write_compact_nullable_string if flexible else write_nullable_string)(out, self.error_message)
         if version >= 5:

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_structs,
@@ -141,6 +142,6 @@ class DeleteShareGroupOffsetsResponseTopic(Structure):
 
     def _write(self, out: bytearray, version: int) -> None:
         write_compact_string(out, self.topic_name)
-        out += _uh.pack(self.topic_id, self.error_code)
+        out += _uh.pack(checked_uuid(self.topic_id), self.error_code)
         write_compact_nullable_string(out, self.error_message)
         out.append(0)

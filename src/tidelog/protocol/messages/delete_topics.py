@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -57,7 +58,7 @@ class DeleteTopicsRequest(Message):
         flexible = version >= 4
         self = cls.__new__(cls)
         if version >= 6:
-            self.topics, pos = read_structs(buf, pos, version, DeleteTopicState._read, 18 if flexible else 32767, flexible)
+            self.topics, pos = read_structs(buf, pos, version, DeleteTopicState._read, 18, flexible)
         else:
             self.topics = []
         if version >= 6:
@@ -106,7 +107,7 @@ class DeleteTopicState(Structure):
 
     def _write(self, out: bytearray, version: int) -> None:
         write_compact_nullable_string(out, self.name)
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         out.append(0)
 
 
@@ -191,7 +192,7 @@ class DeletableTopicResult(Structure):
         else:
             (write_compact_string if flexible else write_string)(out, required(self.name, "name", version))
         if version >= 6:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         out += _h.pack(self.error_code)
         if version >= 5:
             (write_compact_nullable_string if flexible else write_nullable_string)(out, self.error_message)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_structs,
@@ -271,7 +272,7 @@ class ReplicaState(Structure):
     def _write(self, out: bytearray, version: int) -> None:
         out += _i.pack(self.replica_id)
         if version >= 2:
-            out += _u.pack(self.replica_directory_id)
+            out += _u.pack(checked_uuid(self.replica_directory_id))
         else:
             if self.replica_directory_id != ZERO_UUID:
                 raise unsupported("replica_directory_id", version)

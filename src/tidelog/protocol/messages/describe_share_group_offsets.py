@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_structs,
@@ -198,7 +199,7 @@ class DescribeShareGroupOffsetsResponseTopic(Structure):
 
     def _write(self, out: bytearray, version: int) -> None:
         write_compact_string(out, self.topic_name)
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_numbers,
@@ -186,7 +187,7 @@ class DescribeTopicPartitionsResponseTopic(Structure):
     def _write(self, out: bytearray, version: int) -> None:
         out += _h.pack(self.error_code)
         write_compact_nullable_string(out, self.name)
-        out += _uB.pack(self.topic_id, self.is_internal)
+        out += _uB.pack(checked_uuid(self.topic_id), self.is_internal)
         write_structs(out, version, self.partitions, True)
         out += _i.pack(self.topic_authorized_operations)
         out.append(0)

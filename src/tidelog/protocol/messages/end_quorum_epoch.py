@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -66,7 +67,7 @@ class EndQuorumEpochRequest(Message):
         self.cluster_id, pos = (read_compact_nullable_string if flexible else read_nullable_string)(buf, pos)
         self.topics, pos = read_structs(buf, pos, version, RequestTopicData._read, 3 if flexible else 6, flexible)
         if version >= 1:
-            self.leader_endpoints, pos = read_structs(buf, pos, version, LeaderEndpoint._read, 5 if flexible else 32767, flexible)
+            self.leader_endpoints, pos = read_structs(buf, pos, version, LeaderEndpoint._read, 5, flexible)
         else:
             self.leader_endpoints = []
         if flexible:
@@ -140,7 +141,7 @@ class RequestPartitionData(Structure):
         else:
             self.preferred_successors, pos = read_numbers(buf, pos, "i", 4, flexible)
         if version >= 1:
-            self.preferred_candidates, pos = read_structs(buf, pos, version, ReplicaInfo._read, 21 if flexible else 32767, flexible)
+            self.preferred_candidates, pos = read_structs(buf, pos, version, ReplicaInfo._read, 21, flexible)
         else:
             self.preferred_candidates = []
         if flexible:
@@ -178,7 +179,7 @@ class ReplicaInfo(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _iu.pack(self.candidate_id, self.candidate_directory_id)
+        out += _iu.pack(self.candidate_id, checked_uuid(self.candidate_directory_id))
         out.append(0)
 
 
@@ -244,7 +245,7 @@ class EndQuorumEpochResponse(Message):
             for _ in range(count):
                 tag, pos, end = read_tag(buf, pos)
                 if tag == 0:
-                    self.node_endpoints, pos = read_structs(buf, pos, version, NodeEndpoint._read, 8 if flexible else 32767, flexible)
+                    self.node_endpoints, pos = read_structs(buf, pos, version, NodeEndpoint._read, 8, flexible)
                 else:
                     pos = end
                 if pos != end:

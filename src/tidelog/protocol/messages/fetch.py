@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_records,
     read_compact_nullable_string,
     read_compact_string,
@@ -225,7 +226,7 @@ class FetchTopic(Structure):
         if version <= 12:
             (write_compact_string if flexible else write_string)(out, self.topic)
         if version >= 13:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, flexible)
         if flexible:
             out.append(0)
@@ -316,7 +317,7 @@ class FetchPartition(Structure):
             tail = bytearray()
             if version >= 17 and self.replica_directory_id != ZERO_UUID:
                 value = bytearray()
-                value += _u.pack(self.replica_directory_id)
+                value += _u.pack(checked_uuid(self.replica_directory_id))
                 write_tag(tail, 0, value)
                 count += 1
             if version >= 18 and self.high_watermark != 9223372036854775807:
@@ -364,7 +365,7 @@ class ForgottenTopic(Structure):
         if version <= 12:
             (write_compact_string if flexible else write_string)(out, self.topic)
         if version >= 13:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         write_numbers(out, self.partitions, "i", flexible)
         if flexible:
             out.append(0)
@@ -412,7 +413,7 @@ class FetchResponse(Message):
             for _ in range(count):
                 tag, pos, end = read_tag(buf, pos)
                 if tag == 0 and version >= 16:
-                    self.node_endpoints, pos = read_structs(buf, pos, version, NodeEndpoint._read, 11 if flexible else 32767, flexible)
+                    self.node_endpoints, pos = read_structs(buf, pos, version, NodeEndpoint._read, 11, flexible)
                 else:
                     pos = end
                 if pos != end:
@@ -478,7 +479,7 @@ class FetchableTopicResponse(Structure):
         if version <= 12:
             (write_compact_string if flexible else write_string)(out, self.topic)
         if version >= 13:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, flexible)
         if flexible:
             out.append(0)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_records,
     read_compact_string,
@@ -162,7 +163,7 @@ class RequestPartitionSnapshot(Structure):
         tail = bytearray()
         if version >= 1 and self.replica_directory_id != ZERO_UUID:
             value = bytearray()
-            value += _u.pack(self.replica_directory_id)
+            value += _u.pack(checked_uuid(self.replica_directory_id))
             write_tag(tail, 0, value)
             count += 1
         write_uvarint(out, count)

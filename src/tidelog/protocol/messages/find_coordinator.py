@@ -155,7 +155,7 @@ class FindCoordinatorResponse(Message):
             self.port = _i.unpack_from(buf, pos)[0]
             pos += 4
         if version >= 4:
-            self.coordinators, pos = read_structs(buf, pos, version, Coordinator._read, 14 if flexible else 32767, flexible)
+            self.coordinators, pos = read_structs(buf, pos, version, Coordinator._read, 14, flexible)
         else:
             self.coordinators = []
         if flexible:

@@ -10,6 +10,7 @@ from tidelog.protocol.primitives import (
     DEFAULT,
     ZERO_UUID,
     Message,
+    checked_uuid,
     read_numbers,
     read_strings,
     skip_tags,
@@ -46,7 +47,7 @@ class GetTelemetrySubscriptionsRequest(Message):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.client_instance_id)
+        out += _u.pack(checked_uuid(self.client_instance_id))
         out.append(0)
 
 
@@ -94,7 +95,7 @@ class GetTelemetrySubscriptionsResponse(Message):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _ihui.pack(self.throttle_time_ms, self.error_code, self.client_instance_id, self.subscription_id)
+        out += _ihui.pack(self.throttle_time_ms, self.error_code, checked_uuid(self.client_instance_id), self.subscription_id)
         write_numbers(out, self.accepted_compression_types, "b", True)
         out += _iiB.pack(self.push_interval_ms, self.telemetry_max_bytes, self.delta_temporality)
         write_strings(out, self.requested_metrics, True)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_structs,
@@ -77,7 +78,7 @@ class InitializeStateData(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 
@@ -156,7 +157,7 @@ class InitializeStateResult(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_structs,
     skip_tags,
     unsupported,
@@ -87,7 +88,7 @@ class Voter(Structure):
     def _write(self, out: bytearray, version: int) -> None:
         out += _i.pack(self.voter_id)
         if version >= 1:
-            out += _u.pack(self.voter_directory_id)
+            out += _u.pack(checked_uuid(self.voter_directory_id))
         else:
             if self.voter_directory_id != ZERO_UUID:
                 raise unsupported("voter_directory_id", version)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -145,7 +146,7 @@ class MetadataRequestTopic(Structure):
     def _write(self, out: bytearray, version: int) -> None:
         flexible = version >= 9
         if version >= 10:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         if version >= 10:
             (write_compact_nullable_string if flexible else write_nullable_string)(out, self.name)
         else:
@@ -341,7 +342,7 @@ class MetadataResponseTopic(Structure):
         else:
             (write_compact_string if flexible else write_string)(out, required(self.name, "name", version))
         if version >= 10:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         if version >= 1:
             out += _B.pack(self.is_internal)
         write_structs(out, version, self.partitions, flexible)

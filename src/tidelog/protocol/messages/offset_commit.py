@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -132,7 +133,7 @@ class OffsetCommitRequestTopic(Structure):
         if version <= 9:
             (write_compact_string if flexible else write_string)(out, self.name)
         if version >= 10:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, flexible)
         if flexible:
             out.append(0)
@@ -255,7 +256,7 @@ class OffsetCommitResponseTopic(Structure):
         if version <= 9:
             (write_compact_string if flexible else write_string)(out, self.name)
         if version >= 10:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, flexible)
         if flexible:
             out.append(0)

@@ -9,6 +9,7 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
+    checked_uuid,
     read_compact_string,
     read_string,
     read_tag,
@@ -101,7 +102,7 @@ class OffsetCommitValue(Message):
             tail = bytearray()
             if self.topic_id != ZERO_UUID:
                 value = bytearray()
-                value += _u.pack(self.topic_id)
+                value += _u.pack(checked_uuid(self.topic_id))
                 write_tag(tail, 0, value)
                 count += 1
             write_uvarint(out, count)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -73,7 +74,7 @@ class OffsetFetchRequest(Message):
         else:
             self.topics, pos = read_structs(buf, pos, version, OffsetFetchRequestTopic._read, 3 if flexible else 6, flexible)
         if version >= 8:
-            self.groups, pos = read_structs(buf, pos, version, OffsetFetchRequestGroup._read, 3 if flexible else 32767, flexible)
+            self.groups, pos = read_structs(buf, pos, version, OffsetFetchRequestGroup._read, 3, flexible)
         else:
             self.groups = []
         if version >= 7:
@@ -217,7 +218,7 @@ class OffsetFetchRequestTopics(Structure):
         if version <= 9:
             write_compact_string(out, self.name)
         if version >= 10:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         write_numbers(out, self.partition_indexes, "i", True)
         out.append(0)
 
@@ -264,7 +265,7 @@ class OffsetFetchResponse(Message):
         else:
             self.error_code = 0
         if version >= 8:
-            self.groups, pos = read_structs(buf, pos, version, OffsetFetchResponseGroup._read, 5 if flexible else 32767, flexible)
+            self.groups, pos = read_structs(buf, pos, version, OffsetFetchResponseGroup._read, 5, flexible)
         else:
             self.groups = []
         if flexible:
@@ -431,7 +432,7 @@ class OffsetFetchResponseTopics(Structure):
         if version <= 9:
             write_compact_string(out, self.name)
         if version >= 10:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 

@@ -9,6 +9,7 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
+    checked_uuid,
     read_nullable_numbers,
     read_nullable_uuids,
     read_tag,
@@ -105,7 +106,7 @@ class PartitionChangeRecord(Message):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _iu.pack(self.partition_id, self.topic_id)
+        out += _iu.pack(self.partition_id, checked_uuid(self.topic_id))
         if version <= 1 and (self.eligible_leader_replicas is not None):
             raise unsupported("eligible_leader_replicas", version)
         if version <= 1 and (self.last_known_elr is not None):

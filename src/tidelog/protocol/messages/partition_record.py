@@ -10,6 +10,7 @@ from tidelog.protocol.primitives import (
     DEFAULT,
     ZERO_UUID,
     Message,
+    checked_uuid,
     read_nullable_numbers,
     read_numbers,
     read_tag,
@@ -102,7 +103,7 @@ class PartitionRecord(Message):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _iu.pack(self.partition_id, self.topic_id)
+        out += _iu.pack(self.partition_id, checked_uuid(self.topic_id))
         write_numbers(out, self.replicas, "i", True)
         write_numbers(out, self.isr, "i", True)
         write_numbers(out, self.removing_replicas, "i", True)

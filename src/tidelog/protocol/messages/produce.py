@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_records,
     read_compact_nullable_string,
     read_compact_string,
@@ -120,7 +121,7 @@ class TopicProduceData(Structure):
         if version <= 12:
             (write_compact_string if flexible else write_string)(out, self.name)
         if version >= 13:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partition_data, flexible)
         if flexible:
             out.append(0)
@@ -188,7 +189,7 @@ class ProduceResponse(Message):
             for _ in range(count):
                 tag, pos, end = read_tag(buf, pos)
                 if tag == 0 and version >= 10:
-                    self.node_endpoints, pos = read_structs(buf, pos, version, NodeEndpoint._read, 11 if flexible else 32767, flexible)
+                    self.node_endpoints, pos = read_structs(buf, pos, version, NodeEndpoint._read, 11, flexible)
                 else:
                     pos = end
                 if pos != end:
@@ -249,7 +250,7 @@ class TopicProduceResponse(Structure):
         if version <= 12:
             (write_compact_string if flexible else write_string)(out, self.name)
         if version >= 13:
-            out += _u.pack(self.topic_id)
+            out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partition_responses, flexible)
         if flexible:
             out.append(0)

@@ -9,6 +9,7 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
+    checked_uuid,
     read_compact_bytes,
     skip_tags,
     write_compact_bytes,
@@ -51,7 +52,7 @@ class PushTelemetryRequest(Message):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _uiBb.pack(self.client_instance_id, self.subscription_id, self.terminating, self.compression_type)
+        out += _uiBb.pack(checked_uuid(self.client_instance_id), self.subscription_id, self.terminating, self.compression_type)
         write_compact_bytes(out, self.metrics)
         out.append(0)
 

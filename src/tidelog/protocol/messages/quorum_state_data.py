@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_string,
     read_nullable_structs,
     skip_tags,
@@ -86,7 +87,7 @@ class QuorumStateData(Message):
             write_compact_string(out, self.cluster_id)
         out += _iii.pack(self.leader_id, self.leader_epoch, self.voted_id)
         if version >= 1:
-            out += _u.pack(self.voted_directory_id)
+            out += _u.pack(checked_uuid(self.voted_directory_id))
         else:
             if self.voted_directory_id != ZERO_UUID:
                 raise unsupported("voted_directory_id", version)

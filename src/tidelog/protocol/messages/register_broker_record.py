@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_uuids,
@@ -115,7 +116,7 @@ class RegisterBrokerRecord(Message):
         else:
             if self.is_migrating_zk_broker:
                 raise unsupported("is_migrating_zk_broker", version)
-        out += _uq.pack(self.incarnation_id, self.broker_epoch)
+        out += _uq.pack(checked_uuid(self.incarnation_id), self.broker_epoch)
         write_structs(out, version, self.end_points, True)
         write_structs(out, version, self.features, True)
         write_compact_nullable_string(out, self.rack)

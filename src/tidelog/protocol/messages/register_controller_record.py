@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_string,
     read_structs,
     skip_tags,
@@ -57,7 +58,7 @@ class RegisterControllerRecord(Message):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _iuB.pack(self.controller_id, self.incarnation_id, self.zk_migration_ready)
+        out += _iuB.pack(self.controller_id, checked_uuid(self.incarnation_id), self.zk_migration_ready)
         write_structs(out, version, self.end_points, True)
         write_structs(out, version, self.features, True)
         out.append(0)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_bytes,
     read_structs,
     read_tag,
@@ -91,7 +92,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _uqqiqq.pack(self.segment_id, self.start_offset, self.end_offset, self.broker_id, self.max_timestamp_ms, self.event_timestamp_ms)
+        out += _uqqiqq.pack(checked_uuid(self.segment_id), self.start_offset, self.end_offset, self.broker_id, self.max_timestamp_ms, self.event_timestamp_ms)
         write_structs(out, version, self.segment_leader_epochs, True)
         out += _i.pack(self.segment_size_in_bytes)
         write_compact_nullable_bytes(out, self.custom_metadata)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_bytes,
     read_compact_string,
     skip_tags,
@@ -89,7 +90,7 @@ class RemoteLogSegmentIdEntry(Structure):
 
     def _write(self, out: bytearray, version: int) -> None:
         self.topic_id_partition._write(out, version)
-        out += _u.pack(self.id)
+        out += _u.pack(checked_uuid(self.id))
         out.append(0)
 
 
@@ -117,5 +118,5 @@ class TopicIdPartitionEntry(Structure):
 
     def _write(self, out: bytearray, version: int) -> None:
         write_compact_string(out, self.name)
-        out += _ui.pack(self.id, self.partition)
+        out += _ui.pack(checked_uuid(self.id), self.partition)
         out.append(0)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_string,
     skip_tags,
     write_compact_string,
@@ -80,5 +81,5 @@ class TopicIdPartitionEntry(Structure):
 
     def _write(self, out: bytearray, version: int) -> None:
         write_compact_string(out, self.name)
-        out += _ui.pack(self.id, self.partition)
+        out += _ui.pack(checked_uuid(self.id), self.partition)
         out.append(0)

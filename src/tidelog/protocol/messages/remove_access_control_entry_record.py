@@ -9,6 +9,7 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
+    checked_uuid,
     skip_tags,
 )
 
@@ -39,5 +40,5 @@ class RemoveAccessControlEntryRecord(Message):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.id)
+        out += _u.pack(checked_uuid(self.id))
         out.append(0)

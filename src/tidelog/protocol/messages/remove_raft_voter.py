@@ -9,6 +9,7 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
+    checked_uuid,
     read_compact_nullable_string,
     skip_tags,
     write_compact_nullable_string,
@@ -48,7 +49,7 @@ class RemoveRaftVoterRequest(Message):
 
     def _write(self, out: bytearray, version: int) -> None:
         write_compact_nullable_string(out, self.cluster_id)
-        out += _iu.pack(self.voter_id, self.voter_directory_id)
+        out += _iu.pack(self.voter_id, checked_uuid(self.voter_directory_id))
         out.append(0)
 
 

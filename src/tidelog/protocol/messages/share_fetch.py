@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_records,
     read_compact_string,
@@ -126,7 +127,7 @@ class FetchTopic(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 
@@ -206,7 +207,7 @@ class ForgottenTopic(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_numbers(out, self.partitions, "i", True)
         out.append(0)
 
@@ -279,7 +280,7 @@ class ShareFetchableTopicResponse(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_structs(out, version, self.partitions, True)
         out.append(0)
 

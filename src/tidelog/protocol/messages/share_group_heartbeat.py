@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_strings,
@@ -167,6 +168,6 @@ class TopicPartitions(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_numbers(out, self.partitions, "i", True)
         out.append(0)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_string,
     read_numbers,
     read_structs,
@@ -82,7 +83,7 @@ class TopicPartitionsInfo(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_compact_string(out, self.topic_name)
         write_numbers(out, self.partitions, "i", True)
         out.append(0)
@@ -109,6 +110,6 @@ class TopicInfo(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         write_compact_string(out, self.topic_name)
         out.append(0)

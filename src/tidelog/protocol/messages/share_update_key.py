@@ -9,6 +9,7 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
+    checked_uuid,
     read_string,
     write_string,
 )
@@ -45,4 +46,4 @@ class ShareUpdateKey(Message):
 
     def _write(self, out: bytearray, version: int) -> None:
         write_string(out, self.group_id)
-        out += _ui.pack(self.topic_id, self.partition)
+        out += _ui.pack(checked_uuid(self.topic_id), self.partition)

@@ -9,6 +9,7 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
+    checked_uuid,
     read_compact_string,
     skip_tags,
     write_compact_string,
@@ -45,5 +46,5 @@ class TopicRecord(Message):
 
     def _write(self, out: bytearray, version: int) -> None:
         write_compact_string(out, self.name)
-        out += _u.pack(self.topic_id)
+        out += _u.pack(checked_uuid(self.topic_id))
         out.append(0)

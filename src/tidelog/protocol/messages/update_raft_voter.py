@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_structs,
@@ -72,7 +73,7 @@ class UpdateRaftVoterRequest(Message):
 
     def _write(self, out: bytearray, version: int) -> None:
         write_compact_nullable_string(out, self.cluster_id)
-        out += _iiu.pack(self.current_leader_epoch, self.voter_id, self.voter_directory_id)
+        out += _iiu.pack(self.current_leader_epoch, self.voter_id, checked_uuid(self.voter_directory_id))
         write_structs(out, version, self.listeners, True)
         self.kraft_version_feature._write(out, version)
         out.append(0)

@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_structs,
@@ -148,7 +149,7 @@ class RequestPartitionData(Structure):
     def _write(self, out: bytearray, version: int) -> None:
         out += _iii.pack(self.partition_index, self.replica_epoch, self.replica_id)
         if version >= 1:
-            out += _uu.pack(self.replica_directory_id, self.voter_directory_id)
+            out += _uu.pack(checked_uuid(self.replica_directory_id), checked_uuid(self.voter_directory_id))
         out += _iq.pack(self.last_offset_epoch, self.last_offset)
         if version >= 2:
             out += _B.pack(self.pre_vote)

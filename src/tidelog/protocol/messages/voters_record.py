@@ -11,6 +11,7 @@ from tidelog.protocol.primitives import (
     ZERO_UUID,
     Message,
     Structure,
+    checked_uuid,
     read_compact_string,
     read_structs,
     skip_tags,
@@ -82,7 +83,7 @@ class Voter(Structure):
         return self, pos
 
     def _write(self, out: bytearray, version: int) -> None:
-        out += _iu.pack(self.voter_id, self.voter_directory_id)
+        out += _iu.pack(self.voter_id, checked_uuid(self.voter_directory_id))
         write_structs(out, version, self.endpoints, True)
         self.kraft_version_feature._write(out, version)
         out.append(0)

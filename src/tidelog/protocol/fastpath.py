@@ -1,0 +1,600 @@
+"""Produce and Fetch, read and written by hand: the same bytes as ``messages/produce.py`` and ``messages/fetch.py``, sooner.
+
+Requests become light views (tuples, record batches as memoryviews into the frame). Responses become whole frames; in a Fetch
+response records stay ``FileSlice``s between the bytes around them. A property test holds each function against its generated
+twin. The KRaft fields of a Fetch partition (ReplicaDirectoryId, HighWatermark) are checked and left out: the quorum's listener
+reads Fetch with the generated class.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from tidelog.model.errors import ProtocolViolation
+from tidelog.model.ports import Buffer, FileSlice
+from tidelog.protocol.framing import response_prefix
+from tidelog.protocol.messages.fetch import FetchRequest
+from tidelog.protocol.messages.produce import ProduceRequest
+from tidelog.protocol.primitives import (
+    ZERO_UUID,
+    Structure,
+    read_compact_nullable_records,
+    read_compact_nullable_string,
+    read_compact_string,
+    read_count,
+    read_nullable_records,
+    read_nullable_string,
+    read_numbers,
+    read_string,
+    read_tag,
+    read_uvarint,
+    skip_tags,
+    tag_mismatch,
+    write_compact_nullable_string,
+    write_compact_string,
+    write_count,
+    write_nullable_string,
+    write_string,
+    write_uvarint,
+)
+
+ProducePartition: TypeAlias = tuple[int, memoryview | None]
+"""(partition, records)."""
+ProduceTopic: TypeAlias = tuple[str | None, bytes, list[ProducePartition]]
+"""(name or None, topic id, partitions): versions up to 12 have the name, later ones the id."""
+FetchPartition: TypeAlias = tuple[int, int, int, int, int, int]
+"""(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes)."""
+FetchTopic: TypeAlias = tuple[str | None, bytes, list[FetchPartition]]
+"""(name or None, topic id, partitions): versions up to 12 have the name, later ones the id."""
+ForgottenTopic: TypeAlias = tuple[str | None, bytes, list[int]]
+"""(name or None, topic id, partitions)."""
+NodeEndpoint: TypeAlias = tuple[int, str, int, str | None]
+"""(node id, host, port, rack)."""
+Part: TypeAlias = Buffer | FileSlice
+"""A piece of a response on its way out."""
+
+INLINE_RECORDS = 4096
+"""Records in memory up to this many bytes are copied into the bytes around them: cheaper than one more piece to send."""
+
+_HI = struct.Struct(">hi")
+_I = struct.Struct(">i")
+_Q = struct.Struct(">q")
+_II = struct.Struct(">ii")
+_IQ = struct.Struct(">iq")
+_QQ = struct.Struct(">qq")
+_QI = struct.Struct(">qi")
+_IHQQ = struct.Struct(">ihqq")
+_IHQQQ = struct.Struct(">ihqqq")
+_FETCH_V4 = struct.Struct(">iiib")
+_FETCH_V7 = struct.Struct(">iiibii")
+_PARTITION_V4 = struct.Struct(">iqi")
+_PARTITION_V5 = struct.Struct(">iqqi")
+_PARTITION_V9 = struct.Struct(">iiqqi")
+_PARTITION_V12 = struct.Struct(">iiqiqi")
+
+
+class ProduceView(Structure):
+    """A Produce request; the batches still lie in the frame."""
+
+    __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
+
+    def __init__(self, transactional_id: str | None, acks: int, timeout_ms: int, topics: list[ProduceTopic]) -> None:
+        self.transactional_id = transactional_id
+        self.acks = acks
+        self.timeout_ms = timeout_ms
+        self.topics = topics
+
+    @classmethod
+    def from_message(cls, request: ProduceRequest, version: int) -> ProduceView:
+        """The same request from its generated class: the plain path."""
+        topics: list[ProduceTopic] = [
+            (
+                topic.name if version <= 12 else None,
+                topic.topic_id,
+                [(p.index, None if p.records is None else memoryview(p.records)) for p in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+        return cls(request.transactional_id, request.acks, request.timeout_ms, topics)
+
+
+class FetchView(Structure):
+    """A Fetch request of a consumer or a follower. ``replica_id`` is -1 for a consumer."""
+
+    __slots__ = (
+        "cluster_id",
+        "forgotten_topics",
+        "isolation_level",
+        "max_bytes",
+        "max_wait_ms",
+        "min_bytes",
+        "rack_id",
+        "replica_epoch",
+        "replica_id",
+        "session_epoch",
+        "session_id",
+        "topics",
+    )
+
+    def __init__(self) -> None:
+        self.cluster_id: str | None = None
+        self.replica_id = -1
+        self.replica_epoch = -1
+        self.max_wait_ms = 0
+        self.min_bytes = 0
+        self.max_bytes = 0x7FFFFFFF
+        self.isolation_level = 0
+        self.session_id = 0
+        self.session_epoch = -1
+        self.topics: list[FetchTopic] = []
+        self.forgotten_topics: list[ForgottenTopic] = []
+        self.rack_id = ""
+
+    @classmethod
+    def from_message(cls, request: FetchRequest, version: int) -> FetchView:
+        """The same request from its generated class: the plain path."""
+        view = cls()
+        view.cluster_id = request.cluster_id
+        view.replica_id = request.replica_id if version < 15 else request.replica_state.replica_id
+        view.replica_epoch = request.replica_state.replica_epoch
+        view.max_wait_ms, view.min_bytes, view.max_bytes = request.max_wait_ms, request.min_bytes, request.max_bytes
+        view.isolation_level = request.isolation_level
+        view.session_id, view.session_epoch = request.session_id, request.session_epoch
+        for topic in request.topics:
+            partitions = [
+                (p.partition, p.current_leader_epoch, p.fetch_offset, p.last_fetched_epoch, p.log_start_offset, p.partition_max_bytes)
+                for p in topic.partitions
+            ]
+            view.topics.append((topic.topic if version <= 12 else None, topic.topic_id, partitions))
+        for forgotten in request.forgotten_topics_data:
+            view.forgotten_topics.append((forgotten.topic if version <= 12 else None, forgotten.topic_id, forgotten.partitions))
+        view.rack_id = request.rack_id
+        return view
+
+
+def read_produce(buf: Buffer, pos: int, version: int) -> ProduceView:
+    """A Produce request (version 3 to 13) whose body begins at ``pos`` and ends with ``buf``. ProtocolViolation when it does not."""
+    try:
+        flexible = version >= 9
+        transactional_id, pos = (read_compact_nullable_string if flexible else read_nullable_string)(buf, pos)
+        acks, timeout_ms = _HI.unpack_from(buf, pos)
+        count, pos = read_count(buf, pos + 6, 3 if flexible else 6, flexible)
+        if count < 0:
+            raise ProtocolViolation("a Produce request with null for its topics")
+        topics: list[ProduceTopic] = []
+        for _ in range(count):
+            topic, pos = _read_produce_topic(buf, pos, version)
+            topics.append(topic)
+        if flexible:
+            pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+    except (IndexError, struct.error):
+        raise ProtocolViolation(f"ProduceRequest version {version} is cut off: {len(buf)} bytes are not all of it") from None
+    if pos != len(buf):
+        raise ProtocolViolation(f"ProduceRequest version {version} ends at byte {pos}, but {len(buf)} bytes came")
+    return ProduceView(transactional_id, acks, timeout_ms, topics)
+
+
+def _read_topic(buf: Buffer, pos: int, version: int, flexible: bool) -> tuple[str | None, bytes, int]:
+    """(name, topic id, pos) of Produce and of Fetch."""
+    if version >= 13:
+        topic_id = bytes(buf[pos : pos + 16])
+        if len(topic_id) < 16:
+            raise IndexError
+        return None, topic_id, pos + 16
+    name, pos = read_compact_string(buf, pos) if flexible else read_string(buf, pos)
+    return name, ZERO_UUID, pos
+
+
+def _read_produce_topic(buf: Buffer, pos: int, version: int) -> tuple[ProduceTopic, int]:
+    flexible = version >= 9
+    name, topic_id, pos = _read_topic(buf, pos, version, flexible)
+    count, pos = read_count(buf, pos, 6 if flexible else 8, flexible)
+    if count < 0:
+        raise ProtocolViolation("a Produce request with null for a topic's partitions")
+    read_records = read_compact_nullable_records if flexible else read_nullable_records
+    unpack = _I.unpack_from
+    partitions = []
+    for _ in range(count):
+        (index,) = unpack(buf, pos)
+        records, pos = read_records(buf, pos + 4)
+        if flexible:
+            pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+        partitions.append((index, records))
+    if flexible:
+        pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+    return (name, topic_id, partitions), pos
+
+
+def read_fetch(buf: Buffer, pos: int, version: int) -> FetchView:
+    """A Fetch request (version 4 to 18) whose body begins at ``pos`` and ends with ``buf``. ProtocolViolation when it does not."""
+    try:
+        view, pos = _read_fetch(buf, pos, version)
+    except (IndexError, struct.error):
+        raise ProtocolViolation(f"FetchRequest version {version} is cut off: {len(buf)} bytes are not all of it") from None
+    if pos != len(buf):
+        raise ProtocolViolation(f"FetchRequest version {version} ends at byte {pos}, but {len(buf)} bytes came")
+    return view
+
+
+def _read_fetch(buf: Buffer, pos: int, version: int) -> tuple[FetchView, int]:
+    flexible = version >= 12
+    view = FetchView()
+    if version < 15:
+        (view.replica_id,) = _I.unpack_from(buf, pos)
+        pos += 4
+    if version >= 7:
+        (
+            view.max_wait_ms,
+            view.min_bytes,
+            view.max_bytes,
+            view.isolation_level,
+            view.session_id,
+            view.session_epoch,
+        ) = _FETCH_V7.unpack_from(buf, pos)
+        pos += 21
+    else:
+        view.max_wait_ms, view.min_bytes, view.max_bytes, view.isolation_level = _FETCH_V4.unpack_from(buf, pos)
+        pos += 13
+    count, pos = read_count(buf, pos, 3 if flexible else 6, flexible)
+    if count < 0:
+        raise ProtocolViolation("a Fetch request with null for its topics")
+    for _ in range(count):
+        topic, pos = _read_fetch_topic(buf, pos, version)
+        view.topics.append(topic)
+    if version >= 7:
+        pos = _read_forgotten(buf, pos, version, view)
+    if version >= 11:
+        view.rack_id, pos = read_compact_string(buf, pos) if flexible else read_string(buf, pos)
+    if flexible:
+        pos = _read_fetch_tags(buf, pos, version, view) if buf[pos] else pos + 1
+    return view, pos
+
+
+def _read_fetch_topic(buf: Buffer, pos: int, version: int) -> tuple[FetchTopic, int]:
+    flexible = version >= 12
+    name, topic_id, pos = _read_topic(buf, pos, version, flexible)
+    if not flexible:
+        partitions, pos = _read_old_fetch_partitions(buf, pos, version)
+        return (name, topic_id, partitions), pos
+    count, pos = read_count(buf, pos, 33, True)
+    if count < 0:
+        raise ProtocolViolation("a Fetch request with null for a topic's partitions")
+    unpack = _PARTITION_V12.unpack_from
+    partitions = []
+    for _ in range(count):
+        partitions.append(unpack(buf, pos))
+        pos += 32
+        pos = _skip_partition_tags(buf, pos, version) if buf[pos] else pos + 1
+    pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+    return (name, topic_id, partitions), pos
+
+
+def _read_old_fetch_partitions(buf: Buffer, pos: int, version: int) -> tuple[list[FetchPartition], int]:
+    """Of the versions before the flexible ones."""
+    layout = _PARTITION_V9 if version >= 9 else _PARTITION_V5 if version >= 5 else _PARTITION_V4
+    count, pos = read_count(buf, pos, layout.size, False)
+    if count < 0:
+        raise ProtocolViolation("a Fetch request with null for a topic's partitions")
+    partitions: list[FetchPartition] = []
+    for _ in range(count):
+        values = layout.unpack_from(buf, pos)
+        pos += layout.size
+        if version >= 9:
+            index, epoch, offset, log_start, most = values
+        elif version >= 5:
+            index, offset, log_start, most = values
+            epoch = -1
+        else:
+            index, offset, most = values
+            epoch = log_start = -1
+        partitions.append((index, epoch, offset, -1, log_start, most))
+    return partitions, pos
+
+
+def _skip_partition_tags(buf: Buffer, pos: int, version: int) -> int:
+    """Past the tags of a partition; the KRaft ones among them must have their sizes."""
+    count, pos = read_uvarint(buf, pos)
+    for _ in range(count):
+        tag, pos, end = read_tag(buf, pos)
+        expected = 16 if tag == 0 and version >= 17 else 8 if tag == 1 and version >= 18 else end - pos
+        if end - pos != expected:
+            raise tag_mismatch(tag)
+        pos = end
+    return pos
+
+
+def _read_forgotten(buf: Buffer, pos: int, version: int, view: FetchView) -> int:
+    flexible = version >= 12
+    count, pos = read_count(buf, pos, 3 if flexible else 6, flexible)
+    if count < 0:
+        raise ProtocolViolation("a Fetch request with null for its forgotten topics")
+    for _ in range(count):
+        name, topic_id, pos = _read_topic(buf, pos, version, flexible)
+        partitions, pos = read_numbers(buf, pos, "i", 4, flexible)
+        if flexible:
+            pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+        view.forgotten_topics.append((name, topic_id, partitions))
+    return pos
+
+
+def _read_fetch_tags(buf: Buffer, pos: int, version: int, view: FetchView) -> int:
+    count, pos = read_uvarint(buf, pos)
+    for _ in range(count):
+        tag, pos, end = read_tag(buf, pos)
+        if tag == 0:
+            view.cluster_id, pos = read_compact_nullable_string(buf, pos)
+        elif tag == 1 and version >= 15:
+            view.replica_id, view.replica_epoch = _IQ.unpack_from(buf, pos)
+            pos = skip_tags(buf, pos + 12)
+        else:
+            pos = end
+        if pos != end:
+            raise tag_mismatch(tag)
+    return pos
+
+
+class ProduceResult(Structure):
+    """One partition of a Produce response. ``record_errors`` are (index in the batch, message); ``current_leader`` is (id, epoch)."""
+
+    __slots__ = (
+        "base_offset",
+        "current_leader",
+        "error_code",
+        "error_message",
+        "index",
+        "log_append_time_ms",
+        "log_start_offset",
+        "record_errors",
+    )
+
+    def __init__(
+        self,
+        index: int,
+        error_code: int = 0,
+        base_offset: int = -1,
+        log_append_time_ms: int = -1,
+        log_start_offset: int = -1,
+        record_errors: Sequence[tuple[int, str | None]] = (),
+        error_message: str | None = None,
+        current_leader: tuple[int, int] | None = None,
+    ) -> None:
+        self.index = index
+        self.error_code = error_code
+        self.base_offset = base_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.record_errors = record_errors
+        self.error_message = error_message
+        self.current_leader = current_leader
+
+
+ProduceTopicResult: TypeAlias = tuple[str | None, bytes, Sequence[ProduceResult]]
+"""(name or None, topic id, partitions), as the request had them."""
+
+
+def encode_produce_response(
+    correlation_id: int,
+    version: int,
+    topics: Sequence[ProduceTopicResult],
+    *,
+    throttle_time_ms: int = 0,
+    node_endpoints: Sequence[NodeEndpoint] = (),
+) -> bytearray:
+    """A whole frame. ``current_leader`` and ``node_endpoints`` reach clients of version 10 and later, and are dropped before."""
+    flexible = version >= 9
+    out = bytearray(response_prefix(correlation_id, flexible, 0))
+    write_count(out, len(topics), flexible)
+    for name, topic_id, results in topics:
+        _write_topic(out, version, name, topic_id, flexible)
+        write_count(out, len(results), flexible)
+        for result in results:
+            _write_produce_result(out, version, result)
+        if flexible:
+            out.append(0)
+    out += _I.pack(throttle_time_ms)
+    if flexible:
+        _write_node_endpoints(out, node_endpoints if version >= 10 else ())
+    _I.pack_into(out, 0, len(out) - 4)
+    return out
+
+
+def _write_topic(out: bytearray, version: int, name: str | None, topic_id: bytes, flexible: bool) -> None:
+    if version >= 13:
+        assert len(topic_id) == 16, "a topic id has 16 bytes"
+        out += topic_id
+        return
+    assert name is not None, "versions before 13 name the topic"
+    (write_compact_string if flexible else write_string)(out, name)
+
+
+def _write_produce_result(out: bytearray, version: int, result: ProduceResult) -> None:
+    if version >= 5:
+        out += _IHQQQ.pack(
+            result.index, result.error_code, result.base_offset, result.log_append_time_ms, result.log_start_offset
+        )
+    else:
+        out += _IHQQ.pack(result.index, result.error_code, result.base_offset, result.log_append_time_ms)
+    if version < 8:
+        return
+    flexible = version >= 9
+    write_text = write_compact_nullable_string if flexible else write_nullable_string
+    write_count(out, len(result.record_errors), flexible)
+    for index, message in result.record_errors:
+        out += _I.pack(index)
+        write_text(out, message)
+        if flexible:
+            out.append(0)
+    write_text(out, result.error_message)
+    if not flexible:
+        return
+    leader = result.current_leader
+    if leader is None or leader == (-1, -1) or version < 10:
+        out.append(0)
+    else:
+        out += b"\x01\x00\x09"
+        out += _II.pack(*leader)
+        out.append(0)
+
+
+def _write_node_endpoints(out: bytearray, endpoints: Sequence[NodeEndpoint]) -> None:
+    """The tag section that ends the response: node endpoints are its tag 0."""
+    if not endpoints:
+        out.append(0)
+        return
+    value = bytearray()
+    write_uvarint(value, len(endpoints) + 1)
+    for node_id, host, port, rack in endpoints:
+        value += _I.pack(node_id)
+        write_compact_string(value, host)
+        value += _I.pack(port)
+        write_compact_nullable_string(value, rack)
+        value.append(0)
+    out += b"\x01\x00"
+    write_uvarint(out, len(value))
+    out += value
+
+
+class FetchResult(Structure):
+    """One partition of a Fetch response.
+
+    ``aborted_transactions`` are (producer id, first offset), None for readers of uncommitted data. ``diverging_epoch`` is (epoch,
+    end offset), ``current_leader`` (id, epoch), ``snapshot_id`` (end offset, epoch); versions before 12 drop the three.
+    """
+
+    __slots__ = (
+        "aborted_transactions",
+        "current_leader",
+        "diverging_epoch",
+        "error_code",
+        "high_watermark",
+        "index",
+        "last_stable_offset",
+        "log_start_offset",
+        "preferred_read_replica",
+        "records",
+        "snapshot_id",
+    )
+
+    def __init__(
+        self,
+        index: int,
+        error_code: int = 0,
+        high_watermark: int = -1,
+        last_stable_offset: int = -1,
+        log_start_offset: int = -1,
+        records: Part | None = b"",
+        aborted_transactions: Sequence[tuple[int, int]] | None = None,
+        preferred_read_replica: int = -1,
+        diverging_epoch: tuple[int, int] | None = None,
+        current_leader: tuple[int, int] | None = None,
+        snapshot_id: tuple[int, int] | None = None,
+    ) -> None:
+        self.index = index
+        self.error_code = error_code
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.records = records
+        self.aborted_transactions = aborted_transactions
+        self.preferred_read_replica = preferred_read_replica
+        self.diverging_epoch = diverging_epoch
+        self.current_leader = current_leader
+        self.snapshot_id = snapshot_id
+
+
+FetchTopicResult: TypeAlias = tuple[str | None, bytes, Sequence[FetchResult]]
+"""(name or None, topic id, partitions), as the request had them."""
+
+
+def encode_fetch_response(
+    correlation_id: int,
+    version: int,
+    topics: Sequence[FetchTopicResult],
+    *,
+    throttle_time_ms: int = 0,
+    error_code: int = 0,
+    session_id: int = 0,
+    node_endpoints: Sequence[NodeEndpoint] = (),
+) -> tuple[list[Part], int]:
+    """A whole frame in parts, to be sent one after another, and their size in bytes. Nothing reads a ``FileSlice`` here."""
+    flexible = version >= 12
+    out = bytearray(response_prefix(correlation_id, flexible, 0))
+    parts: list[Part] = [out]
+    total = 0
+    out += _I.pack(throttle_time_ms)
+    if version >= 7:
+        out += _HI.pack(error_code, session_id)
+    write_count(out, len(topics), flexible)
+    for name, topic_id, results in topics:
+        _write_topic(out, version, name, topic_id, flexible)
+        write_count(out, len(results), flexible)
+        for result in results:
+            records = _write_fetch_result(out, version, result)
+            if records is not None:
+                total += len(out) + (records.length if isinstance(records, FileSlice) else len(records))
+                out = bytearray()
+                parts += (records, out)
+            if flexible:
+                _write_fetch_result_tags(out, result)
+        if flexible:
+            out.append(0)
+    if flexible:
+        _write_node_endpoints(out, node_endpoints if version >= 16 else ())
+    if out:
+        total += len(out)
+    else:
+        parts.pop()
+    first = parts[0]
+    assert isinstance(first, bytearray)
+    _I.pack_into(first, 0, total - 4)
+    return parts, total
+
+
+def _write_fetch_result(out: bytearray, version: int, result: FetchResult) -> Part | None:
+    """Writes one partition up to its records; gives the records that are to follow as a part of their own."""
+    flexible = version >= 12
+    out += _IHQQ.pack(result.index, result.error_code, result.high_watermark, result.last_stable_offset)
+    if version >= 5:
+        out += _Q.pack(result.log_start_offset)
+    aborted = result.aborted_transactions
+    write_count(out, -1 if aborted is None else len(aborted), flexible)
+    for transaction in aborted or ():
+        out += _QQ.pack(*transaction)
+        if flexible:
+            out.append(0)
+    if version >= 11:
+        out += _I.pack(result.preferred_read_replica)
+    records = result.records
+    if records is None:
+        write_count(out, -1, flexible)
+        return None
+    size = records.length if isinstance(records, FileSlice) else len(records)
+    write_count(out, size, flexible)
+    if size == 0:
+        return None
+    if size <= INLINE_RECORDS and not isinstance(records, FileSlice):
+        out += records
+        return None
+    return records
+
+
+def _write_fetch_result_tags(out: bytearray, result: FetchResult) -> None:
+    diverging, leader, snapshot = result.diverging_epoch, result.current_leader, result.snapshot_id
+    if diverging is None and leader is None and snapshot is None:
+        out.append(0)
+        return
+    tags = bytearray()
+    count = 0
+    if diverging is not None and diverging != (-1, -1):
+        tags += b"\x00\x0d" + _IQ.pack(*diverging) + b"\x00"
+        count += 1
+    if leader is not None and leader != (-1, -1):
+        tags += b"\x01\x09" + _II.pack(*leader) + b"\x00"
+        count += 1
+    if snapshot is not None and snapshot != (-1, -1):
+        tags += b"\x02\x0d" + _QI.pack(*snapshot) + b"\x00"
+        count += 1
+    out.append(count)
+    out += tags

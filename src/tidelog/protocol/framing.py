@@ -1,0 +1,220 @@
+"""Frames and their headers: bytes in, requests out; responses in, bytes out. No sockets here (sans-IO).
+
+A frame is an int32 size and that many bytes. A request begins with header v1, or v2 where its API version is flexible; even v2 has
+the client id as a plain nullable string. A response begins with header v0, or v1 where the version is flexible, except that
+ApiVersions is always answered with v0, so that a client which speaks none of our versions can still read it.
+
+Invariants: ``FrameReader`` never holds more than twice the bytes that came (plus its first ``initial`` bytes), whatever size
+a peer announces; a frame it gave out stays valid and writable until ``writable`` is called again.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from tidelog.model.errors import ProtocolViolation
+from tidelog.model.ports import Buffer
+from tidelog.protocol.api_keys import API_FACTS, ApiKey
+from tidelog.protocol.primitives import Message, skip_tags, write_nullable_string
+
+MAX_FRAME_BYTES = 104857600
+"""Default of ``socket.request.max.bytes``."""
+
+_SIZE = struct.Struct(">i")
+_REQUEST = struct.Struct(">hhih")
+_RESPONSE = struct.Struct(">ii")
+_RESPONSE_FLEXIBLE = struct.Struct(">iiB")
+
+
+class RequestHeader:
+    """What stands before the body of a request."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str | None = None) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RequestHeader) and repr(self) == repr(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"RequestHeader(api_key={self.api_key}, api_version={self.api_version}, "
+            f"correlation_id={self.correlation_id}, client_id={self.client_id!r})"
+        )
+
+
+def request_header_is_flexible(api_key: int, api_version: int) -> bool:
+    """Whether the request has header v2. KeyError for an unknown API."""
+    return api_version >= API_FACTS[api_key].flexible_from
+
+
+def response_header_is_flexible(api_key: int, api_version: int) -> bool:
+    """Whether the response has header v1. KeyError for an unknown API."""
+    return api_key != ApiKey.API_VERSIONS and api_version >= API_FACTS[api_key].flexible_from
+
+
+def decode_request_header(buf: Buffer) -> tuple[RequestHeader, int]:
+    """The header of a frame and where the body begins.
+
+    ProtocolViolation when it is cut off or the API is unknown. Whether the version is one we serve is the dispatcher's question.
+    """
+    try:
+        api_key, api_version, correlation_id, length = _REQUEST.unpack_from(buf, 0)
+        facts = API_FACTS.get(api_key)
+        if facts is None:
+            raise ProtocolViolation(f"a request with API key {api_key}, which Kafka does not have")
+        pos = 10
+        client_id = None
+        if length >= 0:
+            pos += length
+            if pos > len(buf):
+                raise ProtocolViolation(f"a client id of {length} bytes where {len(buf) - 10} remain")
+            client_id = str(buf[10:pos], "utf-8")
+        elif length != -1:
+            raise ProtocolViolation(f"a client id of length {length}")
+        if api_version >= facts.flexible_from:
+            pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+    except (IndexError, struct.error):
+        raise ProtocolViolation(f"a request header is cut off after {len(buf)} bytes") from None
+    except UnicodeDecodeError:
+        raise ProtocolViolation("a client id is not UTF-8") from None
+    return RequestHeader(api_key, api_version, correlation_id, client_id), pos
+
+
+def encode_request_header(header: RequestHeader) -> bytes:
+    """The header alone, without the frame's size."""
+    out = bytearray(struct.pack(">hhi", header.api_key, header.api_version, header.correlation_id))
+    write_nullable_string(out, header.client_id)
+    if request_header_is_flexible(header.api_key, header.api_version):
+        out.append(0)
+    return bytes(out)
+
+
+def encode_request(header: RequestHeader, body: Message) -> bytes:
+    """A whole frame."""
+    out = bytearray(4)
+    out += encode_request_header(header)
+    body.encode_into(out, header.api_version)
+    _SIZE.pack_into(out, 0, len(out) - 4)
+    return bytes(out)
+
+
+def response_prefix(correlation_id: int, flexible_header: bool, body_size: int) -> bytes:
+    """The size and header to send before a body of ``body_size`` bytes."""
+    if flexible_header:
+        return _RESPONSE_FLEXIBLE.pack(body_size + 5, correlation_id, 0)
+    return _RESPONSE.pack(body_size + 4, correlation_id)
+
+
+def encode_response(correlation_id: int, flexible_header: bool, body: Buffer) -> bytes:
+    """A whole frame around an encoded body."""
+    return b"".join((response_prefix(correlation_id, flexible_header, len(body)), body))
+
+
+def encode_response_message(correlation_id: int, api_key: int, version: int, body: Message) -> bytearray:
+    """A whole frame, the body encoded in place: saves a copy of a large answer."""
+    out = bytearray(response_prefix(correlation_id, response_header_is_flexible(api_key, version), 0))
+    body.encode_into(out, version)
+    _SIZE.pack_into(out, 0, len(out) - 4)
+    return out
+
+
+def decode_response_header(buf: Buffer, flexible_header: bool) -> tuple[int, int]:
+    """(correlation id, where the body begins) of a response's frame. ProtocolViolation when it is cut off."""
+    try:
+        (correlation_id,) = _SIZE.unpack_from(buf, 0)
+        return correlation_id, skip_tags(buf, 4) if flexible_header else 4
+    except (IndexError, struct.error):
+        raise ProtocolViolation(f"a response header is cut off after {len(buf)} bytes") from None
+
+
+class FrameReader:
+    """Cuts a byte stream into frames, in one buffer that is used again and again.
+
+    A socket's reader calls ``recv_into(reader.writable())``, then ``received(n)``, then ``next_frame()`` until it gives None.
+    """
+
+    __slots__ = ("_buffer", "_end", "_initial", "_max", "_start", "_view")
+
+    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, initial: int = 4096) -> None:
+        self._max = max_frame_bytes
+        self._initial = initial
+        self._buffer = bytearray(initial)
+        self._view = memoryview(self._buffer)
+        self._start = 0
+        self._end = 0
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of memory held."""
+        return len(self._buffer)
+
+    @property
+    def pending(self) -> int:
+        """Bytes that came and were not given out: 0 means the stream stands between two frames."""
+        return self._end - self._start
+
+    def writable(self) -> memoryview:
+        """Where the next bytes go; never empty. Frames given out before are void from now on."""
+        pending = self._end - self._start
+        if self._start:
+            if pending:
+                self._view[:pending] = self._view[self._start : self._end]
+            self._start, self._end = 0, pending
+        if pending == len(self._buffer):
+            self._resize(2 * pending)
+        return self._view[pending:]
+
+    def received(self, count: int) -> None:
+        """The first ``count`` bytes of what ``writable`` gave are filled."""
+        assert 0 <= count <= len(self._buffer) - self._end, "more was received than there was room for"
+        self._end += count
+
+    def next_frame(self) -> memoryview | None:
+        """The next whole frame without its size, or None. ProtocolViolation for a size that is negative or too large."""
+        start = self._start
+        if self._end - start < 4:
+            return None
+        (size,) = _SIZE.unpack_from(self._buffer, start)
+        if not 0 <= size <= self._max:
+            raise ProtocolViolation(f"a frame of {size} bytes, allowed are 0 to {self._max} (socket.request.max.bytes)")
+        start += 4
+        if self._end - start < size:
+            return None
+        self._start = start + size
+        return self._view[start : self._start]
+
+    def feed(self, data: Buffer) -> list[bytes]:
+        """Takes any bytes and gives copies of the frames they complete: for whoever has bytes instead of a socket."""
+        frames = []
+        data = memoryview(data)
+        while len(data):
+            room = self.writable()
+            count = min(len(room), len(data))
+            room[:count] = data[:count]
+            self.received(count)
+            data = data[count:]
+            while (frame := self.next_frame()) is not None:
+                frames.append(bytes(frame))
+        return frames
+
+    def shrink(self) -> None:
+        """Gives back what a large frame took, when nothing is pending; for a connection that has become idle."""
+        if self._start == self._end and len(self._buffer) > self._initial:
+            self._start = self._end = 0
+            self._resize(self._initial)
+
+    def _resize(self, size: int) -> None:
+        """A new buffer: the old one cannot grow while views of it are about."""
+        pending = self._end - self._start
+        buffer = bytearray(size)
+        view = memoryview(buffer)
+        view[:pending] = self._view[self._start : self._end]
+        self._buffer, self._view = buffer, view
+        self._start, self._end = 0, pending

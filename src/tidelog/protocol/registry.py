@@ -1,0 +1,60 @@
+"""Where the class of a message is found: modules are imported when first asked for, so that a start pays for what it uses."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from tidelog.protocol.api_keys import API_FACTS, ApiFacts, ApiKey
+from tidelog.protocol.primitives import Message
+from tidelog.protocol.record_types import (
+    GROUP_RECORD_TYPES,
+    METADATA_RECORD_TYPES,
+    SHARE_RECORD_TYPES,
+    TRANSACTION_RECORD_TYPES,
+)
+from tidelog.protocol.schema import snake_case
+
+__all__ = [
+    "API_FACTS",
+    "GROUP_RECORD_TYPES",
+    "METADATA_RECORD_TYPES",
+    "SHARE_RECORD_TYPES",
+    "TRANSACTION_RECORD_TYPES",
+    "ApiFacts",
+    "ApiKey",
+    "data_class",
+    "request_class",
+    "response_class",
+]
+
+
+def _class(module: str, name: str) -> Any:
+    return getattr(import_module(f"tidelog.protocol.messages.{module}"), name)
+
+
+@cache
+def request_class(api_key: int) -> type[Message]:
+    """The request of an RPC. KeyError for a number that Kafka 4.3 does not have."""
+    facts = API_FACTS[api_key]
+    cls: type[Message] = _class(facts.module, f"{facts.name}Request")
+    return cls
+
+
+@cache
+def response_class(api_key: int) -> type[Message]:
+    """The response of an RPC. KeyError for a number that Kafka 4.3 does not have."""
+    facts = API_FACTS[api_key]
+    cls: type[Message] = _class(facts.module, f"{facts.name}Response")
+    return cls
+
+
+@cache
+def data_class(name: str) -> type[Message]:
+    """A record or other message that is no RPC, by Kafka's name (``PartitionRecord``). KeyError when there is none."""
+    try:
+        cls: type[Message] = _class(snake_case(name), name)
+    except (ImportError, AttributeError):
+        raise KeyError(name) from None
+    return cls
