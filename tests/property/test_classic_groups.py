@@ -151,7 +151,7 @@ class World:
             self.driver.advance(self.rng.randint(1, 1_500))
             self.check()
             group = self.driver.machine.groups.get(GROUP)
-            # A generation whose assignment was never recorded may come again after a crash, as in Kafka: nobody owned anything in it.
+            # A generation that was never recorded may come again after a crash, as in Kafka: nobody owned anything in it.
             if group is not None and group.state is GroupState.STABLE:
                 assert group.generation >= generation, group.story
                 generation = group.generation

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.coordinator.group.driver import Driver
 
+from tests.unit.coordinator.group.driver import Driver
 from tidelog.coordinator.group.classic_group import GroupState
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.model.errors import ErrorCode as E
