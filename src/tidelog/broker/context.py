@@ -43,7 +43,7 @@ CLOSE_CONNECTION = Signal.CLOSE_CONNECTION
 
 
 class Encoded:
-    """A response body that is encoded already: buffers and slices of files, sent one after another; ``size`` is their sum in bytes."""
+    """A response body, encoded already: buffers and slices of files sent one after another; ``size`` bytes together."""
 
     __slots__ = ("parts", "size")
 
@@ -53,7 +53,8 @@ class Encoded:
 
 
 Answer = Any
-"""A response message (it is encoded at the request's version), an ``Encoded`` body, or a ``Signal``."""
+"""A response message (it is encoded at the request's version), an ``Encoded`` body, a whole frame as a list of parts (what
+``protocol.fastpath`` writes, header and length prefix included), or a ``Signal``."""
 
 Handler = Callable[["Context", Any], Answer | Coroutine[Any, Any, Answer]]
 

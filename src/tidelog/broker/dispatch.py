@@ -129,6 +129,8 @@ def _outgoing(ctx: Context, route: _Route, answer: Answer) -> Outgoing:
     if answer is NO_RESPONSE or answer is CLOSE_CONNECTION:
         assert isinstance(answer, Signal)
         return answer
+    if type(answer) is list:
+        return answer
     version = ctx.api_version
     if isinstance(answer, Encoded):
         parts: list[Part] = [b"", *answer.parts]
