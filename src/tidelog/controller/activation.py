@@ -1,0 +1,37 @@
+"""What a controller writes when it becomes active: the bootstrap records of an empty log, the end of a transaction that its
+predecessor left open, and its own registration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV, METADATA_VERSION, TRANSACTIONS_MV
+from tidelog.metadata.image import ClusterImage, ControllerImage
+from tidelog.metadata.records import MetadataLogError, MetadataRecord
+from tidelog.metadata.snapshot import register_controller_record
+from tidelog.protocol.messages.abort_transaction_record import AbortTransactionRecord
+from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord
+from tidelog.protocol.messages.end_transaction_record import EndTransactionRecord
+from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
+
+
+def bootstrap_records(bootstrap: Sequence[MetadataRecord]) -> list[MetadataRecord]:
+    """The first records of a new cluster, in one transaction: what ``format`` put into ``bootstrap.checkpoint``."""
+    level = next((r.feature_level for r in bootstrap if isinstance(r, FeatureLevelRecord) and r.name == METADATA_VERSION), 0)
+    if level == 0:
+        raise MetadataLogError("bootstrap.checkpoint names no metadata.version; format the directory again")
+    if level < TRANSACTIONS_MV:
+        return list(bootstrap)
+    return [BeginTransactionRecord(name="Bootstrap records"), *bootstrap, EndTransactionRecord()]
+
+
+def abort_records() -> list[MetadataRecord]:
+    """Ends a transaction whose end the previous leader did not write: its records never happened."""
+    return [AbortTransactionRecord(reason="The controller that began it is gone.")]
+
+
+def registration_records(image: ClusterImage, controller: ControllerImage) -> list[MetadataRecord]:
+    """The controller's registration; none while ``metadata.version`` does not know the record."""
+    if image.metadata_version < CONTROLLER_REGISTRATION_MV:
+        return []
+    return [register_controller_record(controller)]

@@ -1,0 +1,167 @@
+"""Dynamic configs of topics, brokers and the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+from tidelog.controller.result import ControllerResult, Decision
+from tidelog.controller.topics import Refused
+from tidelog.metadata.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ClusterImage,
+    ConfigResource,
+)
+from tidelog.metadata.records import MetadataRecord
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages import alter_configs as legacy
+from tidelog.protocol.messages import incremental_alter_configs as incremental
+from tidelog.protocol.messages.config_record import ConfigRecord
+
+KNOWN_RESOURCES = frozenset({TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE})
+
+
+class AlterConfigOp(IntEnum):
+    """What to do with one config, as in IncrementalAlterConfigs (KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def incremental_alter_configs(decision: Decision, request: incremental.IncrementalAlterConfigsRequest) -> ControllerResult:
+    """Each resource by itself, all of its changes or none.
+
+    Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG (a name or value that the option table refuses, APPEND on
+    what is no list), INVALID_REQUEST (unknown type or operation, a config twice, a broker id that is no number).
+    """
+    responses, records = [], []
+    for resource in request.resources:
+        code, message = ErrorCode.NONE, None
+        try:
+            records += _incremental(decision, resource)
+        except Refused as refused:
+            code, message = refused.code, refused.message
+        responses.append(
+            incremental.AlterConfigsResourceResponse(
+                error_code=code, error_message=message, resource_type=resource.resource_type, resource_name=resource.resource_name
+            )
+        )
+    response = incremental.IncrementalAlterConfigsResponse(responses=responses)
+    return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
+
+
+def alter_configs(decision: Decision, request: legacy.AlterConfigsRequest) -> ControllerResult:
+    """The old form: what the request does not name goes back to its default. Errors as in ``incremental_alter_configs``."""
+    responses, records = [], []
+    for resource in request.resources:
+        code, message = ErrorCode.NONE, None
+        try:
+            records += _replacing(decision, resource)
+        except Refused as refused:
+            code, message = refused.code, refused.message
+        responses.append(
+            legacy.AlterConfigsResourceResponse(
+                error_code=code, error_message=message, resource_type=resource.resource_type, resource_name=resource.resource_name
+            )
+        )
+    response = legacy.AlterConfigsResponse(responses=responses)
+    return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
+
+
+def _incremental(decision: Decision, request: incremental.AlterConfigsResource) -> list[MetadataRecord]:
+    resource = (request.resource_type, request.resource_name)
+    check_resource(decision.image, resource)
+    before = decision.image.configs.get(resource, {})
+    after = dict(before)
+    named: list[str] = []
+    for change in request.configs:
+        if change.name in named:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        named.append(change.name)
+        _apply(decision, request.resource_type, after, change)
+    _check_settings(decision, resource, after)
+    return _records(resource, before, after, named)
+
+
+def _apply(decision: Decision, resource_type: int, settings: dict[str, str], change: incremental.AlterableConfig) -> None:
+    try:
+        operation = AlterConfigOp(change.config_operation)
+    except ValueError as error:
+        message = f"Unknown operation type {change.config_operation} for config {change.name}"
+        raise Refused(ErrorCode.INVALID_REQUEST, message) from error
+    if operation is AlterConfigOp.DELETE:
+        settings.pop(change.name, None)
+        return
+    if change.value is None:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {change.name}")
+    if operation is AlterConfigOp.SET:
+        settings[change.name] = change.value
+        return
+    if not decision.rules.is_list(resource_type, change.name):
+        message = f"Can't {operation.name} to key {change.name} because its type is not LIST."
+        raise Refused(ErrorCode.INVALID_CONFIG, message)
+    present = settings[change.name] if change.name in settings else decision.rules.default(resource_type, change.name)
+    items = [item for item in present.split(",") if item]
+    wanted = change.value.split(",")
+    if operation is AlterConfigOp.APPEND:
+        items += [item for item in wanted if item not in items]
+    else:
+        items = [item for item in items if item not in wanted]
+    settings[change.name] = ",".join(items)
+
+
+def _replacing(decision: Decision, request: legacy.AlterConfigsResource) -> list[MetadataRecord]:
+    resource = (request.resource_type, request.resource_name)
+    check_resource(decision.image, resource)
+    before = decision.image.configs.get(resource, {})
+    after: dict[str, str] = {}
+    for config in request.configs:
+        if config.name in after:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        if config.value is None:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}")
+        after[config.name] = config.value
+    _check_settings(decision, resource, after)
+    return _records(resource, before, after, list(after))
+
+
+def check_resource(image: ClusterImage, resource: ConfigResource) -> None:
+    """Refused unless it is a resource that settings can be kept for, and exists."""
+    resource_type, name = resource
+    if resource_type not in KNOWN_RESOURCES:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource_type}")
+    if resource_type == TOPIC_RESOURCE:
+        if name not in image.topics.by_name:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    elif resource_type == BROKER_RESOURCE:
+        if name and not name.isdecimal():
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    elif not name:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Default group or subscription resources are not allowed.")
+
+
+def _check_settings(decision: Decision, resource: ConfigResource, settings: Mapping[str, str]) -> None:
+    problem = decision.rules.problem(resource[0], resource[1], settings)
+    if problem is not None:
+        raise Refused(*problem)
+
+
+def _records(
+    resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str], named: Sequence[str]
+) -> list[MetadataRecord]:
+    """Settings that changed, then those that went. A broker's are written even unchanged: that makes it read them again."""
+    resource_type, resource_name = resource
+    records: list[MetadataRecord] = []
+    for name in named:
+        value = after.get(name)
+        if value is not None and (before.get(name) != value or resource_type == BROKER_RESOURCE):
+            records.append(ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value))
+    for name in before:
+        if name not in after:
+            records.append(ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=None))
+    return records

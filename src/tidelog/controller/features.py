@@ -1,0 +1,92 @@
+"""Finalized feature levels move up and down (KIP-584)."""
+
+from __future__ import annotations
+
+from tidelog.controller.result import ControllerResult, Decision
+from tidelog.controller.topics import Refused
+from tidelog.metadata.features import FEATURES, KRAFT_VERSION, METADATA_VERSION
+from tidelog.metadata.records import MetadataRecord
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
+from tidelog.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+UPGRADE = 1
+SAFE_DOWNGRADE = 2
+UNSAFE_DOWNGRADE = 3
+"""What the request says the update is."""
+
+
+def update_features(decision: Decision, request: UpdateFeaturesRequest, version: int) -> ControllerResult:
+    """All updates or none. A level that this controller, a registered controller or a broker cannot do is refused with
+    INVALID_UPDATE_VERSION; from version 2 the whole request is answered, before it each feature."""
+    seen: set[str] = set()
+    records: list[MetadataRecord] = []
+    results: list[UpdatableFeatureResult] = []
+    failed: Refused | None = None
+    for update in request.feature_updates:
+        code, message = ErrorCode.NONE, None
+        try:
+            if update.feature in seen:
+                raise Refused(ErrorCode.INVALID_REQUEST, f"Feature {update.feature} is named twice.")
+            seen.add(update.feature)
+            records += _update(decision, update, version)
+        except Refused as refused:
+            failed = failed or refused
+            code, message = refused.code, refused.message
+        results.append(UpdatableFeatureResult(feature=update.feature, error_code=code, error_message=message))
+    top_code, top_message = (ErrorCode.NONE, None) if failed is None else (failed.code, failed.message)
+    if version >= 2:
+        results = []
+    elif failed is not None:
+        top_code, top_message = ErrorCode.NONE, None
+    response = UpdateFeaturesResponse(error_code=top_code, error_message=top_message, results=results)
+    return ControllerResult(response) if request.validate_only or failed else ControllerResult.of(response, records)
+
+
+def _update(decision: Decision, update: FeatureUpdateKey, version: int) -> list[MetadataRecord]:
+    name, level = update.feature, update.max_version_level
+    feature = FEATURES.get(name)
+    wrong = ErrorCode.INVALID_UPDATE_VERSION
+    if feature is None or name == KRAFT_VERSION:
+        raise Refused(wrong, f"Invalid update version {level} for feature {name}. Does not support this feature.")
+    if not feature.min_level <= level <= feature.max_level:
+        message = (
+            f"Invalid update version {level} for feature {name}. Local controller {_node(decision)} only supports versions "
+            f"{feature.min_level}-{feature.max_level}"
+        )
+        raise Refused(wrong, message)
+    for kind, nodes in (("Broker", decision.image.brokers), ("Controller", decision.image.controllers)):
+        for node in nodes.values():
+            low, high = node.features.get(name, (0, 0))
+            if not low <= level <= high:
+                message = (
+                    f"Invalid update version {level} for feature {name}. {kind} {node.id} only supports versions {low}-{high}"
+                )
+                raise Refused(wrong, message)
+    present = decision.image.features.get(name, 0)
+    kind_of_update = update.upgrade_type if version >= 1 else (UNSAFE_DOWNGRADE if update.allow_downgrade else UPGRADE)
+    if level < present and kind_of_update == UPGRADE:
+        message = (
+            f"Invalid update version {level} for feature {name}. Can't downgrade the version of this feature "
+            "without setting the upgrade type to either safe or unsafe downgrade."
+        )
+        raise Refused(wrong, message)
+    if level > present and kind_of_update != UPGRADE:
+        message = f"Invalid update version {level} for feature {name}. Can't downgrade to a newer version."
+        raise Refused(wrong, message)
+    if name == METADATA_VERSION and level < present:
+        message = (
+            f"Invalid update version {level} for feature {name}. Downgrading metadata.version is not supported by this node."
+        )
+        raise Refused(wrong, message)
+    return [] if level == present else [FeatureLevelRecord(name=name, feature_level=level)]
+
+
+def _node(decision: Decision) -> int:
+    """The controller that decides: while the quorum is one node, the only registered one."""
+    return next(iter(decision.image.controllers), -1)

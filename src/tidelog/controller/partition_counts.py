@@ -1,0 +1,81 @@
+"""A topic gets more partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tidelog.controller.placement import InvalidReplicationFactor, place, usable_brokers
+from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
+from tidelog.controller.topics import Refused, manual_partition, new_partition
+from tidelog.metadata.image import PartitionImage, TopicImage
+from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.snapshot import partition_record
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def create_partitions(decision: Decision, request: CreatePartitionsRequest) -> ControllerResult:
+    """``count`` is the number wanted in all. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS,
+    INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, INVALID_REQUEST (twice), POLICY_VIOLATION."""
+    named = Counter(topic.name for topic in request.topics)
+    results: dict[str, CreatePartitionsTopicResult] = {}
+    records: list[MetadataRecord] = []
+    for topic in request.topics:
+        code, message = ErrorCode.NONE, None
+        try:
+            if named[topic.name] > 1:
+                raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            records += _added(decision, topic, MAX_RECORDS_PER_REQUEST - len(records))
+        except Refused as refused:
+            code, message = refused.code, refused.message
+        results[topic.name] = CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message)
+    response = CreatePartitionsResponse(results=list(results.values()))
+    return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
+
+
+def _added(decision: Decision, request: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
+    topic = decision.image.topics.by_name.get(request.name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    present = len(topic.partitions)
+    if request.count == present:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if request.count < present:
+        message = f"The topic {topic.name} currently has {present} partition(s); {request.count} would not be an increase."
+        raise Refused(ErrorCode.INVALID_PARTITIONS, message)
+    if request.count - present > room:
+        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    version = decision.image.metadata_version
+    return [
+        partition_record(topic.id, number, partition, version)
+        for number, partition in enumerate(_partitions(decision, request, topic), start=present)
+    ]
+
+
+def _partitions(decision: Decision, request: CreatePartitionsTopic, topic: TopicImage) -> list[PartitionImage]:
+    present = len(topic.partitions)
+    additional = request.count - present
+    replication_factor = len(topic.partitions[0].replicas)
+    if request.assignments is None:
+        usable = usable_brokers(decision.image.brokers.values())
+        try:
+            assignments = place(usable, additional, replication_factor, decision.rng, start=present)
+        except InvalidReplicationFactor as error:
+            message = f"Unable to replicate the partition {replication_factor} time(s): {error}"
+            raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message) from error
+        return [new_partition(decision.image, replicas) for replicas in assignments]
+    if len(request.assignments) != additional:
+        message = (
+            f"Attempted to add {additional} additional partition(s), but only "
+            f"{len(request.assignments)} assignment(s) were specified."
+        )
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    return [
+        manual_partition(decision.image, present + number, assignment.broker_ids, replication_factor)
+        for number, assignment in enumerate(request.assignments)
+    ]

@@ -1,0 +1,83 @@
+"""What a controller decision is made from, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tidelog.metadata.image import BrokerImage, ClusterImage
+from tidelog.metadata.records import MetadataRecord
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ports import Rng
+from tidelog.protocol.messages.create_topics import CreatableTopicConfigs
+
+MAX_RECORDS_PER_REQUEST = 10_000
+"""Kafka's limit on what one request may write; more is answered POLICY_VIOLATION."""
+
+
+class ConfigRules(Protocol):
+    """What the controller asks of the option tables (``controller.config_rules`` is the real form)."""
+
+    def problem(self, resource_type: int, resource_name: str, settings: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
+        """Why these settings together cannot stand on the resource; None when they can."""
+        ...
+
+    def is_list(self, resource_type: int, name: str) -> bool:
+        """Is the option a list, so that APPEND and SUBTRACT make sense?"""
+        ...
+
+    def default(self, resource_type: int, name: str) -> str:
+        """The value in force where nothing is set: what APPEND and SUBTRACT start from. Empty when there is none."""
+        ...
+
+    def topic_rows(self, overrides: Mapping[str, str], image: ClusterImage) -> list[CreatableTopicConfigs]:
+        """Every topic config with its value and source, for a topic with these settings of its own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """The static options that decisions depend on."""
+
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    delete_topic_enable: bool = True
+    unclean_leader_election_enable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The state that one decision sees: an image with all records appended so far, committed or not.
+
+    ``next_offset`` is where its first record will go: the epoch of a broker registered by it.
+    """
+
+    image: ClusterImage
+    next_offset: int
+    rng: Rng
+    rules: ConfigRules
+    settings: ControllerSettings
+
+    def known_broker(self, broker_id: int, epoch: int) -> BrokerImage:
+        """The registration a broker speaks for. KafkaError STALE_BROKER_EPOCH when it is not the current one."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
+        if broker.epoch != epoch:
+            raise KafkaError(
+                ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {epoch}, but found broker epoch {broker.epoch}"
+            )
+        return broker
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerResult:
+    """Records to append as one atomic group, and the response to give once they are committed."""
+
+    response: Any
+    records: tuple[MetadataRecord, ...] = ()
+
+    @staticmethod
+    def of(response: Any, records: Iterable[MetadataRecord]) -> ControllerResult:
+        return ControllerResult(response, tuple(records))

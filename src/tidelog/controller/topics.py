@@ -1,0 +1,291 @@
+"""Topics are created and deleted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tidelog.controller.partitions import default_directories
+from tidelog.controller.placement import InvalidReplicationFactor, place, usable_brokers
+from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
+from tidelog.controller.topic_names import collides_with, name_problem
+from tidelog.metadata.image import TOPIC_RESOURCE, ClusterImage, PartitionImage
+from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.snapshot import partition_record
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID, Uuid, random_uuid, uuid_to_text
+from tidelog.protocol.messages.config_record import ConfigRecord
+from tidelog.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from tidelog.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from tidelog.protocol.messages.remove_topic_record import RemoveTopicRecord
+from tidelog.protocol.messages.topic_record import TopicRecord
+
+DEFAULT = -1
+"""In a request: take the broker's default for partitions or replication factor."""
+
+
+class Refused(Exception):
+    """One topic of a request cannot be done; the others can."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+def create_topics(decision: Decision, request: CreateTopicsRequest) -> ControllerResult:
+    """Each topic by itself: what cannot be created is answered with its error, the rest is created (unless validate_only).
+
+    Errors per topic: INVALID_TOPIC_EXCEPTION (name, or a collision of '.' and '_'), TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS,
+    INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST (twice in the request, counts
+    beside a manual assignment), POLICY_VIOLATION (too many partitions in one request).
+    """
+    named = Counter(topic.name for topic in request.topics)
+    results: list[CreatableTopicResult] = []
+    records: list[MetadataRecord] = []
+    taken: dict[str, None] = dict.fromkeys(decision.image.topics.by_name)
+    for topic in request.topics:
+        if named[topic.name] > 1:
+            if not any(result.name == topic.name for result in results):
+                results.append(_refusal(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
+            continue
+        try:
+            result, created = _create_topic(decision, topic, taken, MAX_RECORDS_PER_REQUEST - len(records))
+        except Refused as refused:
+            results.append(_refusal(topic.name, refused.code, refused.message))
+            continue
+        results.append(result)
+        records += created
+        taken[topic.name] = None
+    response = CreateTopicsResponse(topics=results)
+    return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
+
+
+def _refusal(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        topic_id=ZERO_UUID,
+        error_code=code,
+        error_message=message,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=[],
+    )
+
+
+def _create_topic(
+    decision: Decision, topic: CreatableTopic, taken: dict[str, None], room: int
+) -> tuple[CreatableTopicResult, list[MetadataRecord]]:
+    _check_name(topic.name, taken)
+    settings = _settings(decision, topic)
+    partitions = _manual_partitions(decision.image, topic.assignments) if topic.assignments else None
+    if partitions is not None:
+        if topic.replication_factor != DEFAULT or topic.num_partitions != DEFAULT:
+            which = "replication factor" if topic.replication_factor != DEFAULT else "numPartitions"
+            message = f"A manual partition assignment was specified, but {which} was not set to -1."
+            raise Refused(ErrorCode.INVALID_REQUEST, message)
+        replication_factor = len(partitions[0].replicas)
+    else:
+        replication_factor = _replication_factor(decision, topic)
+        partitions = _placed_partitions(decision, _partition_count(decision, topic), replication_factor, room)
+    topic_id = random_uuid(decision.rng)
+    records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+    records += [
+        ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value)
+        for name, value in settings.items()
+    ]
+    version = decision.image.metadata_version
+    records += [partition_record(topic_id, number, partition, version) for number, partition in enumerate(partitions)]
+    if len(records) > room:
+        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    result = CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic_id,
+        num_partitions=len(partitions),
+        replication_factor=replication_factor,
+        configs=decision.rules.topic_rows(settings, decision.image),
+    )
+    return result, records
+
+
+def _check_name(name: str, taken: dict[str, None]) -> None:
+    problem = name_problem(name)
+    if problem is None and name == METADATA_TOPIC:
+        problem = f"Topic name is invalid: '{name}' is the name of the metadata log"
+    if problem is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if name in taken:
+        raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = collides_with(name, taken)
+    if other is not None:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+
+
+def _settings(decision: Decision, topic: CreatableTopic) -> dict[str, str]:
+    """The configs of the request, in its order; of two with one name the later counts. A null value is refused."""
+    settings: dict[str, str] = {}
+    for config in topic.configs:
+        if config.value is None:
+            raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
+        settings[config.name] = config.value
+    problem = decision.rules.problem(TOPIC_RESOURCE, topic.name, settings)
+    if problem is not None:
+        raise Refused(*problem)
+    return settings
+
+
+def _replication_factor(decision: Decision, topic: CreatableTopic) -> int:
+    asked = topic.replication_factor
+    if asked == 0 or asked < DEFAULT:
+        message = "Replication factor must be larger than 0, or -1 to use the default value."
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    return decision.settings.default_replication_factor if asked == DEFAULT else asked
+
+
+def _partition_count(decision: Decision, topic: CreatableTopic) -> int:
+    asked = topic.num_partitions
+    if asked == 0 or asked < DEFAULT:
+        message = "Number of partitions was set to an invalid non-positive value."
+        raise Refused(ErrorCode.INVALID_PARTITIONS, message)
+    return decision.settings.num_partitions if asked == DEFAULT else asked
+
+
+def _placed_partitions(decision: Decision, count: int, replication_factor: int, room: int) -> list[PartitionImage]:
+    if count > room:
+        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    try:
+        assignments = place(usable_brokers(decision.image.brokers.values()), count, replication_factor, decision.rng)
+    except InvalidReplicationFactor as error:
+        message = f"Unable to replicate the partition {replication_factor} time(s): {error}"
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message) from error
+    return [new_partition(decision.image, replicas) for replicas in assignments]
+
+
+def new_partition(image: ClusterImage, replicas: tuple[int, ...]) -> PartitionImage:
+    """A partition at its start: in sync are the replicas that are up, and the first of them leads."""
+    isr = tuple(replica for replica in replicas if image.brokers[replica].active)
+    return PartitionImage(
+        replicas=replicas,
+        isr=isr,
+        leader=isr[0] if isr else -1,
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=default_directories(image, replicas),
+    )
+
+
+def _manual_partitions(image: ClusterImage, assignments: Sequence[CreatableReplicaAssignment]) -> list[PartitionImage]:
+    by_number: dict[int, PartitionImage] = {}
+    replication_factor: int | None = None
+    for assignment in assignments:
+        number = assignment.partition_index
+        if number in by_number:
+            message = f"Found multiple manual partition assignments for partition {number}"
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        by_number[number] = manual_partition(image, number, assignment.broker_ids, replication_factor)
+        replication_factor = len(assignment.broker_ids)
+    if sorted(by_number) != list(range(len(by_number))):
+        message = "partitions should be a consecutive 0-based integer sequence"
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    return [by_number[number] for number in range(len(by_number))]
+
+
+def manual_partition(
+    image: ClusterImage, number: int, broker_ids: Sequence[int], replication_factor: int | None
+) -> PartitionImage:
+    """A partition where the request wants it. Refused with INVALID_REPLICA_ASSIGNMENT when that cannot be."""
+    wrong = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    if not broker_ids:
+        raise Refused(wrong, "The manual partition assignment includes an empty replica list.")
+    seen: set[int] = set()
+    for broker_id in broker_ids:
+        if broker_id in seen:
+            message = f"The manual partition assignment includes the broker {broker_id} more than once."
+            raise Refused(wrong, message)
+        if broker_id not in image.brokers:
+            message = f"The manual partition assignment includes broker {broker_id}, but no such broker is registered."
+            raise Refused(wrong, message)
+        seen.add(broker_id)
+    if replication_factor is not None and len(broker_ids) != replication_factor:
+        message = (
+            f"The manual partition assignment includes a partition with {len(broker_ids)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {replication_factor} replica(s)."
+        )
+        raise Refused(wrong, message)
+    partition = new_partition(image, tuple(broker_ids))
+    if not partition.isr:
+        message = (
+            f"All brokers specified in the manual partition assignment for partition {number} "
+            "are fenced or in controlled shutdown."
+        )
+        raise Refused(wrong, message)
+    return partition
+
+
+@dataclass(slots=True)
+class _Deletion:
+    """One topic of a DeleteTopics request, resolved as far as it could be."""
+
+    state: DeleteTopicState
+    topic_id: Uuid | None
+    name: str | None
+    code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+def delete_topics(decision: Decision, request: DeleteTopicsRequest) -> ControllerResult:
+    """By name or by id. Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST (both, neither, or twice).
+
+    KafkaError TOPIC_DELETION_DISABLED for the whole request when ``delete.topic.enable`` is false.
+    """
+    if not decision.settings.delete_topic_enable:
+        raise KafkaError(
+            ErrorCode.TOPIC_DELETION_DISABLED, "This cluster does not support topic deletion: delete.topic.enable is false"
+        )
+    asked = [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
+    deletions = [_resolve(decision.image, state) for state in asked]
+    times = Counter(each.topic_id for each in deletions if each.topic_id is not None)
+    results, records = [], []
+    for each in deletions:
+        if each.code is ErrorCode.NONE and each.topic_id is not None and times[each.topic_id] > 1:
+            each.code, each.message = ErrorCode.INVALID_REQUEST, "Duplicate topic name."
+        if each.code is ErrorCode.NONE and each.topic_id is not None:
+            records.append(RemoveTopicRecord(topic_id=each.topic_id))
+        results.append(
+            DeletableTopicResult(
+                name=each.name, topic_id=each.topic_id or each.state.topic_id, error_code=each.code, error_message=each.message
+            )
+        )
+    return ControllerResult.of(DeleteTopicsResponse(responses=results), records)
+
+
+def _resolve(image: ClusterImage, state: DeleteTopicState) -> _Deletion:
+    by_id = state.topic_id != ZERO_UUID
+    if by_id and state.name is not None:
+        message = "You may not specify both topic name and topic id."
+        return _Deletion(state, None, state.name, ErrorCode.INVALID_REQUEST, message)
+    if by_id:
+        topic = image.topics.by_id.get(Uuid(state.topic_id))
+        if topic is None:
+            message = f"This server does not host the topic id {uuid_to_text(state.topic_id)}."
+            return _Deletion(state, None, None, ErrorCode.UNKNOWN_TOPIC_ID, message)
+        return _Deletion(state, topic.id, topic.name)
+    if state.name is None:
+        return _Deletion(state, None, None, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    topic = image.topics.by_name.get(state.name)
+    if topic is None:
+        message = "This server does not host this topic-partition."
+        return _Deletion(state, None, state.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    return _Deletion(state, topic.id, topic.name)
