@@ -111,8 +111,9 @@ def main() -> None:
             schemas(checked_jar(Path(sys.argv[1]), artifact)), key=lambda s: (s.get("apiKey", 9999), s["type"], s["name"])
         )
         head = [
-            f"# Facts of {len(found)} messages, taken by tools/extract_messages.py from {artifact}-{KAFKA}.jar (SHA-256 {PINNED[artifact][:16]}...).",
-            "# Origin: Apache Kafka, Copyright The Apache Software Foundation, Apache License 2.0; see NOTICE. Language: protocol/schema.py.",
+            f"# Facts of {len(found)} messages, taken by tools/extract_messages.py from {artifact}-{KAFKA}.jar.",
+            "# Origin: Apache Kafka, Copyright The Apache Software Foundation, Apache License 2.0; see NOTICE.",
+            "# How to read this: protocol/schema.py.",
         ]
         lines = [line for schema in found for line in ("", *message_lines(schema))]
         (DEFINITIONS / f"{name}.txt").write_text("\n".join(head + lines) + "\n")

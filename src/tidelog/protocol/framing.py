@@ -1,7 +1,7 @@
 """Frames and their headers: bytes in, requests out; responses in, bytes out. No sockets here (sans-IO).
 
-A frame is an int32 size and that many bytes. A request begins with header v1, or v2 where its API version is flexible; even v2 has
-the client id as a plain nullable string. A response begins with header v0, or v1 where the version is flexible, except that
+A frame is an int32 size and that many bytes. A request begins with header v1, or v2 where its API version is flexible; even v2
+has the client id as a plain nullable string. A response begins with header v0, or v1 where the version is flexible, except that
 ApiVersions is always answered with v0, so that a client which speaks none of our versions can still read it.
 
 Invariants: ``FrameReader`` never holds more than twice the bytes that came (plus its first ``initial`` bytes), whatever size
@@ -15,7 +15,8 @@ import struct
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
 from tidelog.protocol.api_keys import API_FACTS, ApiKey
-from tidelog.protocol.primitives import Message, skip_tags, write_nullable_string
+from tidelog.protocol.primitives import skip_tags, write_nullable_string
+from tidelog.protocol.structure import Message
 
 MAX_FRAME_BYTES = 104857600
 """Default of ``socket.request.max.bytes``."""
@@ -194,7 +195,7 @@ class FrameReader:
         """Takes any bytes and gives copies of the frames they complete: for whoever has bytes instead of a socket."""
         frames = []
         data = memoryview(data)
-        while len(data):
+        while data:
             room = self.writable()
             count = min(len(room), len(data))
             room[:count] = data[:count]

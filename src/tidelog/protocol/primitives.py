@@ -1,30 +1,34 @@
-"""The wire's basic types, and the base of all generated messages.
+"""The wire's basic types, as generated messages read and write them.
 
 Readers take ``(buf, pos)`` and return ``(value, new_pos)``; writers append to a ``bytearray``. Integers are big-endian. "Compact"
 forms are those of flexible versions (KIP-482): a length is written plus one as an unsigned varint, 0 means null.
 
 Invariants: nothing is allocated for a length or count before it was held against the bytes that remain; a count of elements is
 bounded by their smallest size. A reader that meets the end of the buffer may raise IndexError or struct.error; ``Structure``
-turns both into ``ProtocolViolation``, the only error a peer's bytes can cause. Only what generated code needs is here.
+(``structure.py``) turns both into ``ProtocolViolation``, the only error a peer's bytes can cause.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
 
 T = TypeVar("T")
-S = TypeVar("S", bound="Structure")
 Read = Callable[[Buffer, int, int], tuple[T, int]]
 """(buf, pos, version) -> (structure, pos)."""
 
 ZERO_UUID = b"\0" * 16
-DEFAULT: Any = object()
-"""Stands for a fresh empty list or structure in the signature of a generated constructor."""
+
+
+class Writable(Protocol):
+    """What can append itself to a buffer: every structure."""
+
+    def _write(self, out: bytearray, version: int) -> None: ...
+
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -341,7 +345,7 @@ def write_count(out: bytearray, count: int, flexible: bool) -> None:
         out += _INT32.pack(count)
 
 
-def write_structs(out: bytearray, version: int, items: list[S] | None, flexible: bool) -> None:
+def write_structs(out: bytearray, version: int, items: Sequence[Writable] | None, flexible: bool) -> None:
     if items is None:
         write_count(out, -1, flexible)
         return
@@ -374,7 +378,7 @@ def write_uuids(out: bytearray, items: list[bytes] | None, flexible: bool) -> No
         out += checked_uuid(item)
 
 
-def write_nullable_struct(out: bytearray, version: int, value: Structure | None) -> None:
+def write_nullable_struct(out: bytearray, version: int, value: Writable | None) -> None:
     if value is None:
         out.append(0xFF)
     else:
@@ -382,7 +386,7 @@ def write_nullable_struct(out: bytearray, version: int, value: Structure | None)
         value._write(out, version)
 
 
-def write_tagged_nullable_struct(out: bytearray, version: int, value: Structure | None) -> None:
+def write_tagged_nullable_struct(out: bytearray, version: int, value: Writable | None) -> None:
     if value is None:
         out.append(0)
     else:
@@ -413,83 +417,3 @@ def required(value: T | None, name: str, version: int) -> T:
 def unsupported(name: str, version: int) -> ValueError:
     """A field that is set and that the version lacks."""
     return ValueError(f"{name} is set, but version {version} has no such field and it must not be dropped")
-
-
-class Structure:
-    """Base of every generated class: a mutable value with slots. Equality and repr go by its fields."""
-
-    __slots__: tuple[str, ...] = ()
-    __hash__ = None  # type: ignore[assignment]
-
-    @classmethod
-    def _read(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
-        raise AssertionError("generated")
-
-    def _write(self, out: bytearray, version: int) -> None:
-        raise AssertionError("generated")
-
-    @classmethod
-    def decode_from(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
-        """The structure at ``pos`` and the position behind it. ProtocolViolation when the bytes are not one."""
-        try:
-            return cls._read(buf, pos, version)
-        except (IndexError, struct.error):
-            raise ProtocolViolation(f"{cls.__name__} version {version} is cut off: {len(buf)} bytes are not all of it") from None
-
-    def encode_into(self, out: bytearray, version: int) -> None:
-        """Appends the bytes. ValueError when a value does not fit its field or the version."""
-        try:
-            self._write(out, version)
-        except struct.error as error:
-            raise ValueError(
-                f"{type(self).__name__} version {version}: a number or length does not fit its field: {error}"
-            ) from error
-
-    def replace(self, **changes: Any) -> Self:
-        """A shallow copy with some fields changed."""
-        return type(self)(**({name: getattr(self, name) for name in self.__slots__} | changes))
-
-    def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
-
-
-class Message(Structure):
-    """Base of the generated classes that stand for themselves: requests, responses, headers, records."""
-
-    __slots__: tuple[str, ...] = ()
-
-    NAME: ClassVar[str]
-    MIN_VERSION: ClassVar[int]
-    MAX_VERSION: ClassVar[int]
-    FLEXIBLE_FROM: ClassVar[int]
-    """First flexible version; 32767 when there is none."""
-
-    @classmethod
-    def decode_from(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
-        if not cls.MIN_VERSION <= version <= cls.MAX_VERSION:
-            raise ProtocolViolation(f"{cls.NAME} has no version {version}, only {cls.MIN_VERSION} to {cls.MAX_VERSION}")
-        return super().decode_from(buf, pos, version)
-
-    @classmethod
-    def decode(cls, buf: Buffer, version: int) -> Self:
-        """The whole buffer as one message. ProtocolViolation when it is not exactly that."""
-        message, pos = cls.decode_from(buf, 0, version)
-        if pos != len(buf):
-            raise ProtocolViolation(f"{cls.NAME} version {version} ends at byte {pos}, but {len(buf)} bytes came")
-        return message
-
-    def encode_into(self, out: bytearray, version: int) -> None:
-        if not self.MIN_VERSION <= version <= self.MAX_VERSION:
-            raise ValueError(f"{self.NAME} has no version {version}, only {self.MIN_VERSION} to {self.MAX_VERSION}")
-        super().encode_into(out, version)
-
-    def encode(self, version: int) -> bytes:
-        """The bytes. ValueError when a value does not fit its field or the version."""
-        out = bytearray()
-        self.encode_into(out, version)
-        return bytes(out)

@@ -7,14 +7,14 @@ from importlib import import_module
 from typing import Any
 
 from tidelog.protocol.api_keys import API_FACTS, ApiFacts, ApiKey
-from tidelog.protocol.primitives import Message
 from tidelog.protocol.record_types import (
+    DATA_MODULES,
     GROUP_RECORD_TYPES,
     METADATA_RECORD_TYPES,
     SHARE_RECORD_TYPES,
     TRANSACTION_RECORD_TYPES,
 )
-from tidelog.protocol.schema import snake_case
+from tidelog.protocol.structure import Message
 
 __all__ = [
     "API_FACTS",
@@ -53,8 +53,5 @@ def response_class(api_key: int) -> type[Message]:
 @cache
 def data_class(name: str) -> type[Message]:
     """A record or other message that is no RPC, by Kafka's name (``PartitionRecord``). KeyError when there is none."""
-    try:
-        cls: type[Message] = _class(snake_case(name), name)
-    except (ImportError, AttributeError):
-        raise KeyError(name) from None
+    cls: type[Message] = _class(DATA_MODULES[name], name)
     return cls

@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_compact_string,
     read_string,
     read_structs,
@@ -23,6 +20,7 @@ from tidelog.protocol.primitives import (
     write_tag,
     write_uvarint,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _B = Struct(">?")
 _h = Struct(">h")

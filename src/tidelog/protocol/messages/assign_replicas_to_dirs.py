@@ -7,15 +7,13 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
-    Structure,
     checked_uuid,
     read_structs,
     skip_tags,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _i = Struct(">i")
 _ih = Struct(">ih")

@@ -6,7 +6,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_compact_nullable_string,
     read_tag,
     read_uvarint,
@@ -16,6 +15,7 @@ from tidelog.protocol.primitives import (
     write_tag,
     write_uvarint,
 )
+from tidelog.protocol.structure import Message
 
 
 

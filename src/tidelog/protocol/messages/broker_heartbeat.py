@@ -7,8 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
     read_nullable_uuids,
     read_tag,
     read_uuids,
@@ -20,6 +18,7 @@ from tidelog.protocol.primitives import (
     write_uuids,
     write_uvarint,
 )
+from tidelog.protocol.structure import DEFAULT, Message
 
 _ihBBB = Struct(">ih???")
 _iqqBB = Struct(">iqq??")

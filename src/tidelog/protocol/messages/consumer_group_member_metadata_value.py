@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_compact_bytes,
     read_compact_nullable_string,
     read_compact_string,
@@ -30,6 +27,7 @@ from tidelog.protocol.primitives import (
     write_tagged_nullable_struct,
     write_uvarint,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _i = Struct(">i")
 

@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_tag,
     read_uvarint,
     tag_mismatch,
@@ -15,6 +14,7 @@ from tidelog.protocol.primitives import (
     write_tag,
     write_uvarint,
 )
+from tidelog.protocol.structure import Message
 
 _i = Struct(">i")
 _q = Struct(">q")

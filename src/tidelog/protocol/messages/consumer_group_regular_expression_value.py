@@ -7,12 +7,11 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
     read_strings,
     skip_tags,
     write_strings,
 )
+from tidelog.protocol.structure import DEFAULT, Message
 
 _qq = Struct(">qq")
 

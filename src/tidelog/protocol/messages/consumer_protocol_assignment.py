@@ -6,9 +6,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_nullable_bytes,
     read_numbers,
     read_string,
@@ -18,6 +15,7 @@ from tidelog.protocol.primitives import (
     write_string,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 
 

@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_nullable_bytes,
     read_nullable_string,
     read_numbers,
@@ -23,6 +20,7 @@ from tidelog.protocol.primitives import (
     write_strings,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _i = Struct(">i")
 

@@ -6,9 +6,7 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
-from tidelog.protocol.primitives import (
-    Message,
-)
+from tidelog.protocol.structure import Message
 
 _h = Struct(">h")
 

@@ -7,11 +7,11 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_compact_string,
     skip_tags,
     write_compact_string,
 )
+from tidelog.protocol.structure import Message
 
 _B = Struct(">?")
 

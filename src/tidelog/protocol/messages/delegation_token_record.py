@@ -7,14 +7,13 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
     read_compact_string,
     read_strings,
     skip_tags,
     write_compact_string,
     write_strings,
 )
+from tidelog.protocol.structure import DEFAULT, Message
 
 _qqq = Struct(">qqq")
 

@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -22,6 +19,7 @@ from tidelog.protocol.primitives import (
     write_string,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _b = Struct(">b")
 _bb = Struct(">bb")

@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -25,6 +22,7 @@ from tidelog.protocol.primitives import (
     write_strings,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _B = Struct(">?")
 _BbB = Struct(">?b?")

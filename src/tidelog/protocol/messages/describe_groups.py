@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_bytes,
     read_compact_bytes,
     read_compact_nullable_string,
@@ -29,6 +26,7 @@ from tidelog.protocol.primitives import (
     write_strings,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _B = Struct(">?")
 _h = Struct(">h")

@@ -7,10 +7,7 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
-    Structure,
     checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
@@ -23,6 +20,7 @@ from tidelog.protocol.primitives import (
     write_numbers,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _h = Struct(">h")
 _i = Struct(">i")

@@ -7,13 +7,13 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_compact_string,
     read_string,
     skip_tags,
     write_compact_string,
     write_string,
 )
+from tidelog.protocol.structure import Message
 
 _ih = Struct(">ih")
 _qh = Struct(">qh")

@@ -7,13 +7,13 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_compact_bytes,
     read_compact_nullable_bytes,
     skip_tags,
     write_compact_bytes,
     write_compact_nullable_bytes,
 )
+from tidelog.protocol.structure import Message
 
 _h = Struct(">h")
 

@@ -7,10 +7,7 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
-    Structure,
     checked_uuid,
     read_compact_nullable_records,
     read_compact_nullable_string,
@@ -37,6 +34,7 @@ from tidelog.protocol.primitives import (
     write_tag,
     write_uvarint,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _hi = Struct(">hi")
 _i = Struct(">i")

@@ -7,9 +7,7 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
     checked_uuid,
     read_numbers,
     read_strings,
@@ -17,6 +15,7 @@ from tidelog.protocol.primitives import (
     write_numbers,
     write_strings,
 )
+from tidelog.protocol.structure import DEFAULT, Message
 
 _ihui = Struct(">ih16si")
 _iiB = Struct(">ii?")

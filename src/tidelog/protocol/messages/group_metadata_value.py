@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_bytes,
     read_compact_bytes,
     read_compact_nullable_string,
@@ -26,6 +23,7 @@ from tidelog.protocol.primitives import (
     write_string,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _i = Struct(">i")
 _q = Struct(">q")

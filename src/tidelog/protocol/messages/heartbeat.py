@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
@@ -19,6 +18,7 @@ from tidelog.protocol.primitives import (
     write_nullable_string,
     write_string,
 )
+from tidelog.protocol.structure import Message
 
 _h = Struct(">h")
 _i = Struct(">i")

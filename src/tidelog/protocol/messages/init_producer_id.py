@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_compact_nullable_string,
     read_nullable_string,
     skip_tags,
@@ -15,6 +14,7 @@ from tidelog.protocol.primitives import (
     write_compact_nullable_string,
     write_nullable_string,
 )
+from tidelog.protocol.structure import Message
 
 _BB = Struct(">??")
 _i = Struct(">i")

@@ -7,10 +7,7 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
-    Structure,
     checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
@@ -20,6 +17,7 @@ from tidelog.protocol.primitives import (
     write_compact_string,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _ih = Struct(">ih")
 _iiq = Struct(">iiq")

@@ -7,16 +7,14 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
-    Structure,
     checked_uuid,
     read_structs,
     skip_tags,
     unsupported,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _hi = Struct(">hi")
 _i = Struct(">i")

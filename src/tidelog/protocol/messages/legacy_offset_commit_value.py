@@ -7,10 +7,10 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_string,
     write_string,
 )
+from tidelog.protocol.structure import Message
 
 _q = Struct(">q")
 

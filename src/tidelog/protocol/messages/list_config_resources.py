@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_compact_string,
     read_numbers,
     read_structs,
@@ -19,6 +16,7 @@ from tidelog.protocol.primitives import (
     write_numbers,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _b = Struct(">b")
 _ih = Struct(">ih")

@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_compact_string,
     read_string,
     read_strings,
@@ -21,6 +18,7 @@ from tidelog.protocol.primitives import (
     write_strings,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _h = Struct(">h")
 _i = Struct(">i")

@@ -8,7 +8,6 @@ from typing import ClassVar, Self
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
-    Message,
     checked_uuid,
     read_compact_string,
     read_string,
@@ -20,6 +19,7 @@ from tidelog.protocol.primitives import (
     write_tag,
     write_uvarint,
 )
+from tidelog.protocol.structure import Message
 
 _i = Struct(">i")
 _q = Struct(">q")

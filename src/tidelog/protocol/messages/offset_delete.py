@@ -7,14 +7,12 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_string,
     read_structs,
     write_string,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _hi = Struct(">hi")
 _i = Struct(">i")

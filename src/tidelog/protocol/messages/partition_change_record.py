@@ -8,7 +8,6 @@ from typing import ClassVar, Self
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
-    Message,
     checked_uuid,
     read_nullable_numbers,
     read_nullable_uuids,
@@ -21,6 +20,7 @@ from tidelog.protocol.primitives import (
     write_uuids,
     write_uvarint,
 )
+from tidelog.protocol.structure import Message
 
 _b = Struct(">b")
 _i = Struct(">i")

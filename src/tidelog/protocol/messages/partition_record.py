@@ -7,9 +7,7 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
     checked_uuid,
     read_nullable_numbers,
     read_numbers,
@@ -23,6 +21,7 @@ from tidelog.protocol.primitives import (
     write_uuids,
     write_uvarint,
 )
+from tidelog.protocol.structure import DEFAULT, Message
 
 _b = Struct(">b")
 _iii = Struct(">iii")

@@ -7,12 +7,10 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_structs,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _I = Struct(">I")
 _qhiqiqiq = Struct(">qhiqiqiq")

@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
-    Message,
     checked_uuid,
     read_compact_bytes,
     skip_tags,
     write_compact_bytes,
 )
+from tidelog.protocol.structure import Message
 
 _ih = Struct(">ih")
 _uiBb = Struct(">16si?b")

@@ -7,10 +7,7 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
-    Structure,
     checked_uuid,
     read_compact_nullable_bytes,
     read_compact_string,
@@ -18,6 +15,7 @@ from tidelog.protocol.primitives import (
     write_compact_nullable_bytes,
     write_compact_string,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _b = Struct(">b")
 _iq = Struct(">iq")

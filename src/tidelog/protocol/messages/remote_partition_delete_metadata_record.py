@@ -7,15 +7,13 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
-    Structure,
     checked_uuid,
     read_compact_string,
     skip_tags,
     write_compact_string,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _iqb = Struct(">iqb")
 _ui = Struct(">16si")

@@ -8,10 +8,10 @@ from typing import ClassVar, Self
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
-    Message,
     checked_uuid,
     skip_tags,
 )
+from tidelog.protocol.structure import Message
 
 _u = Struct(">16s")
 

@@ -8,12 +8,12 @@ from typing import ClassVar, Self
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
-    Message,
     checked_uuid,
     read_compact_nullable_string,
     skip_tags,
     write_compact_nullable_string,
 )
+from tidelog.protocol.structure import Message
 
 _ih = Struct(">ih")
 _iu = Struct(">i16s")

@@ -7,13 +7,13 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_bytes,
     read_compact_bytes,
     skip_tags,
     write_bytes,
     write_compact_bytes,
 )
+from tidelog.protocol.structure import Message
 
 _hqi = Struct(">hqi")
 _q = Struct(">q")

@@ -7,9 +7,9 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     skip_tags,
 )
+from tidelog.protocol.structure import Message
 
 _i = Struct(">i")
 

@@ -7,7 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_bytes,
     read_compact_bytes,
     read_compact_nullable_string,
@@ -18,6 +17,7 @@ from tidelog.protocol.primitives import (
     write_compact_nullable_string,
     write_nullable_string,
 )
+from tidelog.protocol.structure import Message
 
 _h = Struct(">h")
 _q = Struct(">q")

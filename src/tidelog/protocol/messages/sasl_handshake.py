@@ -7,13 +7,12 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
     read_string,
     read_strings,
     write_string,
     write_strings,
 )
+from tidelog.protocol.structure import DEFAULT, Message
 
 _h = Struct(">h")
 

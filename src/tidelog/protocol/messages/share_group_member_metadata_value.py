@@ -6,8 +6,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
     read_compact_nullable_string,
     read_compact_string,
     read_strings,
@@ -16,6 +14,7 @@ from tidelog.protocol.primitives import (
     write_compact_string,
     write_strings,
 )
+from tidelog.protocol.structure import DEFAULT, Message
 
 
 

@@ -7,10 +7,7 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
     ZERO_UUID,
-    Message,
-    Structure,
     checked_uuid,
     read_numbers,
     read_structs,
@@ -18,6 +15,7 @@ from tidelog.protocol.primitives import (
     write_numbers,
     write_structs,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _u = Struct(">16s")
 

@@ -7,13 +7,13 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    Message,
     read_tag,
     read_uvarint,
     tag_mismatch,
     write_tag,
     write_uvarint,
 )
+from tidelog.protocol.structure import Message
 
 _i = Struct(">i")
 _q = Struct(">q")

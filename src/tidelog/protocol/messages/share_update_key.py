@@ -8,11 +8,11 @@ from typing import ClassVar, Self
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
     ZERO_UUID,
-    Message,
     checked_uuid,
     read_string,
     write_string,
 )
+from tidelog.protocol.structure import Message
 
 _ui = Struct(">16si")
 

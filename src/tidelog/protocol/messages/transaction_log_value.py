@@ -7,9 +7,6 @@ from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import (
-    DEFAULT,
-    Message,
-    Structure,
     read_compact_string,
     read_nullable_structs,
     read_numbers,
@@ -26,6 +23,7 @@ from tidelog.protocol.primitives import (
     write_tag,
     write_uvarint,
 )
+from tidelog.protocol.structure import DEFAULT, Message, Structure
 
 _h = Struct(">h")
 _q = Struct(">q")

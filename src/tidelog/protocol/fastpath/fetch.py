@@ -1,8 +1,6 @@
-"""Produce and Fetch, read and written by hand: the same bytes as ``messages/produce.py`` and ``messages/fetch.py``, sooner.
+"""Fetch: a request read in place, a response as bytes around the slices of files that go between them.
 
-Requests become light views (tuples, record batches as memoryviews into the frame). Responses become whole frames; in a Fetch
-response records stay ``FileSlice``s between the bytes around them. A property test holds each function against its generated
-twin. The KRaft fields of a Fetch partition (ReplicaDirectoryId, HighWatermark) are checked and left out: the quorum's listener
+The KRaft fields of a partition in a request (ReplicaDirectoryId, HighWatermark) are checked and left out: the quorum's listener
 reads Fetch with the generated class.
 """
 
@@ -13,45 +11,31 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tidelog.model.errors import ProtocolViolation
+from tidelog.model.ids import Uuid
 from tidelog.model.ports import Buffer, FileSlice
+from tidelog.protocol.fastpath.topics import NodeEndpoint, read_topic, write_node_endpoints, write_topic
 from tidelog.protocol.framing import response_prefix
 from tidelog.protocol.messages.fetch import FetchRequest
-from tidelog.protocol.messages.produce import ProduceRequest
 from tidelog.protocol.primitives import (
-    ZERO_UUID,
-    Structure,
-    read_compact_nullable_records,
     read_compact_nullable_string,
     read_compact_string,
     read_count,
-    read_nullable_records,
-    read_nullable_string,
     read_numbers,
     read_string,
     read_tag,
     read_uvarint,
     skip_tags,
     tag_mismatch,
-    write_compact_nullable_string,
-    write_compact_string,
     write_count,
-    write_nullable_string,
-    write_string,
-    write_uvarint,
 )
+from tidelog.protocol.structure import Structure
 
-ProducePartition: TypeAlias = tuple[int, memoryview | None]
-"""(partition, records)."""
-ProduceTopic: TypeAlias = tuple[str | None, bytes, list[ProducePartition]]
-"""(name or None, topic id, partitions): versions up to 12 have the name, later ones the id."""
 FetchPartition: TypeAlias = tuple[int, int, int, int, int, int]
 """(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes)."""
-FetchTopic: TypeAlias = tuple[str | None, bytes, list[FetchPartition]]
+FetchTopic: TypeAlias = tuple[str | None, Uuid, list[FetchPartition]]
 """(name or None, topic id, partitions): versions up to 12 have the name, later ones the id."""
-ForgottenTopic: TypeAlias = tuple[str | None, bytes, list[int]]
+ForgottenTopic: TypeAlias = tuple[str | None, Uuid, list[int]]
 """(name or None, topic id, partitions)."""
-NodeEndpoint: TypeAlias = tuple[int, str, int, str | None]
-"""(node id, host, port, rack)."""
 Part: TypeAlias = Buffer | FileSlice
 """A piece of a response on its way out."""
 
@@ -66,7 +50,6 @@ _IQ = struct.Struct(">iq")
 _QQ = struct.Struct(">qq")
 _QI = struct.Struct(">qi")
 _IHQQ = struct.Struct(">ihqq")
-_IHQQQ = struct.Struct(">ihqqq")
 _FETCH_V4 = struct.Struct(">iiib")
 _FETCH_V7 = struct.Struct(">iiibii")
 _PARTITION_V4 = struct.Struct(">iqi")
@@ -75,37 +58,12 @@ _PARTITION_V9 = struct.Struct(">iiqqi")
 _PARTITION_V12 = struct.Struct(">iiqiqi")
 
 
-class ProduceView(Structure):
-    """A Produce request; the batches still lie in the frame."""
-
-    __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
-
-    def __init__(self, transactional_id: str | None, acks: int, timeout_ms: int, topics: list[ProduceTopic]) -> None:
-        self.transactional_id = transactional_id
-        self.acks = acks
-        self.timeout_ms = timeout_ms
-        self.topics = topics
-
-    @classmethod
-    def from_message(cls, request: ProduceRequest, version: int) -> ProduceView:
-        """The same request from its generated class: the plain path."""
-        topics: list[ProduceTopic] = [
-            (
-                topic.name if version <= 12 else None,
-                topic.topic_id,
-                [(p.index, None if p.records is None else memoryview(p.records)) for p in topic.partition_data],
-            )
-            for topic in request.topic_data
-        ]
-        return cls(request.transactional_id, request.acks, request.timeout_ms, topics)
-
-
 class FetchView(Structure):
     """A Fetch request of a consumer or a follower. ``replica_id`` is -1 for a consumer."""
 
     __slots__ = (
         "cluster_id",
-        "forgotten_topics",
+        "forgotten",
         "isolation_level",
         "max_bytes",
         "max_wait_ms",
@@ -129,7 +87,7 @@ class FetchView(Structure):
         self.session_id = 0
         self.session_epoch = -1
         self.topics: list[FetchTopic] = []
-        self.forgotten_topics: list[ForgottenTopic] = []
+        self.forgotten: list[ForgottenTopic] = []
         self.rack_id = ""
 
     @classmethod
@@ -144,71 +102,25 @@ class FetchView(Structure):
         view.session_id, view.session_epoch = request.session_id, request.session_epoch
         for topic in request.topics:
             partitions = [
-                (p.partition, p.current_leader_epoch, p.fetch_offset, p.last_fetched_epoch, p.log_start_offset, p.partition_max_bytes)
+                (
+                    p.partition,
+                    p.current_leader_epoch,
+                    p.fetch_offset,
+                    p.last_fetched_epoch,
+                    p.log_start_offset,
+                    p.partition_max_bytes,
+                )
                 for p in topic.partitions
             ]
-            view.topics.append((topic.topic if version <= 12 else None, topic.topic_id, partitions))
+            view.topics.append((topic.topic if version <= 12 else None, Uuid(topic.topic_id), partitions))
         for forgotten in request.forgotten_topics_data:
-            view.forgotten_topics.append((forgotten.topic if version <= 12 else None, forgotten.topic_id, forgotten.partitions))
+            view.forgotten.append((forgotten.topic if version <= 12 else None, Uuid(forgotten.topic_id), forgotten.partitions))
         view.rack_id = request.rack_id
         return view
 
 
-def read_produce(buf: Buffer, pos: int, version: int) -> ProduceView:
-    """A Produce request (version 3 to 13) whose body begins at ``pos`` and ends with ``buf``. ProtocolViolation when it does not."""
-    try:
-        flexible = version >= 9
-        transactional_id, pos = (read_compact_nullable_string if flexible else read_nullable_string)(buf, pos)
-        acks, timeout_ms = _HI.unpack_from(buf, pos)
-        count, pos = read_count(buf, pos + 6, 3 if flexible else 6, flexible)
-        if count < 0:
-            raise ProtocolViolation("a Produce request with null for its topics")
-        topics: list[ProduceTopic] = []
-        for _ in range(count):
-            topic, pos = _read_produce_topic(buf, pos, version)
-            topics.append(topic)
-        if flexible:
-            pos = skip_tags(buf, pos) if buf[pos] else pos + 1
-    except (IndexError, struct.error):
-        raise ProtocolViolation(f"ProduceRequest version {version} is cut off: {len(buf)} bytes are not all of it") from None
-    if pos != len(buf):
-        raise ProtocolViolation(f"ProduceRequest version {version} ends at byte {pos}, but {len(buf)} bytes came")
-    return ProduceView(transactional_id, acks, timeout_ms, topics)
-
-
-def _read_topic(buf: Buffer, pos: int, version: int, flexible: bool) -> tuple[str | None, bytes, int]:
-    """(name, topic id, pos) of Produce and of Fetch."""
-    if version >= 13:
-        topic_id = bytes(buf[pos : pos + 16])
-        if len(topic_id) < 16:
-            raise IndexError
-        return None, topic_id, pos + 16
-    name, pos = read_compact_string(buf, pos) if flexible else read_string(buf, pos)
-    return name, ZERO_UUID, pos
-
-
-def _read_produce_topic(buf: Buffer, pos: int, version: int) -> tuple[ProduceTopic, int]:
-    flexible = version >= 9
-    name, topic_id, pos = _read_topic(buf, pos, version, flexible)
-    count, pos = read_count(buf, pos, 6 if flexible else 8, flexible)
-    if count < 0:
-        raise ProtocolViolation("a Produce request with null for a topic's partitions")
-    read_records = read_compact_nullable_records if flexible else read_nullable_records
-    unpack = _I.unpack_from
-    partitions = []
-    for _ in range(count):
-        (index,) = unpack(buf, pos)
-        records, pos = read_records(buf, pos + 4)
-        if flexible:
-            pos = skip_tags(buf, pos) if buf[pos] else pos + 1
-        partitions.append((index, records))
-    if flexible:
-        pos = skip_tags(buf, pos) if buf[pos] else pos + 1
-    return (name, topic_id, partitions), pos
-
-
 def read_fetch(buf: Buffer, pos: int, version: int) -> FetchView:
-    """A Fetch request (version 4 to 18) whose body begins at ``pos`` and ends with ``buf``. ProtocolViolation when it does not."""
+    """A Fetch request (version 4 to 18) whose body is ``buf`` from ``pos`` on. ProtocolViolation when it is not."""
     try:
         view, pos = _read_fetch(buf, pos, version)
     except (IndexError, struct.error):
@@ -254,7 +166,7 @@ def _read_fetch(buf: Buffer, pos: int, version: int) -> tuple[FetchView, int]:
 
 def _read_fetch_topic(buf: Buffer, pos: int, version: int) -> tuple[FetchTopic, int]:
     flexible = version >= 12
-    name, topic_id, pos = _read_topic(buf, pos, version, flexible)
+    name, topic_id, pos = read_topic(buf, pos, version, flexible)
     if not flexible:
         partitions, pos = _read_old_fetch_partitions(buf, pos, version)
         return (name, topic_id, partitions), pos
@@ -311,11 +223,11 @@ def _read_forgotten(buf: Buffer, pos: int, version: int, view: FetchView) -> int
     if count < 0:
         raise ProtocolViolation("a Fetch request with null for its forgotten topics")
     for _ in range(count):
-        name, topic_id, pos = _read_topic(buf, pos, version, flexible)
+        name, topic_id, pos = read_topic(buf, pos, version, flexible)
         partitions, pos = read_numbers(buf, pos, "i", 4, flexible)
         if flexible:
             pos = skip_tags(buf, pos) if buf[pos] else pos + 1
-        view.forgotten_topics.append((name, topic_id, partitions))
+        view.forgotten.append((name, topic_id, partitions))
     return pos
 
 
@@ -333,127 +245,6 @@ def _read_fetch_tags(buf: Buffer, pos: int, version: int, view: FetchView) -> in
         if pos != end:
             raise tag_mismatch(tag)
     return pos
-
-
-class ProduceResult(Structure):
-    """One partition of a Produce response. ``record_errors`` are (index in the batch, message); ``current_leader`` is (id, epoch)."""
-
-    __slots__ = (
-        "base_offset",
-        "current_leader",
-        "error_code",
-        "error_message",
-        "index",
-        "log_append_time_ms",
-        "log_start_offset",
-        "record_errors",
-    )
-
-    def __init__(
-        self,
-        index: int,
-        error_code: int = 0,
-        base_offset: int = -1,
-        log_append_time_ms: int = -1,
-        log_start_offset: int = -1,
-        record_errors: Sequence[tuple[int, str | None]] = (),
-        error_message: str | None = None,
-        current_leader: tuple[int, int] | None = None,
-    ) -> None:
-        self.index = index
-        self.error_code = error_code
-        self.base_offset = base_offset
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.record_errors = record_errors
-        self.error_message = error_message
-        self.current_leader = current_leader
-
-
-ProduceTopicResult: TypeAlias = tuple[str | None, bytes, Sequence[ProduceResult]]
-"""(name or None, topic id, partitions), as the request had them."""
-
-
-def encode_produce_response(
-    correlation_id: int,
-    version: int,
-    topics: Sequence[ProduceTopicResult],
-    *,
-    throttle_time_ms: int = 0,
-    node_endpoints: Sequence[NodeEndpoint] = (),
-) -> bytearray:
-    """A whole frame. ``current_leader`` and ``node_endpoints`` reach clients of version 10 and later, and are dropped before."""
-    flexible = version >= 9
-    out = bytearray(response_prefix(correlation_id, flexible, 0))
-    write_count(out, len(topics), flexible)
-    for name, topic_id, results in topics:
-        _write_topic(out, version, name, topic_id, flexible)
-        write_count(out, len(results), flexible)
-        for result in results:
-            _write_produce_result(out, version, result)
-        if flexible:
-            out.append(0)
-    out += _I.pack(throttle_time_ms)
-    if flexible:
-        _write_node_endpoints(out, node_endpoints if version >= 10 else ())
-    _I.pack_into(out, 0, len(out) - 4)
-    return out
-
-
-def _write_topic(out: bytearray, version: int, name: str | None, topic_id: bytes, flexible: bool) -> None:
-    if version >= 13:
-        assert len(topic_id) == 16, "a topic id has 16 bytes"
-        out += topic_id
-        return
-    assert name is not None, "versions before 13 name the topic"
-    (write_compact_string if flexible else write_string)(out, name)
-
-
-def _write_produce_result(out: bytearray, version: int, result: ProduceResult) -> None:
-    if version >= 5:
-        out += _IHQQQ.pack(
-            result.index, result.error_code, result.base_offset, result.log_append_time_ms, result.log_start_offset
-        )
-    else:
-        out += _IHQQ.pack(result.index, result.error_code, result.base_offset, result.log_append_time_ms)
-    if version < 8:
-        return
-    flexible = version >= 9
-    write_text = write_compact_nullable_string if flexible else write_nullable_string
-    write_count(out, len(result.record_errors), flexible)
-    for index, message in result.record_errors:
-        out += _I.pack(index)
-        write_text(out, message)
-        if flexible:
-            out.append(0)
-    write_text(out, result.error_message)
-    if not flexible:
-        return
-    leader = result.current_leader
-    if leader is None or leader == (-1, -1) or version < 10:
-        out.append(0)
-    else:
-        out += b"\x01\x00\x09"
-        out += _II.pack(*leader)
-        out.append(0)
-
-
-def _write_node_endpoints(out: bytearray, endpoints: Sequence[NodeEndpoint]) -> None:
-    """The tag section that ends the response: node endpoints are its tag 0."""
-    if not endpoints:
-        out.append(0)
-        return
-    value = bytearray()
-    write_uvarint(value, len(endpoints) + 1)
-    for node_id, host, port, rack in endpoints:
-        value += _I.pack(node_id)
-        write_compact_string(value, host)
-        value += _I.pack(port)
-        write_compact_nullable_string(value, rack)
-        value.append(0)
-    out += b"\x01\x00"
-    write_uvarint(out, len(value))
-    out += value
 
 
 class FetchResult(Structure):
@@ -504,7 +295,7 @@ class FetchResult(Structure):
         self.snapshot_id = snapshot_id
 
 
-FetchTopicResult: TypeAlias = tuple[str | None, bytes, Sequence[FetchResult]]
+FetchTopicResult: TypeAlias = tuple[str | None, Uuid, Sequence[FetchResult]]
 """(name or None, topic id, partitions), as the request had them."""
 
 
@@ -528,7 +319,7 @@ def encode_fetch_response(
         out += _HI.pack(error_code, session_id)
     write_count(out, len(topics), flexible)
     for name, topic_id, results in topics:
-        _write_topic(out, version, name, topic_id, flexible)
+        write_topic(out, version, name, topic_id, flexible)
         write_count(out, len(results), flexible)
         for result in results:
             records = _write_fetch_result(out, version, result)
@@ -541,7 +332,7 @@ def encode_fetch_response(
         if flexible:
             out.append(0)
     if flexible:
-        _write_node_endpoints(out, node_endpoints if version >= 16 else ())
+        write_node_endpoints(out, node_endpoints if version >= 16 else ())
     if out:
         total += len(out)
     else:
