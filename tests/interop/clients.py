@@ -19,6 +19,7 @@ from tests.interop.java import JavaSide, as_bytes, as_text
 from tests.interop.samples import Delivery, Read, Sample
 
 LIMIT_S = 30.0
+FETCH_WAIT_MS = 50  # for those who would wait half a second to learn that the partition ends here
 LINGER_MS = 20  # long enough that records share batches
 WITHOUT_GROUP = "not-a-group"  # librdkafka wants the setting even where no group is used
 
@@ -143,7 +144,7 @@ class Java:
     ) -> list[Read]:
         where = {"timestamp": start.timestamp} if isinstance(start, AtTime) else start
         config = {"isolation.level": "read_committed" if committed else "read_uncommitted"}
-        return self.consume(bootstrap, topic, partitions, where, config=config)
+        return self.consume(bootstrap, topic, partitions, where, config=config | {"fetch.max.wait.ms": FETCH_WAIT_MS})
 
     def offsets(self, bootstrap: str, topic: str, partition: int, times: Sequence[int] = ()) -> Offsets:
         answer = self.java.ask("offsets", bootstrap=bootstrap, topic=topic, partitions=[partition], timestamps=list(times))
@@ -204,6 +205,7 @@ class Librdkafka:
                 "isolation.level": "read_committed" if committed else "read_uncommitted",
                 "enable.partition.eof": True,
                 "auto.offset.reset": "error",
+                "fetch.wait.max.ms": FETCH_WAIT_MS,
                 **config,
             }
         )
@@ -319,18 +321,17 @@ class Aiokafka:
         reads: list[Read] = []
         async with self.consumer(bootstrap, committed) as consumer:
             assigned = [aiokafka.TopicPartition(topic, p) for p in partitions]
+            consumer.assign(assigned)
             ends = await consumer.end_offsets(assigned)
             if isinstance(start, AtTime):
                 found = await consumer.offsets_for_times(dict.fromkeys(assigned, start.timestamp))
-                begin = {one: ends[one] if found[one] is None else found[one].offset for one in assigned}
+                for one in assigned:
+                    consumer.seek(one, ends[one] if found[one] is None else found[one].offset)
             elif start == "beginning":
-                begin = await consumer.beginning_offsets(assigned)
+                await consumer.seek_to_beginning(*assigned)
             else:
-                begin = dict.fromkeys(assigned, start)
-            # nothing may come between these: its fetcher takes an assignment without positions as a cause to reset them
-            consumer.assign(assigned)
-            for one in assigned:
-                consumer.seek(one, begin[one])
+                for one in assigned:
+                    consumer.seek(one, start)
             while any([await consumer.position(one) < ends[one] for one in assigned]):
                 for records in (await consumer.getmany(timeout_ms=100)).values():
                     reads += map(self.as_read, records)
@@ -357,9 +358,9 @@ class Aiokafka:
     async def stand_and_read(self, bootstrap: str, topic: str, sample: Sample) -> list[Read]:
         one = aiokafka.TopicPartition(topic, sample.partition)
         async with self.consumer(bootstrap) as consumer:
-            end = (await consumer.end_offsets([one]))[one]
             consumer.assign([one])
-            consumer.seek(one, end)
+            await consumer.seek_to_end(one)
+            await consumer.position(one)
             await self.produce(bootstrap, topic, [sample], "none", Delivery("all", False))
             return [self.as_read(await consumer.getone())]
 

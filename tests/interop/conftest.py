@@ -12,6 +12,9 @@ from tests.interop.java import JavaSide, compiled
 from tests.interop.nodes import Node, running
 from tools.jars import JarsMissing
 
+# The samples carry old timestamps: retention must not take them.
+PROPERTIES = {"num.partitions": "2", "log.retention.ms": "-1"}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--broker", choices=("tidelog", "apache"), default="tidelog", help="whom the client tests run against")
@@ -33,7 +36,7 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaSide]:
 @pytest.fixture(scope="module")
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, java: JavaSide) -> Iterator[Node]:
     """A node that runs for a whole module, of the kind that ``--broker`` says; stopped in the end, and that must be clean."""
-    fresh = Node(request.config.getoption("--broker"), tmp_path_factory.mktemp("node"), java, {"num.partitions": "2"})
+    fresh = Node(request.config.getoption("--broker"), tmp_path_factory.mktemp("node"), java, PROPERTIES)
     with running(fresh) as started:
         yield started
         started.stop()
