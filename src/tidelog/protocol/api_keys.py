@@ -101,7 +101,7 @@ class ApiKey(IntEnum):
 
 
 class ApiFacts(NamedTuple):
-    """What Kafka 4.3 defines for one RPC. ``stable_max`` is below ``max_version`` where the newest version is not released."""
+    """What Kafka 4.3 defines for one RPC. ``stable_max``: the newest released version, which may not be the last."""
 
     name: str
     module: str
