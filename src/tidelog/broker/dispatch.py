@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from struct import Struct
 from types import CoroutineType
 from typing import Any
 
@@ -21,6 +20,12 @@ from tidelog.model.errors import KafkaError, ProtocolViolation
 from tidelog.model.ports import FileSlice
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.framing import (
+    decode_request_header,
+    encode_response_message,
+    response_header_is_flexible,
+    response_prefix,
+)
 
 log = logging.getLogger(__name__)
 
@@ -28,26 +33,17 @@ Part = bytes | bytearray | memoryview | FileSlice
 Outgoing = list[Part] | Signal
 """A whole response frame in parts, length prefix included; or what to do instead of answering."""
 
-_HEADER = Struct(">hhih")
-_HEADER_SIZE = _HEADER.size
-_FRAME_V0 = Struct(">ii")
-_FRAME_V1 = Struct(">iib")
-
 
 class _Route:
     """A row of the table with all that dispatching needs in attributes, made when the API is first asked for."""
 
-    __slots__ = ("first", "flexible_from", "handler", "header_v1_from", "key", "last", "on_error", "read")
+    __slots__ = ("first", "handler", "key", "last", "on_error", "read")
 
     def __init__(self, api: Api) -> None:
-        request = registry.request_class(api.key)
         self.key = api.key
         self.first, self.last = api.versions
-        self.flexible_from: int = request.FLEXIBLE_FROM
-        # ApiVersions is answered with a version 0 header at any version: the client does not know yet what we speak.
-        self.header_v1_from: int = request.FLEXIBLE_FROM if api.key != ApiKey.API_VERSIONS else 1 << 15
         self.handler: Handler = api.handler
-        self.read: Callable[[memoryview, int], Any] = api.read or request.decode
+        self.read: Callable[[memoryview, int], Any] = api.read or registry.request_class(api.key).decode
         self.on_error = api.on_error
 
 
@@ -65,25 +61,15 @@ class Dispatcher:
 
         ProtocolViolation: it cannot be read, close the connection.
         """
-        if len(frame) < _HEADER_SIZE:
-            raise ProtocolViolation(f"a request of {len(frame)} bytes has no room for its header")
-        key, version, correlation_id, client_length = _HEADER.unpack_from(frame)
+        header, position = decode_request_header(frame)
+        key, version = header.api_key, header.api_version
         route = self._routes.get(key) or self._route(key)
-        position = _HEADER_SIZE
-        if client_length >= 0:
-            position += client_length
-            if position > len(frame):
-                raise ProtocolViolation(f"a client id of {client_length} bytes in a request of {len(frame)}")
-            ctx.client_id = _client_id(frame, position - client_length, position)
-        else:
-            ctx.client_id = None
+        ctx.client_id = header.client_id
         ctx.api_key = key
         ctx.api_version = version
-        ctx.correlation_id = correlation_id
+        ctx.correlation_id = header.correlation_id
         if not route.first <= version <= route.last:
             return self._unsupported(ctx, route)
-        if version >= route.flexible_from:
-            position = _skip_tags(frame, position)
         request = route.read(frame[position:], version)
         try:
             answer = route.handler(ctx, request)
@@ -133,48 +119,6 @@ def _outgoing(ctx: Context, route: _Route, answer: Answer) -> Outgoing:
         return answer
     version = ctx.api_version
     if isinstance(answer, Encoded):
-        parts: list[Part] = [b"", *answer.parts]
-        size = answer.size
-    else:
-        body = answer.encode(version)
-        parts = [b"", body]
-        size = len(body)
-    if version >= route.header_v1_from:
-        parts[0] = _FRAME_V1.pack(size + 5, ctx.correlation_id, 0)
-    else:
-        parts[0] = _FRAME_V0.pack(size + 4, ctx.correlation_id)
-    return parts
-
-
-def _client_id(frame: memoryview, start: int, end: int) -> str:
-    try:
-        return str(frame[start:end], "utf-8")
-    except UnicodeDecodeError as error:
-        raise ProtocolViolation("the client id is not UTF-8") from error
-
-
-def _skip_tags(frame: memoryview, position: int) -> int:
-    """The position behind the header's tag section. No tag is defined for request headers: they are all unknown to us."""
-    if position < len(frame) and frame[position] == 0:
-        return position + 1
-    count, position = _varint(frame, position)
-    for _ in range(count):
-        _, position = _varint(frame, position)
-        size, position = _varint(frame, position)
-        position += size
-    if position > len(frame):
-        raise ProtocolViolation("a tagged field of the request header goes beyond the request")
-    return position
-
-
-def _varint(frame: memoryview, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        if position >= len(frame):
-            break
-        byte = frame[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise ProtocolViolation("the request header ends inside a number")
+        flexible = response_header_is_flexible(route.key, version)
+        return [response_prefix(ctx.correlation_id, flexible, answer.size), *answer.parts]
+    return [encode_response_message(ctx.correlation_id, route.key, version, answer)]

@@ -1,0 +1,374 @@
+"""One client connection: requests in, one at a time, answers out, in order.
+
+What is decided here:
+
+- One request is in flight, as Kafka mutes the channel. What arrives meanwhile waits in the kernel's buffer, and that is the
+  back-pressure on a client that asks faster than it reads. The request's bytes stay where they are until it is answered.
+- Several small requests that arrived together are answered in a row, with one call to the socket, but not more than
+  ``REQUESTS_PER_TURN`` before other connections have their turn.
+- A client that goes while its request waits is noticed, and its long poll abandoned.
+- When a client closes, what it sent before is still handled: a producer with acks=0 may have closed right after its last batch.
+
+Whoever breaks the protocol loses the connection and gets a line in the debug log. A failing disk under an answer ends that
+connection alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from types import CoroutineType
+from typing import Any, Protocol
+
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
+from tidelog.broker.dispatch import Dispatcher, Outgoing
+from tidelog.model.errors import ProtocolViolation
+from tidelog.model.ports import FileSlice
+from tidelog.protocol.framing import FrameReader
+from tidelog.server.runtime import Driver, LoopRuntime
+from tidelog.server.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
+from tidelog.server.transport import PlainTransport
+
+log = logging.getLogger(__name__)
+
+REQUESTS_PER_TURN = 32
+COALESCE_BYTES = 64 * 1024
+"""Answers are collected up to this size before they are sent."""
+
+
+class Owner(Protocol):
+    """What a connection asks of the listener that accepted it."""
+
+    runtime: LoopRuntime
+    dispatcher: Dispatcher
+
+    def closed(self, connection: Connection) -> None:
+        """It is closed and will not be heard of again."""
+        ...
+
+
+class Connection:
+    """A client's socket and what it is at."""
+
+    __slots__ = (
+        "_answers",
+        "_ctx",
+        "_driver",
+        "_ended",
+        "_handle",
+        "_loop",
+        "_output",
+        "_owner",
+        "_processing",
+        "_reading",
+        "_received",
+        "_sending",
+        "_transport",
+        "_unsent",
+        "active",
+        "closed",
+        "draining",
+        "idle_since_ms",
+        "peer_host",
+    )
+
+    def __init__(self, owner: Owner, transport: PlainTransport, ctx: Context, max_request_bytes: int) -> None:
+        self.peer_host = ctx.peer_host
+        self.closed = False
+        self.draining = False
+        self.active = True
+        """Whether anything moved since the listener last looked."""
+        self.idle_since_ms = owner.runtime.now_ms()
+        self._owner = owner
+        self._loop = owner.runtime.loop
+        self._handle: Callable[[Context, memoryview], Any] = owner.dispatcher.handle
+        self._transport = transport
+        self._ctx = ctx
+        self._received = FrameReader(max_request_bytes)
+        self._output = Output(transport)
+        self._driver: Driver | None = None
+        self._answers: list[Part] = []
+        self._unsent = 0
+        self._sending = False
+        self._processing = False
+        self._ended = False
+        self._reading = True
+        self._loop.add_reader(transport.fd, self._readable)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is in flight or an answer on its way."""
+        return self._driver is not None or self._sending
+
+    def drain(self) -> None:
+        """Handle no further request; close once nothing is in flight."""
+        self.draining = True
+        if not self.busy:
+            self.close()
+
+    def shrink(self) -> None:
+        """Give back memory that an idle connection does not need."""
+        if not self.busy:
+            self._received.shrink()
+
+    def close(self) -> None:
+        """End the connection now; a waiting request is abandoned."""
+        if self.closed:
+            return
+        self.closed = True
+        self._stop_reading()
+        if self._sending:
+            self._loop.remove_writer(self._transport.fd)
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.abandon()
+        self._output.clear()
+        self._answers = []
+        self._transport.close()
+        self._owner.closed(self)
+
+    # Reading
+
+    def _readable(self) -> None:
+        if self._driver is not None or self._sending:
+            self._readable_while_busy()
+            return
+        try:
+            count = self._transport.receive(self._received.writable())
+        except OSError as error:
+            log.debug("%s: %s", self.peer_host, error)
+            count = 0
+        if count < 0:
+            return
+        self.active = True
+        if not count:
+            self._peer_ended()
+            return
+        self._received.received(count)
+        self._process()
+
+    def _readable_while_busy(self) -> None:
+        """The next request waits in the kernel until the one in flight is answered; but a client that has gone is noticed."""
+        try:
+            ended = self._transport.peer_has_ended()
+        except OSError as error:
+            log.debug("%s: %s", self.peer_host, error)
+            ended = True
+        if ended:
+            self._peer_ended()
+        else:
+            self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self._transport.fd)
+
+    def _peer_ended(self) -> None:
+        """The client will neither send nor read: handle what it sent, without answering, and close."""
+        self._ended = True
+        self._stop_reading()
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.abandon()
+        self._process()
+        self.close()
+
+    # Requests
+
+    def _process(self) -> None:
+        """Handle the requests that have arrived, as far as a turn goes."""
+        if self._processing or self.closed:
+            return
+        self._processing = True
+        try:
+            self._requests()
+            if self._answers and not self._ended:
+                self._flush()
+        except ProtocolViolation as error:
+            log.debug("closing the connection of %s: %s", self.peer_host, error)
+            self._abort()
+        except OSError as error:
+            self._cannot_send(error)
+        except Exception:
+            # A bug in one handler ends one connection, not the node.
+            log.exception("a request of %s failed, closing its connection", self.peer_host)
+            self._abort()
+        finally:
+            self._processing = False
+
+    def _requests(self) -> None:
+        received = self._received
+        left = REQUESTS_PER_TURN
+        while not self.closed and not (self.draining and not self._ended):
+            if not left and not self._ended:
+                self._sending = True
+                self._loop.call_soon(self._next_turn)
+                return
+            frame = received.next_frame()
+            if frame is None:
+                if not self._reading and not self._ended:
+                    self._reading = True
+                    self._loop.add_reader(self._transport.fd, self._readable)
+                return
+            left -= 1
+            outgoing = self._handle(self._ctx, frame)
+            if type(outgoing) is CoroutineType:
+                outgoing = self._drive(outgoing)
+                if outgoing is None:
+                    return
+            if not self._take(outgoing):
+                return
+        if self.draining and not self.busy and not self.closed:
+            self._flush()
+            if not self.busy:
+                self.close()
+
+    def _next_turn(self) -> None:
+        self._sending = False
+        self._process()
+
+    def _drive(self, coroutine: CoroutineType[Any, Any, Outgoing]) -> Outgoing | None:
+        """Its answer if it did not have to wait, else None: then ``_answered`` goes on."""
+        finished: list[tuple[Outgoing, BaseException | None]] = []
+        waiting = False
+
+        def then(outgoing: Outgoing, error: BaseException | None) -> None:
+            if waiting:
+                self._answered(outgoing, error)
+            else:
+                finished.append((outgoing, error))
+
+        driver = Driver(coroutine, then)
+        driver.start()
+        if finished:
+            outgoing, error = finished[0]
+            if error is not None:
+                raise error
+            return outgoing
+        waiting = True
+        if self._ended:
+            driver.abandon()
+            return NO_RESPONSE
+        self._driver = driver
+        return None
+
+    def _answered(self, outgoing: Outgoing, error: BaseException | None) -> None:
+        """The request that was waited for has its answer."""
+        self._driver = None
+        if self.closed:
+            return
+        self.active = True
+        if error is not None:
+            if isinstance(error, ProtocolViolation):
+                log.debug("closing the connection of %s: %s", self.peer_host, error)
+            else:
+                log.error("a request of %s failed, closing its connection", self.peer_host, exc_info=error)
+            self._abort()
+            return
+        try:
+            proceed = self._take(outgoing)
+            if proceed and self._unsent:
+                self._flush()
+        except OSError as failure:
+            self._cannot_send(failure)
+            return
+        if proceed and not self._sending:
+            self._process()
+
+    # Answers
+
+    def _take(self, outgoing: Outgoing) -> bool:
+        """Collect or send an answer; False when no further request may be handled now."""
+        if outgoing is NO_RESPONSE:
+            return True
+        if outgoing is CLOSE_CONNECTION:
+            self._flush()
+            self._abort()
+            return False
+        if self._ended:
+            return True
+        assert isinstance(outgoing, list)
+        self._answers += outgoing
+        for part in outgoing:
+            self._unsent += part.length if type(part) is FileSlice else len(part)  # type: ignore[arg-type]
+        if self._unsent >= COALESCE_BYTES:
+            self._flush()
+        return not self._sending
+
+    def _flush(self) -> None:
+        answers = self._answers
+        if not answers:
+            return
+        self._answers = []
+        small = self._unsent <= COALESCE_BYTES
+        self._unsent = 0
+        if small and not any(type(part) is FileSlice for part in answers):
+            state = self._output.send_small(b"".join(answers))  # type: ignore[arg-type]
+        else:
+            state = self._output.send(answers)
+        if state != SENT:
+            self._sending = True
+            self._wait_to_send(state)
+
+    def _wait_to_send(self, state: int) -> None:
+        if state == PEER_SLOW:
+            self._loop.add_writer(self._transport.fd, self._writable)
+        elif state == TURN_OVER:
+            self._loop.call_soon(self._send_on)
+        else:
+            assert state == COLD
+            self._owner.runtime.run_blocking(self._output.cold_read()).add_done_callback(self._warmed)
+
+    def _writable(self) -> None:
+        self.active = True
+        try:
+            state = self._output.pump()
+        except OSError as error:
+            self._cannot_send(error)
+            return
+        if state == PEER_SLOW:
+            return
+        self._loop.remove_writer(self._transport.fd)
+        self._sent(state)
+
+    def _send_on(self) -> None:
+        if self.closed:
+            return
+        try:
+            state = self._output.pump()
+        except OSError as error:
+            self._cannot_send(error)
+            return
+        self._sent(state)
+
+    def _warmed(self, reading: asyncio.Future[bytes]) -> None:
+        if self.closed or reading.cancelled():
+            return
+        try:
+            self._output.warmed(reading.result())
+        except OSError as error:
+            self._cannot_send(error)
+            return
+        self._send_on()
+
+    def _sent(self, state: int) -> None:
+        if state != SENT:
+            self._wait_to_send(state)
+            return
+        self._sending = False
+        if self.draining:
+            self.close()
+        else:
+            self._process()
+
+    def _cannot_send(self, error: OSError) -> None:
+        if isinstance(error, ConnectionError | TimeoutError):
+            log.debug("%s: %s", self.peer_host, error)
+        else:
+            log.error("closing the connection of %s, its answer cannot be read: %s", self.peer_host, error)
+        self._abort()
+
+    def _abort(self) -> None:
+        self.close()

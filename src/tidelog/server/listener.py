@@ -1,0 +1,228 @@
+"""A listening socket and the connections that came in on it.
+
+What is decided here: which address is bound, how many connections there may be (``max.connections``, ``max.connections.per.ip``
+and its overrides), when an idle one is closed, what happens when the process runs out of descriptors (accepting pauses, the
+connections that are there go on), and how they end when the node stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tidelog.broker.context import Broker, Context
+from tidelog.broker.dispatch import Dispatcher
+from tidelog.model.errors import ConfigError
+from tidelog.server.connection import Connection
+from tidelog.server.runtime import LoopRuntime
+from tidelog.server.transport import PlainTransport
+
+log = logging.getLogger(__name__)
+
+ACCEPTS_PER_TURN = 64
+PAUSE_S = 0.5
+"""How long accepting pauses when there are no descriptors or buffers left."""
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Kafka's settings for connections, under its names; -1 leaves a buffer size to the system."""
+
+    max_request_bytes: int = 104_857_600
+    max_connections: int = 2_147_483_647
+    max_connections_per_ip: int = 2_147_483_647
+    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    max_idle_ms: int = 600_000
+    send_buffer_bytes: int = 102_400
+    receive_buffer_bytes: int = 102_400
+    backlog: int = 50
+
+    def for_host(self, host: str) -> int:
+        """How many connections one address may have."""
+        return self.per_ip_overrides.get(host, self.max_connections_per_ip)
+
+
+class ConnectionCount:
+    """The connections of all listeners of a node, counted by address."""
+
+    __slots__ = ("by_host", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.by_host: Counter[str] = Counter()
+
+    def add(self, host: str) -> None:
+        self.total += 1
+        self.by_host[host] += 1
+
+    def remove(self, host: str) -> None:
+        self.total -= 1
+        self.by_host[host] -= 1
+        if not self.by_host[host]:
+            del self.by_host[host]
+
+
+def bind(name: str, host: str, port: int, backlog: int) -> socket.socket:
+    """A listening socket. An empty host means every interface, by IPv6 and IPv4. ConfigError when it cannot be had."""
+    where = f"{name}://{host}:{port}"
+    family, address = _resolve(where, host, port)
+    try:
+        listening = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConfigError(f"listener {where}: {error.strerror}") from error
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
+        listening.bind(address)
+        listening.listen(backlog)
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"listener {where}: port {port} is in use. Stop what listens there, or change the port in 'listeners'."
+            ) from error
+        raise ConfigError(f"listener {where}: cannot listen there: {error.strerror}") from error
+    listening.setblocking(False)
+    return listening
+
+
+def _resolve(where: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    if not host:
+        if socket.has_dualstack_ipv6():
+            return socket.AF_INET6, ("::", port)
+        return socket.AF_INET, ("0.0.0.0", port)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise ConfigError(f"listener {where}: host {host} is not known: {error.strerror}") from error
+    # As the JVM does for a name with addresses of both kinds: IPv4 first.
+    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
+    family, _, _, _, address = found[0]
+    return family, (str(address[0]), port)
+
+
+class Listener:
+    """Accepts connections and keeps them."""
+
+    def __init__(
+        self, name: str, listening: socket.socket, broker: Broker, runtime: LoopRuntime, *, limits: Limits, count: ConnectionCount
+    ) -> None:
+        self.name = name
+        self.runtime = runtime
+        self.dispatcher = Dispatcher(broker.apis)
+        self.connections: dict[Connection, None] = {}
+        self.refused = 0
+        self._broker = broker
+        self._listening = listening
+        self._limits = limits
+        self._count = count
+        self._accepting = False
+        self._emptied: asyncio.Future[None] | None = None
+        self._sweep_s = min(30.0, max(0.05, limits.max_idle_ms / 4000))
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    @property
+    def port(self) -> int:
+        """The port it is bound to; that of the system's choice when it was asked for 0."""
+        return int(self._listening.getsockname()[1])
+
+    def start(self) -> None:
+        """Accept connections from now on."""
+        self._accepting = True
+        self.runtime.loop.add_reader(self._listening.fileno(), self._accept)
+        self._sweeping = self.runtime.loop.call_later(self._sweep_s, self._sweep)
+
+    def stop_accepting(self) -> None:
+        """Accept no more; the connections go on."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        if self._accepting:
+            self._accepting = False
+            self.runtime.loop.remove_reader(self._listening.fileno())
+        self._listening.close()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Let every connection finish the request it is at, then close it; close what takes longer than ``timeout_s``."""
+        for connection in list(self.connections):
+            connection.drain()
+        if self.connections:
+            self._emptied = self.runtime.loop.create_future()
+            await asyncio.wait([self._emptied], timeout=timeout_s)
+        for connection in list(self.connections):
+            connection.close()
+
+    def closed(self, connection: Connection) -> None:
+        """A connection says that it has closed."""
+        self.connections.pop(connection, None)
+        self._count.remove(connection.peer_host)
+        if not self.connections and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            try:
+                connected, address = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                log.error("listener %s accepts nothing for %s s: %s", self.name, PAUSE_S, error.strerror)
+                self.runtime.loop.remove_reader(self._listening.fileno())
+                self.runtime.loop.call_later(PAUSE_S, self._accept_again)
+                return
+            self._accepted(connected, str(address[0]).removeprefix("::ffff:"))
+
+    def _accept_again(self) -> None:
+        if self._accepting:
+            self.runtime.loop.add_reader(self._listening.fileno(), self._accept)
+
+    def _accepted(self, connected: socket.socket, host: str) -> None:
+        limits = self._limits
+        if self._count.total >= limits.max_connections or self._count.by_host[host] >= limits.for_host(host):
+            self.refused += 1
+            log.warning(
+                "listener %s refuses a connection of %s: it has %d, all have %d (max.connections, max.connections.per.ip)",
+                self.name,
+                host,
+                self._count.by_host[host],
+                self._count.total,
+            )
+            connected.close()
+            return
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if limits.send_buffer_bytes > 0:
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.send_buffer_bytes)
+            if limits.receive_buffer_bytes > 0:
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.receive_buffer_bytes)
+            transport = PlainTransport(connected)
+        except OSError as error:
+            log.debug("%s was gone before it was accepted: %s", host, error)
+            connected.close()
+            return
+        self._count.add(host)
+        context = Context(self._broker, listener=self.name, peer_host=host)
+        self.connections[Connection(self, transport, context, limits.max_request_bytes)] = None
+
+    def _sweep(self) -> None:
+        """Close what has been idle too long, give back the memory of what is idle for a moment."""
+        now_ms = self.runtime.now_ms()
+        for connection in list(self.connections):
+            if connection.active or connection.busy:
+                connection.active = False
+                connection.idle_since_ms = now_ms
+            elif now_ms - connection.idle_since_ms >= self._limits.max_idle_ms:
+                log.debug("closing the connection of %s: idle for %d ms", connection.peer_host, now_ms - connection.idle_since_ms)
+                connection.close()
+            else:
+                connection.shrink()
+        self._sweeping = self.runtime.loop.call_later(self._sweep_s, self._sweep)

@@ -1,0 +1,81 @@
+"""Is this part of a file in the page cache? Asked before the loop reads it, so that the loop never waits for a disk.
+
+Linux answers with ``preadv2(RWF_NOWAIT)``, which fails with EAGAIN where a page is missing. Some file systems do not know the
+flag: those that live in memory are always resident, all others (network file systems, overlays) count as not resident, and
+so does everything on systems without the flag. Their reads go through a worker thread: slower, never stalling.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
+_UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
+_IN_MEMORY = {"tmpfs", "ramfs"}
+
+STRIDE = 64 * 1024
+"""One byte is asked for per so many: the kernel reads and drops files in runs of at least that size, mostly."""
+
+_without_flag: dict[int, bool] = {}
+"""By device number, for file systems that refused the flag: do they live in memory?"""
+_byte = [bytearray(1)]
+
+
+def read_resident(fd: int, position: int, into: memoryview) -> int:
+    """Bytes read into ``into`` from the page cache alone; -1 when the first are missing, 0 at the end of the file.
+
+    OSError: the disk failed.
+    """
+    if not _NOWAIT:
+        return -1
+    try:
+        return os.preadv(fd, [into], position, _NOWAIT)
+    except BlockingIOError:
+        return -1
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        return os.preadv(fd, [into], position) if _lives_in_memory(fd) else -1
+
+
+def resident_length(fd: int, position: int, length: int) -> int:
+    """How many bytes from ``position`` on are resident, as far as a look at one byte per STRIDE can tell."""
+    if not _NOWAIT:
+        return 0
+    end = position + length
+    at = position
+    try:
+        while at < end:
+            os.preadv(fd, _byte, at, _NOWAIT)
+            at += STRIDE
+        os.preadv(fd, _byte, end - 1, _NOWAIT)
+    except BlockingIOError:
+        return max(0, min(at, end) - STRIDE - position) if at > position else 0
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+        return length if _lives_in_memory(fd) else 0
+    return length
+
+
+def _lives_in_memory(fd: int) -> bool:
+    device = os.fstat(fd).st_dev
+    known = _without_flag.get(device)
+    if known is None:
+        known = _without_flag[device] = _file_system_type(device) in _IN_MEMORY
+    return known
+
+
+def _file_system_type(device: int) -> str:
+    """The type of the mounted file system with that device number; empty when it cannot be found out."""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            for line in mounts:
+                words = line.split()
+                if words[2] == wanted:
+                    return words[words.index("-") + 1]
+    except OSError:
+        return ""
+    return ""

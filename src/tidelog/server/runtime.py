@@ -1,0 +1,163 @@
+"""The outside world for one node: clock, randomness, tasks, worker threads, and waiting.
+
+What is decided here: that a task is never lost silently (``spawn`` keeps it and reports its failure), that threads are
+bounded, and that coroutines of handlers are stepped right away instead of becoming tasks: an answer that does not have to
+wait costs no trip around the loop (``drive``).
+
+Two pools: ``run_blocking`` for what somebody waits for (a sync, a cold read), ``run_long`` for what takes long and nobody
+waits for (compaction, recovery, deleting files), so that the second never holds up the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from tidelog.replication.delayed import Parked, Purgatory
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+BLOCKING_THREADS = 8
+LONG_THREADS = 2
+
+
+def system_now_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where it is installed, else asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+class LoopRuntime:
+    """What the node and its handlers ask of the event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.now_ms: Callable[[], int] = system_now_ms
+        self.rng = random.Random(int.from_bytes(random.SystemRandom().randbytes(32), "big"))
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._blocking = ThreadPoolExecutor(BLOCKING_THREADS, "blocking")
+        self._long = ThreadPoolExecutor(LONG_THREADS, "long")
+        self._purgatory = Purgatory()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm_ms = sys.maxsize
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Run it on the loop; a failure is logged under its name, for nobody may ever await the task."""
+        task = self.loop.create_task(coroutine, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s failed", task.get_name(), exc_info=error)
+
+    def run_blocking(self, job: Callable[[], T]) -> asyncio.Future[T]:
+        """The result of ``job``, run in a thread; for work that somebody waits for."""
+        return self.loop.run_in_executor(self._blocking, job)
+
+    def run_long(self, job: Callable[[], T]) -> asyncio.Future[T]:
+        """The result of ``job``, run in a thread; for work that takes long and that nobody waits for."""
+        return self.loop.run_in_executor(self._long, job)
+
+    def wait(self, parked: Parked) -> asyncio.Future[None]:
+        """A future that is done when ``parked`` is: at once, when something finishes it, or at its deadline."""
+        future: asyncio.Future[None] = self.loop.create_future()
+        if parked.done:
+            future.set_result(None)
+            return future
+
+        def done() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        parked.on_done = done
+        self._purgatory.park(parked)
+        if parked.deadline_ms < self._alarm_ms:
+            self._set_alarm(parked.deadline_ms)
+        return future
+
+    def _set_alarm(self, deadline_ms: int) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm_ms = deadline_ms
+        self._alarm = self.loop.call_later(max(0, deadline_ms - self.now_ms()) / 1000, self._expire)
+
+    def _expire(self) -> None:
+        self._alarm = None
+        self._alarm_ms = sys.maxsize
+        self._purgatory.expire(self.now_ms())
+        deadline_ms = self._purgatory.next_deadline()
+        if deadline_ms is not None:
+            self._set_alarm(deadline_ms)
+
+    async def close(self) -> None:
+        """Cancel what still runs and wait for it; worker threads end with what they are at."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._blocking.shutdown(wait=True, cancel_futures=True)
+        self._long.shutdown(wait=True, cancel_futures=True)
+
+
+class Driver:
+    """One coroutine of a handler, stepped by the futures that it awaits; no task, and the first step runs at once.
+
+    ``then(result, error)`` is called once, unless ``abandon`` came first: then the coroutine is closed where it waits, which
+    runs its ``finally`` blocks.
+    """
+
+    __slots__ = ("_coroutine", "_then")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], then: Callable[[Any, BaseException | None], None]) -> None:
+        self._coroutine: Coroutine[Any, Any, Any] | None = coroutine
+        self._then = then
+
+    def start(self) -> None:
+        """The first step. ``then`` may be called before this returns."""
+        self._step(None)
+
+    def abandon(self) -> None:
+        """Nobody wants the answer any more."""
+        coroutine, self._coroutine = self._coroutine, None
+        if coroutine is not None:
+            coroutine.close()
+
+    def _step(self, _: asyncio.Future[Any] | None) -> None:
+        coroutine = self._coroutine
+        if coroutine is None:
+            return
+        try:
+            # A future's result or exception reaches the coroutine through the future itself, which it is awaiting.
+            future = coroutine.send(None)
+        except StopIteration as stop:
+            self._coroutine = None
+            self._then(stop.value, None)
+        except Exception as error:
+            # Not handled here, only handed on: the connection's owner logs it and closes the connection.
+            self._coroutine = None
+            self._then(None, error)
+        else:
+            # What asyncio's own Task does with what is yielded to it: take the mark off, come back when it is done.
+            future._asyncio_future_blocking = False
+            future.add_done_callback(self._step)
