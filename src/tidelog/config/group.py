@@ -1,0 +1,76 @@
+"""Options of single groups, and of client metrics subscriptions (KIP-714)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidelog.config.broker_groups import NO_GROUPS, NO_SHARES, NO_STREAMS
+from tidelog.config.options import (
+    AT_LEAST_1,
+    BOOLEAN,
+    CLUSTER,
+    INT,
+    LIST,
+    MEDIUM,
+    STRING,
+    Check,
+    OneOf,
+    Option,
+    Type,
+    Value,
+    table,
+)
+
+_NO_TELEMETRY = "client metrics are not collected yet"
+
+
+def _row(
+    name: str, type_: Type, default: Value, doc: str, inert: str, *, broker: bool = True, check: Check | None = None
+) -> Option:
+    """``broker``: a group that does not set the option follows ``group.<name>`` of the broker, bounds included."""
+    return Option(
+        name,
+        type_,
+        default,
+        MEDIUM,
+        CLUSTER,
+        doc,
+        inert=inert,
+        check=check,
+        falls_back_to=((f"group.{name}", 1),) if broker else (),
+    )
+
+
+GROUP_OPTIONS: Final[dict[str, Option]] = table((
+    _row("consumer.assignment.interval.ms", INT, 1000, "Least time between two assignments of the group, in ms.", NO_GROUPS),
+    _row("consumer.heartbeat.interval.ms", INT, 5000, "How often a member must show life, in ms.", NO_GROUPS),
+    _row("consumer.session.timeout.ms", INT, 45_000, "Silence after which a member is out, in ms.", NO_GROUPS),
+    _row("share.assignment.interval.ms", INT, 1000, "Least time between two assignments of the share group, in ms.", NO_SHARES),
+    _row("share.auto.offset.reset", STRING, "latest", "Where a share group begins: earliest, latest or by_duration:PERIOD.",
+         NO_SHARES, broker=False),
+    _row("share.delivery.count.limit", INT, 5, "How often a record is delivered before it is given up.", NO_SHARES),
+    _row("share.heartbeat.interval.ms", INT, 5000, "How often a member of the share group must show life, in ms.", NO_SHARES),
+    _row("share.isolation.level", STRING, "read_uncommitted", "Whether records of open and aborted transactions are delivered.",
+         NO_SHARES, broker=False, check=OneOf("read_committed", "read_uncommitted")),
+    _row("share.partition.max.record.locks", INT, 2000, "Records of one partition in delivery at the same time.", NO_SHARES),
+    _row("share.record.lock.duration.ms", INT, 30_000, "How long a record belongs to whom it was delivered, in ms.", NO_SHARES),
+    _row("share.renew.acknowledge.enable", BOOLEAN, True, "Whether a consumer may prolong its hold on a record.", NO_SHARES,
+         broker=False),
+    _row("share.session.timeout.ms", INT, 45_000, "Silence after which a member of the share group is out, in ms.", NO_SHARES),
+    _row("streams.assignment.interval.ms", INT, 1000, "Least time between two assignments of the streams group, in ms.",
+         NO_STREAMS),
+    _row("streams.heartbeat.interval.ms", INT, 5000, "How often a member of the streams group must show life, in ms.",
+         NO_STREAMS),
+    _row("streams.initial.rebalance.delay.ms", INT, 3000, "How long the first assignment waits for more members, in ms.",
+         NO_STREAMS),
+    _row("streams.num.standby.replicas", INT, 0, "Standby copies of each stateful task.", NO_STREAMS),
+    _row("streams.session.timeout.ms", INT, 45_000, "Silence after which a member of the streams group is out, in ms.",
+         NO_STREAMS),
+))  # fmt: skip
+
+CLIENT_METRICS_OPTIONS: Final[dict[str, Option]] = table((
+    _row("interval.ms", INT, 300_000, "How often matching clients send their metrics, in ms.", _NO_TELEMETRY, broker=False,
+         check=AT_LEAST_1),
+    _row("match", LIST, (), "Which clients: selector=pattern pairs.", _NO_TELEMETRY, broker=False),
+    _row("metrics", LIST, (), "Prefixes of the metrics wanted; * for all, none for nothing.", _NO_TELEMETRY, broker=False),
+))  # fmt: skip

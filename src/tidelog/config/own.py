@@ -1,0 +1,20 @@
+"""Options that only tidelog has. They begin with ``tidelog.``; an unknown one of these is an error, never a warning."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tidelog.config.options import LOW, MEDIUM, READ_ONLY, STRING, OneOf, Option
+
+PREFIX: Final = "tidelog."
+
+OPTIONS = (
+    Option("tidelog.http.listener", STRING, "127.0.0.1:9644", MEDIUM, READ_ONLY,
+           "host:port of /metrics and /healthz. Port 0 takes a free one, an empty value turns it off. When the default port "
+           "is taken, a node takes a free one and logs which; when a port that you set is taken, it does not start."),
+    Option("tidelog.log.level", STRING, "info", LOW, READ_ONLY,
+           "What the node writes to standard error: debug, info, warning or error, and other levels for single loggers as "
+           "info,tidelog.storage=debug."),
+    Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "Form of a log line: text, or one JSON object a line.",
+           check=OneOf("text", "json")),
+)  # fmt: skip
