@@ -24,8 +24,8 @@ class Api:
     handler: Handler
     advertised: VersionRange | None = None
     """What ApiVersions says, where that is not ``versions``; clients always take the highest version both sides know."""
-    read: Callable[[memoryview, int], Any] | None = None
-    """(body, version) -> request, where the generated decoder is too slow; it raises ProtocolViolation like that one."""
+    read: Callable[[memoryview, int, int], Any] | None = None
+    """(frame, where its body begins, version) -> request, where the generated decoder is too slow. ProtocolViolation like that one."""
     on_error: Callable[[Any, KafkaError], Any] | None = None
     """(request, error) -> the response that says so; without it a KafkaError of the handler closes the connection."""
 

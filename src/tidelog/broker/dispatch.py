@@ -43,8 +43,13 @@ class _Route:
         self.key = api.key
         self.first, self.last = api.versions
         self.handler: Handler = api.handler
-        self.read: Callable[[memoryview, int], Any] = api.read or registry.request_class(api.key).decode
+        self.read = api.read or _generated_reader(api.key)
         self.on_error = api.on_error
+
+
+def _generated_reader(key: int) -> Callable[[memoryview, int, int], Any]:
+    decode = registry.request_class(key).decode
+    return lambda frame, position, version: decode(frame[position:], version)
 
 
 class Dispatcher:
@@ -70,7 +75,7 @@ class Dispatcher:
         ctx.correlation_id = header.correlation_id
         if not route.first <= version <= route.last:
             return self._unsupported(ctx, route)
-        request = route.read(frame[position:], version)
+        request = route.read(frame, position, version)
         try:
             answer = route.handler(ctx, request)
         except KafkaError as error:
@@ -114,6 +119,8 @@ def _refused(ctx: Context, route: _Route, request: Any, error: KafkaError) -> An
 def _outgoing(ctx: Context, route: _Route, answer: Answer) -> Outgoing:
     if answer is NO_RESPONSE or answer is CLOSE_CONNECTION:
         assert isinstance(answer, Signal)
+        return answer
+    if type(answer) is list:
         return answer
     if type(answer) is list:
         return answer

@@ -157,11 +157,12 @@ class Output:
     def _send_gathered(self) -> tuple[int, int]:
         """Buffers and small slices from the head of the queue, in one call."""
         buffers: list[Buffer] = []
+        data: Buffer | None
         total = 0
         filled = 0
         more = False
         for part in self._queue:
-            if type(part) is FileSlice:
+            if isinstance(part, FileSlice):
                 length = part.length
                 if length > SMALL_SLICE or filled + length > GATHER_BYTES:
                     more = True
