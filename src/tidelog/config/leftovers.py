@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Final
 
@@ -62,5 +61,7 @@ def unknown_topic_option(name: str, known: Iterable[str]) -> ConfigError:
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
+    import difflib  # only who mistyped waits for it
+
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.75)
     return f" Did you mean {close[0]}?" if close else ""

@@ -9,7 +9,7 @@ that whoever holds it sees them (KIP-226).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.checks import start_problems
@@ -18,8 +18,12 @@ from tidelog.config.listeners import EndPoint, Voter, parse_endpoints, parse_pro
 from tidelog.config.options import Dynamic, Option, Value
 from tidelog.config.topic import TOPIC_OPTIONS
 from tidelog.config.topic_config import TopicConfig
-from tidelog.config.typed import BrokerValues
 from tidelog.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidelog.config.typed import BrokerValues
+else:
+    BrokerValues = object  # annotations alone, and 360 of them: a node need not read them to start
 
 _EMBEDDED: Final = {
     "process.roles": "broker,controller",
