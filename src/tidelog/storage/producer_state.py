@@ -166,9 +166,7 @@ class ProducerStateManager:
             del batches[0]
         delta = header.last_offset_delta
         last_offset = header.base_offset + delta
-        batches.append(
-            BatchMetadata(header.base_sequence, header.last_sequence, last_offset, delta, header.max_timestamp)
-        )
+        batches.append(BatchMetadata(header.base_sequence, header.last_sequence, last_offset, delta, header.max_timestamp))
         entry.last_timestamp = header.max_timestamp
         if header.attributes & 0x10 and entry.txn_first_offset < 0:
             entry.txn_first_offset = header.base_offset

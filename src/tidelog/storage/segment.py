@@ -19,6 +19,7 @@ from tidelog.storage.index import (
     MAX_RELATIVE_OFFSET,
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
+    TXN_ENTRY_BYTES,
     AbortedTransaction,
     CorruptIndex,
     OffsetIndex,
@@ -84,6 +85,7 @@ class LogSegment:
         "sealed",
         "size",
         "suffix",
+        "transactions_reset",
     )
 
     def __init__(self, fs: FileSystem, directory: str, base_offset: int, *, size: int = 0, created_ms: int = 0) -> None:
@@ -104,6 +106,8 @@ class LogSegment:
         self.max_timestamp_offset = base_offset
         self.first_timestamp: int | None = None
         """Greatest timestamp of the first batch: the age of the segment counts from it. None: not read yet, or empty."""
+        self.transactions_reset = False
+        """Whether the ``.txnindex`` was emptied and waits for replay."""
         self.sealed = False
         """Closed, with its log and indexes on stable storage: it needs no recovery."""
         self._recent_last_offsets = array("q")
@@ -125,6 +129,15 @@ class LogSegment:
     def path(self, suffix: str) -> str:
         """Of one of the four files."""
         return f"{self.dir}/{self.base_offset:020d}{suffix}{self.suffix}"
+
+    @property
+    def file_system(self) -> FileSystem:
+        """Where its files are."""
+        return self._fs
+
+    def modified_ms(self) -> int:
+        """When the ``.log`` file last changed: the age of a segment whose records have no timestamps."""
+        return self._fs.stat(self.path(LOG_SUFFIX)).modified_ms
 
     @property
     def file(self) -> File:
@@ -226,9 +239,13 @@ class LogSegment:
         """Forget what a sealed segment can load again."""
         if self.sealed:
             self._offset_index = self._time_index = self._transactions = None
-            self._recent_last_offsets = array("q")
-            self._recent_positions = array("q")
-            self._recent_floor = self.next_offset
+            self.forget_recent()
+
+    def forget_recent(self) -> None:
+        """What is remembered of recent batches starts anew at ``next_offset``."""
+        self._recent_last_offsets = array("q")
+        self._recent_positions = array("q")
+        self._recent_floor = self.next_offset
 
     def transactions(self) -> list[AbortedTransaction]:
         """Entries of the ``.txnindex``. CorruptIndex when its file is wrong: only recovery may make a new one."""
@@ -237,12 +254,21 @@ class LogSegment:
         return self._transactions
 
     def add_aborted(self, entry: AbortedTransaction) -> None:
-        """Written through: aborts are rare, and the file exists only where there was one."""
+        """Written through: aborts are rare, and the file exists only where there was one. What it holds is not written again."""
         entries = self.transactions()
+        if entries and entries[-1].last_offset >= entry.last_offset:
+            return
         file = self._fs.open(self.path(TXN_INDEX_SUFFIX), create=True)
-        file.write(len(entries) * 34, entry.encode())
+        file.write(len(entries) * TXN_ENTRY_BYTES, entry.encode())
         file.close()
         entries.append(entry)
+
+    def reset_transactions(self) -> None:
+        """Empties the ``.txnindex``; replaying the segment's batches fills it again."""
+        self._transactions = []
+        self.transactions_reset = True
+        if self._fs.exists(self.path(TXN_INDEX_SUFFIX)):
+            self._fs.remove(self.path(TXN_INDEX_SUFFIX))
 
     def _read_if_there(self, suffix: str) -> bytes | None:
         try:
@@ -290,22 +316,27 @@ class LogSegment:
             self.max_timestamp, self.max_timestamp_offset = self.time_index().last()
         return self.max_timestamp, self.max_timestamp_offset
 
-    def pending_index_writes(self, *, closing: bool) -> list[IndexWrite]:
-        """What the index files lack. ``closing``: the greatest timestamp gets its last entry first, and tails are cut.
-
-        Empty for a segment whose indexes were never loaded: they are on the disk.
+    def pending_index_writes(self, *, closing: bool) -> list[tuple[File, int, bytes]]:
+        """What the index files lack: (open file, position, bytes; the file ends behind them). Empty for a segment whose indexes
+        were never loaded: they are on the disk. ``closing``: the greatest timestamp gets its last entry first.
         """
         index, times = self._offset_index, self._time_index
         if index is None or times is None:
             return []
         if closing:
             times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        offsets_file = self._fs.open(self.path(INDEX_SUFFIX), create=True)
+        times_file = self._fs.open(self.path(TIME_INDEX_SUFFIX), create=True)
         writes = [
-            IndexWrite(self.path(INDEX_SUFFIX), index.written * OFFSET_ENTRY_BYTES, index.encode(index.written)),
-            IndexWrite(self.path(TIME_INDEX_SUFFIX), times.written * TIME_ENTRY_BYTES, times.encode(times.written)),
+            (offsets_file, index.written * OFFSET_ENTRY_BYTES, index.encode(index.written)),
+            (times_file, times.written * TIME_ENTRY_BYTES, times.encode(times.written)),
         ]
         index.written, times.written = len(index), len(times)
         return writes
+
+    def transaction_file(self) -> File | None:
+        """The ``.txnindex``, open, where there is one with entries."""
+        return self._fs.open(self.path(TXN_INDEX_SUFFIX)) if self._transactions else None
 
     # --- finding -------------------------------------------------------------------------------------------------------
 
@@ -391,9 +422,7 @@ class LogSegment:
         self._rewind_time(times)
         self._transactions = [entry for entry in self.transactions() if entry.last_offset < self.next_offset]
         self._rewrite_indexes()
-        self._recent_last_offsets = array("q")
-        self._recent_positions = array("q")
-        self._recent_floor = self.next_offset
+        self.forget_recent()
         self.bytes_since_index_entry = 0
         self.sealed = False
         if position == 0:
@@ -419,11 +448,13 @@ class LogSegment:
             span = self.span_at(span.end)
 
     def _rewrite_indexes(self) -> None:
-        for write in self.pending_index_writes(closing=False):
-            write.run(self._fs, sync=False)
+        for file, position, data in self.pending_index_writes(closing=False):
+            file.write(position, data)
+            file.truncate(position + len(data))
+            file.close()
         if self._fs.exists(self.path(TXN_INDEX_SUFFIX)):
             file = self._fs.open(self.path(TXN_INDEX_SUFFIX))
-            file.truncate(len(self.transactions()) * 34)
+            file.truncate(len(self.transactions()) * TXN_ENTRY_BYTES)
             file.close()
 
     def rename_files(self, suffix: str) -> None:
@@ -488,27 +519,3 @@ class Indexer:
     def finish(self) -> None:
         """The closing entry of the time index."""
         self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-
-
-class IndexWrite:
-    """Bytes for an index file, taken from memory on the loop and written in a job."""
-
-    __slots__ = ("data", "path", "position")
-
-    def __init__(self, path: str, position: int, data: bytes) -> None:
-        self.path = path
-        self.position = position
-        self.data = data
-
-    def run(self, fs: FileSystem, *, sync: bool) -> None:
-        """Writes, cuts what lies behind (an older or preallocated tail), and syncs."""
-        file = fs.open(self.path, create=True)
-        try:
-            if self.data:
-                file.write(self.position, self.data)
-            if file.size() != self.position + len(self.data):
-                file.truncate(self.position + len(self.data))
-            if sync:
-                file.sync()
-        finally:
-            file.close()

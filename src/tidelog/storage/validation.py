@@ -42,7 +42,11 @@ from tidelog.storage.log_config import NEVER_MS, LogConfig, Origin
 MAX_RECORD_ERRORS = 100
 """Records named in one answer; a hostile batch could have 150,000 wrong ones."""
 _DECOMPRESSED_PER_MESSAGE_BYTE = 8
-_HIGHEST_CODEC = max(Codec)
+# Looking up a member of an enum costs 50 ns, a global 10; the path of every batch uses globals.
+_CLIENT = Origin.CLIENT
+_RAFT = Origin.RAFT
+_ZSTD = int(Codec.ZSTD)
+_NOT_FOR_CLIENTS = CONTROL_BIT | TRANSACTIONAL_BIT
 
 
 class RecordError(NamedTuple):
@@ -129,7 +133,7 @@ def _refuse(
 
 
 def validate(
-    records: bytearray | memoryview, rules: Rules, *, origin: Origin = Origin.CLIENT, now_ms: int, zstd_allowed: bool = True
+    records: bytearray | memoryview, rules: Rules, *, origin: Origin = _CLIENT, now_ms: int, zstd_allowed: bool = True
 ) -> Verdict:
     """Judges the one batch that a leader is asked to append (clients, coordinators, the metadata log's leader).
 
@@ -151,11 +155,11 @@ def validate(
             ErrorCode.INVALID_RECORD,
             f"{len(records)} bytes for one partition, of which {size} are a batch: send one batch.",
         )
-    if origin != Origin.RAFT and size > rules.max_message_bytes:
+    if size > rules.max_message_bytes and origin != _RAFT:
         return _too_large(records, size, rules)
     if size > rules.segment_bytes:
         return _larger_than_segment(records, size, rules)
-    if origin != Origin.CLIENT:
+    if origin != _CLIENT:
         return Verdict(records, header, header.max_timestamp)
     if not crc_is_valid(records, header):
         return _refuse(records, ErrorCode.CORRUPT_MESSAGE, f"The batch's checksum is not {header.crc:#010x} as it claims.")
@@ -166,10 +170,10 @@ def validate(
         header.base_offset != 0
         or count <= 0
         or header.last_offset_delta + 1 != count
-        or attributes & (CONTROL_BIT | TRANSACTIONAL_BIT)
+        or attributes & _NOT_FOR_CLIENTS
         or (header.producer_id >= 0 and header.base_sequence < 0)
         or (codec == 0 and count * SMALLEST_RECORD > size - HEADER_SIZE)
-        or codec >= Codec.ZSTD
+        or codec >= _ZSTD
     ):
         refusal = _refused_header(records, header, zstd_allowed=zstd_allowed)
         if refusal is not None:
@@ -208,7 +212,7 @@ def _refused_header(records: bytearray | memoryview, header: BatchHeader, *, zst
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             "zstd needs Produce version 7 or later: choose another codec or client.",
         )
-    if header.codec > _HIGHEST_CODEC:
+    if header.codec > _ZSTD:
         return _refuse(records, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Codec {header.codec} does not exist: 0 to 4 do.")
     reason = None
     if header.base_offset != 0:
@@ -267,16 +271,17 @@ class DeepValidation:
         rules = self._rules
         keyless = scan.keyless if rules.compacted else ()
         errors = [RecordError(index, "A compacted topic takes no record without a key.") for index in keyless[:MAX_RECORD_ERRORS]]
-        stamped = self._wrongly_stamped(scan, oldest_ms, newest_ms)
+        # As in Kafka, a record without a key is not asked for its timestamp too.
+        without_key = frozenset(keyless)
+        stamped = [error for error in self._wrongly_stamped(scan, oldest_ms, newest_ms) if error.batch_index not in without_key]
         if not errors and not stamped:
             return None
-        without_key = frozenset(keyless)
-        errors = sorted((*errors, *(error for error in stamped if error.batch_index not in without_key)))[:MAX_RECORD_ERRORS]
+        errors = sorted((*errors, *stamped))[:MAX_RECORD_ERRORS]
         if stamped:
             return _refuse(
                 self._records,
                 ErrorCode.INVALID_TIMESTAMP,
-                f"{len(errors)} records were refused, among them some for their timestamps; nothing was appended.",
+                f"Records were refused, {len(stamped)} or more for their timestamps; nothing was appended.",
                 tuple(errors),
             )
         message = f"{len(keyless)} of {self.header.records_count} records have no key; nothing was appended."

@@ -1,0 +1,144 @@
+"""Which bytes of which file answer a read, and which record a timestamp means.
+
+Decided here: where a read starts and where it is cut. It gives whole batches, all below ``upto``; the first one whole even past
+``max_bytes`` when the caller asks for at least one (KIP-74). Batches are not looked at: a boundary comes from the recent batches
+that the active segment remembers, else from the offset index (then up to one index interval less than asked for), and only a
+batch that is longer than that is found by reading its header. A read may begin inside a batch: clients filter (section 2.5).
+
+A read never crosses segments. ``read`` and the look-ups only read what appends leave alone, so they may run in a thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ports import FileSlice
+from tidelog.records.batch import CorruptBatch, read_header
+from tidelog.records.record import iter_records
+from tidelog.storage.index import AbortedTransaction
+from tidelog.storage.segment import BatchSpan, LogSegment
+
+if TYPE_CHECKING:
+    from tidelog.storage.log import UnifiedLog
+
+
+class ReadResult:
+    """``slice``: the bytes, None when there are none to give. ``error``: NONE or OFFSET_OUT_OF_RANGE."""
+
+    __slots__ = ("error", "slice")
+
+    def __init__(self, error: ErrorCode, file_slice: FileSlice | None) -> None:
+        self.error = error
+        self.slice = file_slice
+
+
+_EMPTY = ReadResult(ErrorCode.NONE, None)
+_OUT_OF_RANGE = ReadResult(ErrorCode.OFFSET_OUT_OF_RANGE, None)
+
+
+class TimestampOffset(NamedTuple):
+    """A record found by time: its timestamp in ms, its offset, the leader epoch it was written in."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+def read(log: UnifiedLog, offset: int, max_bytes: int, upto: int, min_one: bool) -> ReadResult:
+    """See the module. ``upto`` is exclusive and at most the log's end. StorageFailure when the dir is lost."""
+    if log.failure is not None:
+        raise log.failure
+    if offset < log.log_start_offset or offset > log.log_end_offset:
+        return _OUT_OF_RANGE
+    if offset >= upto or (max_bytes <= 0 and not min_one):
+        return _EMPTY
+    active = log.active
+    try:
+        if offset >= active.base_offset:
+            return read_segment(active, offset, max_bytes, upto, min_one) or _EMPTY
+        number = log.segment_index(offset)
+        segments = log.segments
+        while number < len(segments):
+            segment = segments[number]
+            if segment.base_offset >= upto:
+                break
+            found = read_segment(segment, offset, max_bytes, upto, min_one)
+            if found is not None:
+                return found
+            # Compaction or a leader's gap left nothing at or past the offset here: the next segment has it.
+            number += 1
+    except OSError as problem:
+        raise log.fail(f"read of {log.dir} at offset {offset}", problem) from problem
+    return _EMPTY
+
+
+def read_segment(segment: LogSegment, offset: int, max_bytes: int, upto: int, min_one: bool) -> ReadResult | None:
+    """The same within one segment; None when it has nothing at or past ``offset`` below ``upto``."""
+    start = segment.recent_position(offset)
+    if start < 0:
+        start = segment.position_of(offset)
+    end = segment.size if upto >= segment.next_offset else segment.position_of(upto)
+    if start >= end:
+        return None
+    if end - start > max_bytes:
+        limit = start + max_bytes
+        end = min(segment.boundary_within(start, limit), end)
+        if end > limit and not min_one:
+            return _EMPTY
+    return ReadResult(ErrorCode.NONE, FileSlice(segment.file, start, end - start))
+
+
+def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedTransaction]:
+    """Entries that overlap [start, end). Segments are asked onward from the one that holds ``start`` until an entry says that
+    all before ``end`` was decided when it was written (section 2.4)."""
+    found: list[AbortedTransaction] = []
+    for segment in log.segments[log.segment_index(start) :]:
+        for entry in segment.transactions():
+            if entry.last_offset >= start and entry.first_offset < end:
+                found.append(entry)
+            if entry.last_stable_offset >= end:
+                return found
+    return found
+
+
+def offset_for_timestamp(log: UnifiedLog, timestamp: int) -> TimestampOffset | None:
+    """The first record at or past the log start whose timestamp is at least ``timestamp``."""
+    try:
+        for segment in list(log.segments):
+            if segment.size and segment.largest_timestamp()[0] >= timestamp and segment.next_offset > log.log_start_offset:
+                found = _first_at_or_after(segment, timestamp, log.log_start_offset)
+                if found is not None:
+                    return found
+    except OSError as problem:
+        raise log.fail(f"search by time in {log.dir}", problem) from problem
+    return None
+
+
+def max_timestamp_offset(log: UnifiedLog) -> TimestampOffset | None:
+    """The first record with the greatest timestamp in the log."""
+    greatest = max((segment.largest_timestamp()[0] for segment in log.segments if segment.size), default=-1)
+    return offset_for_timestamp(log, greatest) if greatest >= 0 else None
+
+
+def _first_at_or_after(segment: LogSegment, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    span = segment.find(max(segment.time_index().offset_before(timestamp), start_offset))
+    while span is not None:
+        if span.max_timestamp >= timestamp:
+            found = _record_at_or_after(segment, span, timestamp, start_offset)
+            if found is not None:
+                return found
+        span = segment.span_at(span.end)
+    return None
+
+
+def _record_at_or_after(segment: LogSegment, span: BatchSpan, timestamp: int, start_offset: int) -> TimestampOffset | None:
+    batch = segment.file.read(span.position, span.end - span.position)
+    try:
+        header = read_header(batch)
+        for record in iter_records(batch, header):
+            if record.timestamp >= timestamp and record.offset >= start_offset:
+                return TimestampOffset(record.timestamp, record.offset, header.leader_epoch)
+    except CorruptBatch:
+        return None
+    return None

@@ -1,0 +1,298 @@
+"""Loading a partition's directory: what a clean stop left is believed, what a crash left is found out (section 2.5).
+
+Decided here, in this order: files that a crash left half way go or are finished (``.deleted``, ``.cleaned``, ``.swap``); after an
+unclean stop every segment from the recovery point on is read batch by batch, its indexes made anew, and the log cut at the first
+batch that is not whole, in order and of the right checksum, later segments with it; leader epochs follow the batches; producer
+state comes from the newest snapshot that reads well, and from the batches after it.
+
+Invariants after ``load_log``: every batch of the log was written whole; indexes, leader epochs and producer state say nothing
+of what is not in it. Loading a directory blocks, and touches nothing but that directory: many may load at once.
+
+A batch of format 0 or 1 with a right checksum is no torn tail. Such a directory is refused, not cut.
+"""
+
+from __future__ import annotations
+
+import binascii
+import logging
+from dataclasses import dataclass
+
+from tidelog.model.errors import StorageFailure
+from tidelog.model.ids import TopicPartition
+from tidelog.model.ports import FileSystem, Rng
+from tidelog.records.batch import crc_is_valid
+from tidelog.storage.checkpoints import LEADER_EPOCHS, BadCheckpoint, read_epochs, read_partition_metadata
+from tidelog.storage.epochs import LeaderEpochCache
+from tidelog.storage.index import MAX_RELATIVE_OFFSET
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.log_config import LogConfig
+from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, ProducerStateManager
+from tidelog.storage.replay import iter_batches, rebuild_producers, remove_stray_snapshots
+from tidelog.storage.segment import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    Indexer,
+    LogSegment,
+    file_stem,
+)
+
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """What is known of a partition's directory before it is opened."""
+
+    directory: str
+    topic_partition: TopicPartition
+    config: LogConfig
+    clean: bool
+    """Whether the log dir was closed in good order."""
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
+
+
+def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None = None) -> UnifiedLog:
+    """The log of a directory. StorageFailure when its disk fails, or when it holds what must not be touched."""
+    directory = request.directory
+    try:
+        topic_id = read_partition_metadata(fs, directory)
+        finish_interrupted(fs, directory)
+        segments = _find_segments(fs, directory)
+        epochs = _load_epochs(fs, directory)
+        if segments and request.clean:
+            _link(segments)
+            for segment in segments[:-1]:
+                segment.sealed = True
+            _find_end(segments[-1])
+        elif segments:
+            segments = _recover(fs, request, segments, epochs)
+        if not segments or segments[-1].next_offset < request.log_start_offset:
+            segments = _start_anew(fs, request, segments, epochs, now_ms)
+        return _assemble(fs, request, topic_id, segments, epochs, now_ms, rng)
+    except BadCheckpoint as problem:
+        raise StorageFailure(directory.rpartition("/")[0], f"{directory} cannot be loaded: {problem}") from problem
+    except OSError as problem:
+        raise StorageFailure(directory.rpartition("/")[0], f"{directory} cannot be loaded: {problem}") from problem
+
+
+def _assemble(
+    fs: FileSystem,
+    request: LoadRequest,
+    topic_id: bytes | None,
+    segments: list[LogSegment],
+    epochs: LeaderEpochCache,
+    now_ms: int,
+    rng: Rng | None,
+) -> UnifiedLog:
+    start = max(request.log_start_offset, segments[0].base_offset)
+    end = segments[-1].next_offset
+    epochs.truncate_from_end(end)
+    epochs.truncate_from_start(start)
+    log = UnifiedLog(
+        fs,
+        request.directory,
+        request.topic_partition,
+        topic_id,
+        request.config,
+        segments,
+        leader_epochs=epochs,
+        producers=ProducerStateManager(request.producer_expiration_ms),
+        log_start_offset=start,
+        recovery_point=min(request.recovery_point, end) if not request.clean else end,
+        rng=rng,
+    )
+    rebuild_producers(log, now_ms)
+    remove_stray_snapshots(log)
+    log.update_high_watermark(request.high_watermark)
+    return log
+
+
+# --- what a crash left half way ----------------------------------------------------------------------------------------
+
+
+def finish_interrupted(fs: FileSystem, directory: str) -> None:
+    """``.deleted`` and ``.cleaned`` go. A ``.swap`` is a compacted segment that was complete: it takes its place, and the
+    segments whose offsets it covers go."""
+    names = fs.listdir(directory)
+    swapped = [name for name in names if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    cleaning = any(name.endswith(CLEANED_SUFFIX) for name in names)
+    for name in names:
+        if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
+            fs.remove(f"{directory}/{name}")
+        elif cleaning and name.endswith(SWAP_SUFFIX):
+            # Segments are split by renaming all .cleaned to .swap: with one .cleaned left, none of them counts.
+            fs.remove(f"{directory}/{name}")
+    if cleaning:
+        return
+    for name in swapped:
+        _remove_covered(fs, directory, name)
+    for name in names:
+        if name.endswith(SWAP_SUFFIX) and fs.exists(f"{directory}/{name}"):
+            fs.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+
+
+def _remove_covered(fs: FileSystem, directory: str, swap_name: str) -> None:
+    """Segments that begin inside the compacted one, except the one it replaces by name."""
+    base = int(swap_name[:20])
+    file = fs.open(f"{directory}/{swap_name}", write=False)
+    end = base
+    for header, _ in iter_batches(file, 0, file.size()):
+        end = header.last_offset + 1
+    file.close()
+    for name in fs.listdir(directory):
+        stem, dot, _ = name.partition(".")
+        if dot and len(stem) == 20 and stem.isdecimal() and base < int(stem) < end and name.endswith(SEGMENT_SUFFIXES):
+            fs.remove(f"{directory}/{name}")
+    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+        # Indexes of the segment that is replaced must not outlive it; new ones, where they exist, are .swap too.
+        if fs.exists(f"{directory}/{file_stem(base)}{suffix}"):
+            fs.remove(f"{directory}/{file_stem(base)}{suffix}")
+
+
+def _find_segments(fs: FileSystem, directory: str) -> list[LogSegment]:
+    """A segment per ``.log`` file, ascending; indexes without a log go."""
+    names = fs.listdir(directory)
+    bases = sorted(int(name[:-4]) for name in names if name.endswith(LOG_SUFFIX) and name[:-4].isdecimal() and len(name) == 24)
+    known = frozenset(bases)
+    for name in names:
+        stem, dot, suffix = name.partition(".")
+        orphan = dot and stem.isdecimal() and len(stem) == 20 and int(stem) not in known
+        if orphan and f".{suffix}" in SEGMENT_SUFFIXES:
+            fs.remove(f"{directory}/{name}")
+    segments: list[LogSegment] = []
+    for base in bases:
+        stat = fs.stat(f"{directory}/{file_stem(base)}{LOG_SUFFIX}")
+        segments.append(LogSegment(fs, directory, base, size=stat.size, created_ms=stat.modified_ms))
+    return segments
+
+
+def _link(segments: list[LogSegment]) -> None:
+    for segment, following in zip(segments, segments[1:], strict=False):
+        segment.next_offset = following.base_offset
+
+
+def _load_epochs(fs: FileSystem, directory: str) -> LeaderEpochCache:
+    try:
+        return LeaderEpochCache(read_epochs(fs, f"{directory}/{LEADER_EPOCHS}"))
+    except (BadCheckpoint, ValueError) as problem:
+        _logger.warning("%s; epochs are taken from the batches that recovery reads", problem)
+        return LeaderEpochCache()
+
+
+def _find_end(active: LogSegment) -> None:
+    """Last offset and greatest timestamp of a cleanly closed segment: from the last index entry on."""
+    span = active.span_at(max(active.offset_index().last_boundary(0, active.size), 0))
+    active.max_timestamp, active.max_timestamp_offset = active.time_index().last()
+    end = 0
+    while span is not None:
+        active.next_offset = span.last_offset + 1
+        if span.max_timestamp > active.max_timestamp:
+            active.max_timestamp, active.max_timestamp_offset = span.max_timestamp, span.last_offset
+        end = span.end
+        span = active.span_at(span.end)
+    if end != active.size:
+        raise StorageFailure(
+            active.dir.rpartition("/")[0],
+            f"{active.path(LOG_SUFFIX)} was closed cleanly but has no whole batch at position {end} of {active.size}: "
+            "remove the log dir's .kafka_cleanshutdown to have it recovered",
+        )
+    active.forget_recent()
+
+
+# --- after an unclean stop ---------------------------------------------------------------------------------------------
+
+
+def _recover(fs: FileSystem, request: LoadRequest, segments: list[LogSegment], epochs: LeaderEpochCache) -> list[LogSegment]:
+    """Segments as far as they are good. The one that holds the recovery point and all after it are read."""
+    first = 0
+    for number, segment in enumerate(segments):
+        if segment.base_offset <= request.recovery_point:
+            first = number
+    for segment in segments[:first]:
+        segment.sealed = True
+    for number in range(first, len(segments)):
+        segment = segments[number]
+        dropped = recover_segment(segment, request.config.index_interval_bytes, epochs)
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else None
+        overlaps = following is not None and segment.next_offset > following
+        if dropped or overlaps:
+            _logger.warning(
+                "%s: cut %d bytes at offset %d after an unclean stop", segment.path(LOG_SUFFIX), dropped, segment.next_offset
+            )
+            for later in segments[number + 1 :]:
+                later.remove_files()
+            segments = segments[: number + 1]
+            break
+    _link(segments)
+    return segments
+
+
+def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache) -> int:
+    """Reads every batch, makes the indexes anew, cuts the file behind the last good batch; bytes cut."""
+    indexer = Indexer(segment.base_offset, interval)
+    size, end, next_offset, first_timestamp = segment.size, 0, segment.base_offset, -1
+    for header, batch in iter_batches(segment.file, 0, size):
+        in_order = next_offset <= header.base_offset <= header.last_offset <= segment.base_offset + MAX_RELATIVE_OFFSET
+        if not in_order or not crc_is_valid(batch, header):
+            break
+        if end == 0:
+            first_timestamp = header.max_timestamp
+        indexer.add(end, header.size, header.last_offset, header.max_timestamp)
+        if header.leader_epoch > epochs.latest:
+            epochs.assign(header.leader_epoch, header.base_offset)
+        end += header.size
+        next_offset = header.last_offset + 1
+    if end < size:
+        _refuse_old_format(segment, end)
+        segment.file.truncate(end)
+    indexer.finish()
+    segment.size = end
+    segment.next_offset = next_offset
+    segment.first_timestamp = first_timestamp if end else None
+    segment.adopt_indexes(indexer)
+    segment.reset_transactions()
+    segment.sealed = False
+    return size - end
+
+
+def _refuse_old_format(segment: LogSegment, position: int) -> None:
+    head = segment.file.read(position, 17)
+    if len(head) < 17 or head[16] > 1:
+        return
+    length = int.from_bytes(head[8:12], "big")
+    if not 14 <= length <= segment.size - position:
+        return
+    message = segment.file.read(position + 12, length)
+    if binascii.crc32(message[4:]) == int.from_bytes(message[:4], "big"):
+        raise StorageFailure(
+            segment.dir.rpartition("/")[0],
+            f"{segment.path(LOG_SUFFIX)} holds message format {head[16]} at position {position}; only format 2 is readable: "
+            "rewrite the topic with a broker that reads the old format",
+        )
+
+
+def _start_anew(
+    fs: FileSystem, request: LoadRequest, segments: list[LogSegment], epochs: LeaderEpochCache, now_ms: int
+) -> list[LogSegment]:
+    """Nothing of the log is left at or past its start: it goes on there, empty."""
+    for segment in segments:
+        segment.remove_files()
+    if segments:
+        _logger.warning(
+            "%s ends at %d, before its log start %d: emptied",
+            request.directory,
+            segments[-1].next_offset,
+            request.log_start_offset,
+        )
+        epochs.clear()
+    return [LogSegment.create(fs, request.directory, request.log_start_offset, now_ms)]

@@ -1,0 +1,122 @@
+"""Going through the batches of a log again: to know its producers, and which of their transactions were aborted.
+
+Decided here: from where replay must start. State at the log's end is that of the newest snapshot that reads well, at or below
+the end, plus every batch after it. Where recovery emptied a segment's transaction index, replay starts no later than that
+segment, and the aborts it meets fill the index again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tidelog.model.ports import File, FileSystem
+from tidelog.records.batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
+from tidelog.storage.checkpoints import read_file
+from tidelog.storage.index import CorruptIndex
+from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot
+from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
+
+if TYPE_CHECKING:
+    from tidelog.storage.log import UnifiedLog
+
+_CHUNK_BYTES = 1 << 20
+_logger = logging.getLogger(__name__)
+
+
+def iter_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """(header with position 0, bytes) of each whole batch in [start, end); stops where no whole batch begins."""
+    position = start
+    chunk, chunk_at = memoryview(b""), start
+    while end - position >= HEADER_SIZE:
+        at = position - chunk_at
+        size = HEADER_SIZE
+        if len(chunk) - at >= HEADER_SIZE:
+            size = int.from_bytes(chunk[at + 8 : at + 12], "big", signed=True) + 12
+        if size < HEADER_SIZE or size > end - position:
+            return
+        if len(chunk) - at < size:
+            chunk, chunk_at, at = memoryview(file.read(position, min(max(size, _CHUNK_BYTES), end - position))), position, 0
+            if len(chunk) < HEADER_SIZE:
+                return
+            if size == HEADER_SIZE:
+                # The length was not known yet: look at it again, now that the header is here.
+                size = int.from_bytes(chunk[8:12], "big", signed=True) + 12
+                if HEADER_SIZE <= size <= end - position and size > len(chunk):
+                    chunk = memoryview(file.read(position, size))
+        try:
+            header = read_header(chunk[at : at + size])
+        except CorruptBatch:
+            return
+        yield header, chunk[at : at + size]
+        position += header.size
+
+
+def snapshot_offsets(fs: FileSystem, directory: str) -> list[int]:
+    """Of the ``.snapshot`` files, ascending."""
+    names = [name for name in fs.listdir(directory) if name.endswith(SNAPSHOT_SUFFIX)]
+    return sorted(int(name[:20]) for name in names if name[:20].isdecimal() and len(name) == 20 + len(SNAPSHOT_SUFFIX))
+
+
+def rebuild_producers(log: UnifiedLog, now_ms: int) -> None:
+    """State at the log's end: the newest usable snapshot at or below it, then the batches after that. OSError as it comes.
+
+    Transaction indexes of segments that recovery emptied fill up again on the way.
+    """
+    producers, end = log.producers, log.log_end_offset
+    producers.clear(log.segments[0].base_offset)
+    replay_from = _first_unindexed(log)
+    for offset in reversed(snapshot_offsets(log.fs, log.dir)):
+        path = f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}"
+        if offset > end:
+            log.fs.remove(path)
+            continue
+        if offset > replay_from or offset < log.segments[0].base_offset:
+            continue
+        try:
+            producers.load_snapshot(read_file(log.fs, path) or b"", offset, now_ms)
+            break
+        except CorruptSnapshot as problem:
+            _logger.warning("%s: %s; an older state and more of the log take its place", path, problem)
+            log.fs.remove(path)
+    _replay(log, producers.end_offset)
+    producers.end_offset = end
+
+
+def _first_unindexed(log: UnifiedLog) -> int:
+    """Where replay must begin at the latest, so that transaction indexes that were reset are complete again."""
+    for segment in log.segments:
+        if segment.transactions_reset:
+            return segment.base_offset
+    return log.log_end_offset
+
+
+def _replay(log: UnifiedLog, start: int) -> None:
+    for segment in log.segments[log.segment_index(start) :]:
+        if segment.next_offset <= start or not segment.size:
+            segment.transactions_reset = False
+            continue
+        if not segment.transactions_reset:
+            _usable_transactions(segment)
+        for header, batch in iter_batches(segment.file, segment.position_of(start), segment.size):
+            if header.producer_id >= 0 and header.base_offset >= start:
+                log.note_producer(batch, header, segment)
+        segment.transactions_reset = False
+
+
+def _usable_transactions(segment: LogSegment) -> None:
+    try:
+        segment.transactions()
+    except CorruptIndex as problem:
+        _logger.warning("%s: %s; aborted transactions are taken from the log", segment.path(TXN_INDEX_SUFFIX), problem)
+        segment.reset_transactions()
+
+
+def remove_stray_snapshots(log: UnifiedLog) -> None:
+    """Keeps one snapshot per segment, named by its base offset, and the newest."""
+    offsets = snapshot_offsets(log.fs, log.dir)
+    bases = frozenset(segment.base_offset for segment in log.segments)
+    for offset in offsets[:-1]:
+        if offset not in bases:
+            log.fs.remove(f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")

@@ -1,0 +1,128 @@
+"""Which segments go, by age, by size and by log start (topic settings retention.ms, retention.bytes, cleanup.policy).
+
+Decided here: what may be deleted. Always a run of segments from the oldest on, never past the high watermark, never the last
+one while it has records that stay. A segment is as old as its greatest timestamp. Files are renamed to ``.deleted`` at once and
+removed when ``file.delete.delay.ms`` has passed: somebody may be reading them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
+from tidelog.storage.segment import DELETED_SUFFIX, LogSegment, file_stem
+
+if TYPE_CHECKING:
+    from tidelog.storage.log import UnifiedLog
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionResult:
+    """Segments that readers no longer see; ``remove`` may run once ``due_ms`` has come, in any thread."""
+
+    segments: tuple[LogSegment, ...]
+    snapshots: tuple[str, ...]
+    due_ms: int
+    reasons: tuple[str, ...]
+
+    def remove(self) -> None:
+        """Takes the files away. OSError is the caller's."""
+        for segment in self.segments:
+            segment.remove_files()
+        if self.segments:
+            fs = self.segments[0].file_system
+            for path in self.snapshots:
+                if fs.exists(path):
+                    fs.remove(path)
+
+
+def step(log: UnifiedLog, now_ms: int) -> RetentionResult:
+    """Deletes what may go. Nothing while a flush job is under way: it may be writing the very indexes."""
+    nothing = RetentionResult((), (), now_ms, ())
+    if log.flush_in_flight or log.failure is not None:
+        return nothing
+    try:
+        doomed = _below_log_start(log)
+        if log.config.delete:
+            doomed += _by_age(log, now_ms, len(doomed))
+            doomed += _by_size(log, len(doomed))
+        if not doomed:
+            return nothing
+        return _delete(log, doomed, now_ms)
+    except OSError as problem:
+        raise log.fail(f"retention in {log.dir}", problem) from problem
+
+
+def _deletable(log: UnifiedLog, position: int) -> LogSegment | None:
+    """The segment at ``position`` if it lies below the high watermark and is not an empty active one."""
+    if position >= len(log.segments):
+        return None
+    segment = log.segments[position]
+    end = log.log_end_offset if segment is log.active else log.segments[position + 1].base_offset
+    if end > log.high_watermark or (segment is log.active and segment.size == 0):
+        return None
+    return segment
+
+
+def _below_log_start(log: UnifiedLog) -> list[tuple[LogSegment, str]]:
+    doomed: list[tuple[LogSegment, str]] = []
+    while len(doomed) + 1 < len(log.segments) and log.segments[len(doomed) + 1].base_offset <= log.log_start_offset:
+        doomed.append((log.segments[len(doomed)], f"log start offset is {log.log_start_offset}"))
+    return doomed
+
+
+def _by_age(log: UnifiedLog, now_ms: int, skip: int) -> list[tuple[LogSegment, str]]:
+    retention_ms = log.config.retention_ms
+    doomed: list[tuple[LogSegment, str]] = []
+    if retention_ms < 0:
+        return doomed
+    segment = _deletable(log, skip)
+    while segment is not None:
+        greatest = segment.largest_timestamp()[0]
+        if greatest < 0:
+            greatest = segment.modified_ms()
+        if now_ms - greatest <= retention_ms:
+            break
+        doomed.append((segment, f"{now_ms - greatest} ms old, retention.ms is {retention_ms}"))
+        segment = _deletable(log, skip + len(doomed))
+    return doomed
+
+
+def _by_size(log: UnifiedLog, skip: int) -> list[tuple[LogSegment, str]]:
+    limit = log.config.retention_bytes
+    doomed: list[tuple[LogSegment, str]] = []
+    if limit < 0:
+        return doomed
+    excess = sum(segment.size for segment in log.segments[skip:]) - limit
+    segment = _deletable(log, skip)
+    while segment is not None and excess - segment.size >= 0:
+        excess -= segment.size
+        doomed.append((segment, f"log is larger than retention.bytes {limit}"))
+        segment = _deletable(log, skip + len(doomed))
+    return doomed
+
+
+def _delete(log: UnifiedLog, doomed: list[tuple[LogSegment, str]], now_ms: int) -> RetentionResult:
+    segments = tuple(segment for segment, _ in doomed)
+    if segments[-1] is log.active:
+        log.roll(now_ms)
+    snapshots: list[str] = []
+    for segment in segments:
+        snapshot = f"{log.dir}/{file_stem(segment.base_offset)}{SNAPSHOT_SUFFIX}"
+        if log.fs.exists(snapshot):
+            log.fs.rename(snapshot, snapshot + DELETED_SUFFIX)
+            snapshots.append(snapshot + DELETED_SUFFIX)
+        segment.rename_files(DELETED_SUFFIX)
+        log.forget_unsealed(segment)
+    # A new list in one step: a reader in another thread goes on with the one it has.
+    log.segments = log.segments[len(segments) :]
+    log.names_synced = False
+    start = max(log.log_start_offset, log.segments[0].base_offset)
+    if start > log.log_start_offset:
+        log.log_start_offset = start
+        log.leader_epochs.truncate_from_start(start)
+        log.high_watermark = max(log.high_watermark, start)
+    log.recovery_point = max(log.recovery_point, start)
+    reasons = tuple(f"{log.topic_partition} segment {segment.base_offset}: {reason}" for segment, reason in doomed)
+    return RetentionResult(segments, tuple(snapshots), now_ms + log.config.file_delete_delay_ms, reasons)
