@@ -40,8 +40,8 @@ _PROBE_BYTES = 8192
 """Read at once while looking for a batch: two index intervals."""
 
 BATCH_OVERHEAD = 61
-_LENGTHS = struct.Struct(">qi11xi4x8xq")
-"""Of a batch header: base offset, batch length, last offset delta, max timestamp (the first 43 bytes)."""
+_LENGTHS = struct.Struct(">qi11xi8xq")
+"""Of a batch header: base offset, batch length, last offset delta, max timestamp (its first 43 bytes)."""
 
 
 def file_stem(offset: int) -> str:

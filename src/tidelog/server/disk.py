@@ -1,0 +1,323 @@
+"""The real disk: ``model.ports.FileSystem`` over POSIX calls.
+
+Decided here: how few descriptors a node with many partitions needs. A ``DiskFile`` knows its path; its descriptor is opened when
+first used and belongs to a pool of bounded size, from which those not used lately are taken (second chance). A descriptor is an
+object that closes itself when the last reference goes: who took one for a call, in whatever thread, keeps it valid until the
+call is over, and a number can never come to mean another file meanwhile.
+
+Renames go through the file system, so open files follow their names, also when a whole directory moves. A sync that failed once
+fails for ever on that file: kernels report a lost write a single time. Interrupted calls are repeated by Python (PEP 475),
+partial writes continued here. On network file systems names like ``.nfs0001`` stand for removed files that are still open
+somewhere: they are not listed, and a directory that cannot be emptied of them may stay.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import shutil
+import threading
+import weakref
+from collections import deque
+from collections.abc import Sequence
+
+from tidelog.model.ports import Buffer, FileStat
+
+_MOST_BUFFERS = 1024
+"""IOV_MAX of Linux and macOS."""
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_HAS_PWRITEV = hasattr(os, "pwritev")
+_NFS_LEFTOVER = ".nfs"
+_SHARE_OF_DESCRIPTORS = 0.5
+_FEWEST_DESCRIPTORS = 64
+
+
+class Descriptor:
+    """An open descriptor; closed when nobody refers to it any more."""
+
+    __slots__ = ("__weakref__", "fd", "owner", "used")
+
+    def __init__(self, fd: int, owner: DiskFile) -> None:
+        self.fd = fd
+        self.owner: weakref.ref[DiskFile] = weakref.ref(owner)
+        self.used = True
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+class DescriptorPool:
+    """At most ``limit`` descriptors that nobody is using stay open."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._lock = threading.Lock()
+        self._clock: deque[weakref.ref[Descriptor]] = deque()
+
+    def add(self, descriptor: Descriptor) -> None:
+        """One more is open; one that was not used lately may have to go."""
+        with self._lock:
+            self._clock.append(weakref.ref(descriptor))
+            chances = 2 * len(self._clock)
+            while len(self._clock) > self.limit and chances > 0:
+                chances -= 1
+                reference = self._clock.popleft()
+                oldest = reference()
+                if oldest is None:
+                    continue
+                if oldest.used or oldest is descriptor:
+                    oldest.used = False
+                    self._clock.append(reference)
+                    continue
+                owner = oldest.owner()
+                if owner is not None:
+                    owner.release(oldest)
+
+    def open_count(self) -> int:
+        """Descriptors alive now."""
+        with self._lock:
+            return sum(1 for reference in self._clock if reference() is not None)
+
+
+class DiskFile:
+    """A file by position; its descriptor comes and goes. See ``model.ports.File``."""
+
+    __slots__ = ("__weakref__", "_descriptor", "_flags", "_pool", "_sync_failure", "path")
+
+    def __init__(self, path: str, flags: int, pool: DescriptorPool) -> None:
+        self.path = path
+        self._flags = flags
+        self._pool = pool
+        self._descriptor: Descriptor | None = None
+        self._sync_failure: OSError | None = None
+
+    def descriptor(self, extra_flags: int = 0) -> Descriptor:
+        """Open, and valid as long as the caller keeps the object: what ``sendfile`` over several steps needs."""
+        descriptor = self._descriptor
+        if descriptor is None:
+            descriptor = Descriptor(os.open(self.path, self._flags | extra_flags, 0o644), self)
+            self._descriptor = descriptor
+            self._pool.add(descriptor)
+        else:
+            descriptor.used = True
+        return descriptor
+
+    def release(self, descriptor: Descriptor) -> None:
+        """The pool wants it back."""
+        if self._descriptor is descriptor:
+            self._descriptor = None
+
+    def size(self) -> int:
+        descriptor = self.descriptor()
+        return os.fstat(descriptor.fd).st_size
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to ``length`` bytes; shorter only at the end of the file."""
+        descriptor = self.descriptor()
+        data = os.pread(descriptor.fd, length, position)
+        if len(data) == length or not data:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < length:
+            data = os.pread(descriptor.fd, length - got, position + got)
+            if not data:
+                break
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def write(self, position: int, data: Buffer | Sequence[Buffer]) -> int:
+        """All of it, or OSError (then an unknown part of it was written)."""
+        descriptor = self.descriptor()
+        if isinstance(data, (bytes, bytearray, memoryview)):
+            length = len(data)
+            written = os.pwrite(descriptor.fd, data, position)
+            if written != length:
+                self._write_rest(descriptor.fd, memoryview(data), position, written)
+            return length
+        return self._write_all(descriptor.fd, position, data)
+
+    def _write_all(self, fd: int, position: int, buffers: Sequence[Buffer]) -> int:
+        total = 0
+        for start in range(0, len(buffers), _MOST_BUFFERS):
+            some = buffers[start : start + _MOST_BUFFERS]
+            length = sum(len(buffer) for buffer in some)
+            written = os.pwritev(fd, some, position + total) if _HAS_PWRITEV else 0
+            if written != length:
+                self._write_rest(fd, memoryview(b"".join(some)), position + total, written)
+            total += length
+        return total
+
+    @staticmethod
+    def _write_rest(fd: int, data: memoryview, position: int, written: int) -> None:
+        while written < len(data):
+            step = os.pwrite(fd, data[written:], position + written)
+            if step == 0:
+                raise OSError(errno.EIO, "a write of some bytes wrote none")
+            written += step
+
+    def truncate(self, length: int) -> None:
+        descriptor = self.descriptor()
+        os.ftruncate(descriptor.fd, length)
+
+    def sync(self) -> None:
+        """Data and length. Raises again what it raised once."""
+        if self._sync_failure is not None:
+            raise self._sync_failure
+        descriptor = self.descriptor()
+        try:
+            _sync(descriptor.fd, data_only=True)
+        except OSError as failure:
+            self._sync_failure = failure
+            raise
+
+    def close(self) -> None:
+        """Gives the descriptor up; using the file again opens it again."""
+        self._descriptor = None
+
+    def fileno(self) -> int:
+        """Valid for a call made at once, on the loop; for longer keep ``descriptor()``."""
+        return self.descriptor().fd
+
+
+def _sync(fd: int, *, data_only: bool) -> None:
+    if _FULL_SYNC is not None:
+        fcntl.fcntl(fd, _FULL_SYNC)
+    elif data_only and hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
+
+
+class DiskLock:
+    """A POSIX record lock on a file. Closing *any* descriptor of that file would drop it, so nobody else opens it."""
+
+    def __init__(self, fd: int, real_path: str) -> None:
+        self._fd = fd
+        self._real_path = real_path
+
+    def release(self) -> None:
+        """Idempotent."""
+        with _locks_guard:
+            if self._real_path in _locks_of_this_process:
+                _locks_of_this_process.discard(self._real_path)
+                os.close(self._fd)
+
+
+_locks_of_this_process: set[str] = set()
+"""The kernel would let one process lock a file twice."""
+_locks_guard = threading.Lock()
+
+
+class DiskFileSystem:
+    """The machine's files. See ``model.ports.FileSystem``; safe to use from any thread."""
+
+    def __init__(self, descriptor_limit: int | None = None) -> None:
+        """``descriptor_limit``: how many log files stay open; by default half of what the process may open."""
+        if descriptor_limit is None:
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            soft = soft if soft != resource.RLIM_INFINITY else 1 << 20
+            descriptor_limit = max(int(soft * _SHARE_OF_DESCRIPTORS), _FEWEST_DESCRIPTORS)
+        self.pool = DescriptorPool(descriptor_limit)
+        self._guard = threading.Lock()
+        self._files: dict[str, weakref.WeakSet[DiskFile]] = {}
+        self._opened_since_sweep = 0
+
+    def open(self, path: str, *, create: bool = False, write: bool = True) -> DiskFile:
+        file = DiskFile(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC, self.pool)
+        if create:
+            file.descriptor(os.O_CREAT)
+        else:
+            file.descriptor()
+        with self._guard:
+            same = self._files.get(path)
+            if same is None:
+                same = self._files[path] = weakref.WeakSet()
+            same.add(file)
+            self._opened_since_sweep += 1
+            if self._opened_since_sweep > 1000 + len(self._files):
+                self._files = {name: files for name, files in self._files.items() if len(files)}
+                self._opened_since_sweep = 0
+        return file
+
+    def exists(self, path: str) -> bool:
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def stat(self, path: str) -> FileStat:
+        found = os.stat(path)
+        return FileStat(found.st_size, found.st_mtime_ns // 1_000_000, (found.st_mode & 0o170000) == 0o040000)
+
+    def listdir(self, path: str) -> list[str]:
+        """Names, sorted, without what a network file system keeps for itself."""
+        return sorted(name for name in os.listdir(path) if not name.startswith(_NFS_LEFTOVER))
+
+    def make_dirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        with self._guard:
+            os.rename(source, target)
+            below = source + "/"
+            moved = [path for path in self._files if path == source or path.startswith(below)]
+            for path in moved:
+                new_path = target + path[len(source) :]
+                files = self._files.pop(path)
+                for file in files:
+                    file.path = new_path
+                self._files[new_path] = files
+
+    def remove(self, path: str) -> None:
+        os.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        """A directory and all below it. Leftovers of a network file system may keep it from going: no error."""
+        if not os.path.lexists(path):
+            return
+        try:
+            shutil.rmtree(path)
+        except OSError as problem:
+            if problem.errno not in {errno.ENOTEMPTY, errno.EBUSY, errno.EEXIST} or not _only_nfs_leftovers(path):
+                raise
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _sync(fd, data_only=False)
+        except OSError as problem:
+            # Some file systems have no such thing for directories; names are then safe when the call that made them returned.
+            if problem.errno not in {errno.EINVAL, errno.ENOTSUP}:
+                raise
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> DiskLock:
+        """BlockingIOError when another process, or this one, holds it."""
+        with _locks_guard:
+            real_path = os.path.realpath(path)
+            if real_path in _locks_of_this_process:
+                raise BlockingIOError(errno.EAGAIN, "locked by this process", path)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as problem:
+                os.close(fd)
+                if problem.errno in {errno.EACCES, errno.EAGAIN}:
+                    raise BlockingIOError(errno.EAGAIN, "locked by another process", path) from problem
+                raise
+            _locks_of_this_process.add(real_path)
+        return DiskLock(fd, real_path)
+
+    def usage(self, path: str) -> tuple[int, int]:
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
+
+def _only_nfs_leftovers(path: str) -> bool:
+    return all(name.startswith(_NFS_LEFTOVER) for _, _, files in os.walk(path) for name in files)
