@@ -45,6 +45,8 @@ from tidelog.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from tidelog.protocol.messages.sync_group import SyncGroupRequest
+from tidelog.records.builder import RecordData
+from tidelog.records.record import Record
 
 BATCHED_LEAVE_FROM = 3
 
@@ -294,6 +296,16 @@ class GroupCoordinator:
             self.offsets.replay(key, None if record.value is None else read_offset(record.value))
         elif isinstance(key, str):
             self._replay_group(key, record.value, now_ms)
+
+    def replay_stored(self, record: Record, now_ms: int) -> None:
+        """A record as it lies in the log; one without a key is not ours."""
+        if record.key is not None:
+            value = None if record.value is None else bytes(record.value)
+            self.replay(GroupRecord(bytes(record.key), value), now_ms)
+
+    def to_record(self, record: GroupRecord, now_ms: int) -> RecordData:
+        """What is appended for a record of an Outcome."""
+        return RecordData(record.key, record.value, now_ms)
 
     def _replay_group(self, group_id: str, value: bytes | None, now_ms: int) -> None:
         group = self.groups.get(group_id)

@@ -1,0 +1,137 @@
+"""Finding a coordinator, being a member of a classic group, and looking at groups.
+
+Each handler finds the shard of ``__consumer_offsets`` that owns the group, gives it the request, and answers what its machine says.
+Where there is no shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16): clients look again and retry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tidelog.broker.context import Answer, Context
+from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
+from tidelog.coordinator.group import describing, rebalance
+from tidelog.coordinator.group.coordinator import GroupCoordinator
+from tidelog.coordinator.group.joining import Join
+from tidelog.coordinator.shard import Shard, Waiting
+from tidelog.model.errors import ErrorCode
+from tidelog.model.machine import Outcome, Token
+from tidelog.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from tidelog.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+from tidelog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from tidelog.protocol.messages.join_group import JoinGroupRequest
+from tidelog.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from tidelog.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from tidelog.protocol.messages.sync_group import SyncGroupRequest
+
+Call = Callable[[GroupCoordinator, Token, int], Outcome]
+Refusal = Callable[[ErrorCode], Any]
+
+
+def ask(ctx: Context, group_id: str, call: Call, refuse: Refusal) -> Answer | Coroutine[Any, Any, Answer]:
+    """The machine's answer to ``call``, at once when it is there at once; ``refuse(error)`` when no shard can say."""
+    shards = ctx.broker.groups
+    shard = shards.find(group_id)
+    if isinstance(shard, ErrorCode):
+        return refuse(shard)
+    token, waiting = shards.ask(shard, call)
+    if waiting.done:
+        return refuse(waiting.error) if waiting.error else waiting.response
+    return _wait(ctx, shard, token, waiting, refuse)
+
+
+async def _wait(ctx: Context, shard: Shard[GroupCoordinator], token: Token, waiting: Waiting, refuse: Refusal) -> Answer:
+    try:
+        await ctx.wait(waiting)
+    finally:
+        shard.abandon(token)
+    return refuse(waiting.error) if waiting.error else waiting.response
+
+
+def join_group(ctx: Context, request: JoinGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
+    """JoinGroup: classic consumers, Connect. v4 hands ids out first, v5 static members, v7 the protocol type, v8 a reason, v9 lets a
+    static leader skip the assignment. Errors: 14, 16, 23, 24, 25, 26, 79, 81, 82."""
+    version = ctx.api_version
+
+    def call(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
+        return machine.join(Join(token, version, ctx.client_id or "", f"/{ctx.peer_host}", request), now_ms)
+
+    return ask(ctx, request.group_id, call, lambda error: rebalance.join_error(version, request.member_id, error))
+
+
+def sync_group(ctx: Context, request: SyncGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
+    """SyncGroup: the leader brings the assignments, everybody gets a part. v5 names the protocol. Errors: 14, 16, 22, 23, 25, 27, 82."""
+    return ask(ctx, request.group_id, lambda machine, token, now: machine.sync(token, request, now), rebalance.sync_error)
+
+
+def heartbeat(ctx: Context, request: HeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
+    """Heartbeat. v3 knows static members. Errors: 14, 16, 22, 25, 27 (join again), 82."""
+    return ask(
+        ctx,
+        request.group_id,
+        lambda machine, token, now: machine.heartbeat(token, request, now),
+        lambda error: HeartbeatResponse(error_code=error),
+    )
+
+
+def leave_group(ctx: Context, request: LeaveGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
+    """LeaveGroup: v0 to v2 one member, since v3 several, by id or by instance (administrators). Errors: 14, 16, 25, 82."""
+    version = ctx.api_version
+    return ask(
+        ctx,
+        request.group_id,
+        lambda machine, token, now: machine.leave(token, request, version, now),
+        lambda error: LeaveGroupResponse(error_code=error),
+    )
+
+
+def describe_groups(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """DescribeGroups: administrators. v3 authorized operations, v4 static members, v6 an error for a group that is not there (69).
+    Errors by group: 14, 16, 24, 69."""
+    described = []
+    for group_id in request.groups:
+        shard = ctx.broker.groups.find(group_id)
+        if not group_id:
+            group = DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+        elif isinstance(shard, ErrorCode):
+            group = DescribedGroup(group_id=group_id, error_code=shard)
+        else:
+            assert shard.machine is not None
+            group = describing.describe(shard.machine, group_id, ctx.api_version)
+        if ctx.api_version >= 3:
+            group.authorized_operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+        described.append(group)
+    return DescribeGroupsResponse(groups=described)
+
+
+def list_groups(ctx: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+    """ListGroups: the groups whose coordinator is this broker. v4 filters by state, v5 by type. Error: 14."""
+    machines = ctx.broker.groups.machines()
+    if isinstance(machines, ErrorCode):
+        return ListGroupsResponse(error_code=machines)
+    return ListGroupsResponse(
+        groups=[
+            group
+            for machine in machines
+            for group in describing.list_groups(machine, request.states_filter, request.types_filter)
+        ]
+    )
+
+
+async def delete_groups(ctx: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """DeleteGroups: groups without members, with their offsets. Errors by group: 14, 16, 68, 69."""
+    results = []
+    for group_id in dict.fromkeys(request.groups_names):
+        results.append(await _delete_group(ctx, group_id))
+    return DeleteGroupsResponse(results=results)
+
+
+async def _delete_group(ctx: Context, group_id: str) -> DeletableGroupResult:
+    def respond(error: ErrorCode) -> DeletableGroupResult:
+        return DeletableGroupResult(group_id=group_id, error_code=error)
+
+    answer = ask(ctx, group_id, lambda machine, token, _: machine.delete_group(token, group_id, respond), respond)
+    result = await answer if isinstance(answer, Coroutine) else answer
+    assert isinstance(result, DeletableGroupResult)
+    return result

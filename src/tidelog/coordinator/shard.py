@@ -1,0 +1,233 @@
+"""Runs a record machine on one partition of an internal topic: loads it, appends its records, holds its answers back.
+
+What is decided here: when an answer may leave. Outcomes are released in the order in which they were made; one with records
+waits until those are safe (below the high watermark), and one without waits behind those before it, so that nobody reads what may
+yet be lost. Records are replayed as they are appended. When an append fails, the machine may be ahead of its log: it is dropped,
+everybody who waits is told to look for the coordinator again, and it is loaded anew.
+
+Elsewhere: what the records mean (the machine), which partitions there are and when time passes (``shards``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Any, Generic, Protocol, TypeVar
+
+from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.model.machine import Outcome, Token
+from tidelog.model.ports import FileSlice
+from tidelog.records.batch import iter_headers
+from tidelog.records.builder import RecordData, build_batch
+from tidelog.records.record import Record, iter_records
+from tidelog.replication.delayed import ParkedAppend, Watched
+from tidelog.replication.partition import Partition
+from tidelog.storage.log_config import Origin
+
+log = logging.getLogger(__name__)
+
+LOAD_BYTES = 1 << 20
+NEVER_MS = 1 << 62
+
+
+class RecordMachine(Protocol):
+    """What a shard runs. Its handlers return Outcomes whose records it can turn into keys and values."""
+
+    def replay_stored(self, record: Record, now_ms: int) -> None:
+        """A record from the log, at load."""
+        ...
+
+    def replay(self, record: Any, now_ms: int) -> None:
+        """A record of an Outcome that was just appended."""
+        ...
+
+    def loaded(self, now_ms: int) -> None: ...
+
+    def to_record(self, record: Any, now_ms: int) -> RecordData: ...
+
+    def next_deadline(self) -> int: ...
+
+    def expire(self, now_ms: int) -> Outcome: ...
+
+
+class Waiting:
+    """A request that waits for a machine's answer; a ``Parked`` without partitions. ``error`` is set instead of ``response`` when
+    the shard moved or failed meanwhile."""
+
+    __slots__ = ("deadline_ms", "done", "error", "expired", "on_done", "response")
+
+    def __init__(self) -> None:
+        self.deadline_ms = NEVER_MS
+        self.done = False
+        self.expired = False
+        self.on_done: Callable[[], None] | None = None
+        self.response: Any = None
+        self.error = ErrorCode.NONE
+
+    def changed(self, partition: Watched, index: int, new_bytes: int) -> None:
+        """It watches nothing."""
+
+    def finish(self) -> None:
+        """Stop waiting, now."""
+        if not self.done:
+            self.done = True
+            if self.on_done is not None:
+                self.on_done()
+
+
+class _Pending:
+    """An outcome whose records are not safe yet: answers, and the last offset that must be."""
+
+    __slots__ = ("last_offset", "outcome")
+
+    def __init__(self, outcome: Outcome, last_offset: int) -> None:
+        self.outcome = outcome
+        self.last_offset = last_offset
+
+
+M = TypeVar("M", bound=RecordMachine)
+
+
+class Shard(Generic[M]):
+    """One machine on one partition. Everything but the reading at load happens on the loop."""
+
+    __slots__ = ("_last_token", "_make", "_pending", "_stopped", "_waiting", "_watch", "epoch", "machine", "partition")
+
+    def __init__(self, partition: Partition, make: Callable[[int], M]) -> None:
+        """``make(now_ms)`` is a new machine that has replayed nothing."""
+        self.partition = partition
+        self.epoch = partition.leader_epoch
+        self.machine: M | None = None
+        self._make = make
+        self._last_token = 0
+        self._waiting: dict[Token, Waiting] = {}
+        self._pending: deque[_Pending] = deque()
+        self._watch: ParkedAppend | None = None
+        self._stopped = False
+
+    # -- loading -------------------------------------------------------------------------------------------------------------
+
+    async def load(self, run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]], now_ms: Callable[[], int]) -> bool:
+        """Replays the partition from its start to its end. False when the partition went away meanwhile."""
+        stored = self.partition.log
+        if stored is None:
+            return False
+        machine = self._make(now_ms())
+        offset, end = stored.log_start_offset, stored.log_end_offset
+        while offset < end:
+            if self._stopped or self.partition.log is not stored:
+                return False
+            found = stored.read(max(offset, stored.log_start_offset), LOAD_BYTES, upto=end, min_one=True)
+            if found.slice is None:
+                break
+            offset = await run_blocking(partial(_replay, machine, found.slice, now_ms()))
+        if self._stopped:
+            return False
+        machine.loaded(now_ms())
+        self.machine = machine
+        return True
+
+    @property
+    def failed(self) -> bool:
+        """Stopped, and not to be used any more."""
+        return self._stopped
+
+    def stop(self, error: ErrorCode) -> None:
+        """The partition moved, failed or is gone: everybody who waits is told ``error``."""
+        self._stopped = True
+        self.machine = None
+        self._pending.clear()
+        if self._watch is not None:
+            self._watch.on_done = None
+            self._watch.finish()
+            self._watch = None
+        waiting, self._waiting = self._waiting, {}
+        for one in waiting.values():
+            one.error = error
+            one.finish()
+
+    # -- running -------------------------------------------------------------------------------------------------------------
+
+    def wait(self) -> tuple[Token, Waiting]:
+        """A name for a request, and what its handler waits on."""
+        self._last_token += 1
+        token = Token(self._last_token)
+        waiting = self._waiting[token] = Waiting()
+        return token, waiting
+
+    def abandon(self, token: Token) -> None:
+        """Nobody wants this answer any more."""
+        self._waiting.pop(token, None)
+
+    def run(self, outcome: Outcome, now_ms: int) -> None:
+        """Makes an outcome's records safe and lets its answers go."""
+        last_offset = -1
+        if outcome.records:
+            appended = self._append(outcome.records, now_ms)
+            if appended is None:
+                self.stop(ErrorCode.NOT_COORDINATOR)
+                return
+            last_offset = appended
+        if not outcome.replies and last_offset < 0:
+            return
+        if self._pending or (last_offset >= 0 and not self.partition.is_safe(last_offset, -1)):
+            self._pending.append(_Pending(outcome, last_offset))
+            self._watch_pending()
+        else:
+            self._release(outcome)
+
+    def _append(self, records: Iterable[Any], now_ms: int) -> int | None:
+        machine = self.machine
+        assert machine is not None
+        records = list(records)
+        batch = build_batch([machine.to_record(record, now_ms) for record in records], base_sequence=0)
+        try:
+            result = self.partition.append(memoryview(batch), now_ms, -1, Origin.COORDINATOR)
+        except StorageFailure as failure:
+            log.error("%s: %s", self.partition.topic_partition, failure)
+            return None
+        if result.error is not ErrorCode.NONE:
+            log.error("%s: append of %d records failed: %s", self.partition.topic_partition, len(records), result.error.name)
+            return None
+        for record in records:
+            machine.replay(record, now_ms)
+        return result.last_offset
+
+    def _watch_pending(self) -> None:
+        """Be woken when the oldest pending outcome is safe; one without records is as safe as those before it."""
+        while self._pending and self._watch is None:
+            last_offset = self._pending[0].last_offset
+            if last_offset < 0 or self.partition.is_safe(last_offset, -1):
+                self._release(self._pending.popleft().outcome)
+                continue
+            self._watch = ParkedAppend(NEVER_MS, -1)
+            self._watch.watch(self.partition, 0, last_offset)
+            self._watch.on_done = self._woken
+
+    def _woken(self) -> None:
+        self._watch = None
+        if not self.partition.is_leader or self.partition.log is None:
+            self.stop(ErrorCode.NOT_COORDINATOR)
+            return
+        self._watch_pending()
+
+    def _release(self, outcome: Outcome) -> None:
+        for reply in outcome.replies:
+            waiting = self._waiting.pop(reply.token, None)
+            if waiting is not None:
+                waiting.response = reply.response
+                waiting.finish()
+
+
+def _replay(machine: RecordMachine, batches: FileSlice, now_ms: int) -> int:
+    """Replays whole batches; the offset behind the last one. Runs in a thread: nobody else has the machine yet."""
+    data = batches.read()
+    offset = -1
+    for header in iter_headers(data):
+        offset = header.last_offset + 1
+        if not header.is_control:
+            for record in iter_records(data, header):
+                machine.replay_stored(record, now_ms)
+    return offset

@@ -1,0 +1,156 @@
+"""The shards of one internal topic that this broker leads: which there are, whom to ask, when to wake them.
+
+What is decided here: that a shard lives as long as this broker leads its partition in one leader epoch, that it answers
+COORDINATOR_LOAD_IN_PROGRESS until its log is read to the end, and that one that failed is loaded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, Protocol, TypeVar
+
+from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.shard import RecordMachine, Shard, Waiting
+from tidelog.model.errors import ErrorCode
+from tidelog.model.machine import Outcome, Token
+from tidelog.replication.partition import Partition
+from tidelog.replication.replica_manager import ReplicaManager
+
+M = TypeVar("M", bound=RecordMachine)
+RELOAD_AFTER_MS = 1_000
+
+
+class World(Protocol):
+    """What the shards ask of the node."""
+
+    def now_ms(self) -> int: ...
+
+    def run_blocking(self, job: Callable[[], Any]) -> Awaitable[Any]: ...
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> Any: ...
+
+    def wake_at(self, deadline_ms: int, callback: Callable[[], None]) -> None:
+        """Calls ``callback`` at about ``deadline_ms``; a later call replaces an earlier one of the same callback."""
+        ...
+
+
+class Shards(Generic[M]):
+    """All shards of ``topic`` on this broker."""
+
+    __slots__ = ("_armed_ms", "_make", "_reload_ms", "_replicas", "_shards", "_world", "topic")
+
+    def __init__(self, topic: str, replicas: ReplicaManager, make: Callable[[int], M], world: World) -> None:
+        self.topic = topic
+        self._replicas = replicas
+        self._make = make
+        self._world = world
+        self._shards: dict[int, Shard[M]] = {}
+        self._armed_ms: int | None = None
+        self._reload_ms: int | None = None
+
+    # -- following the cluster -----------------------------------------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Starts a shard for each partition that this broker leads now, and stops those that it does not lead any more."""
+        image = self._replicas.image.topics.by_name.get(self.topic)
+        led: dict[int, Partition] = {}
+        for index in range(len(image.partitions) if image is not None else 0):
+            found = self._replicas.by_name(self.topic, index)
+            if isinstance(found, Partition) and found.is_leader and found.log is not None:
+                led[index] = found
+        for index, shard in list(self._shards.items()):
+            if led.get(index) is not shard.partition or shard.epoch != shard.partition.leader_epoch or shard.failed:
+                del self._shards[index]
+                shard.stop(ErrorCode.NOT_COORDINATOR)
+        for index, partition in led.items():
+            if index not in self._shards:
+                shard = self._shards[index] = Shard(partition, self._make)
+                self._world.spawn(self._load(shard), f"loading {partition.topic_partition}")
+
+    async def _load(self, shard: Shard[M]) -> None:
+        if await shard.load(self._world.run_blocking, self._world.now_ms):
+            self._arm()
+
+    def stop(self) -> None:
+        """The node stops: nobody is left waiting."""
+        shards, self._shards = self._shards, {}
+        for shard in shards.values():
+            shard.stop(ErrorCode.NOT_COORDINATOR)
+
+    # -- asking --------------------------------------------------------------------------------------------------------------
+
+    @property
+    def exists(self) -> bool:
+        """Whether the topic has been created."""
+        return self.topic in self._replicas.image.topics.by_name
+
+    def partition_of(self, key: str) -> int | None:
+        """Where ``key`` lives; None while the topic does not exist."""
+        image = self._replicas.image.topics.by_name.get(self.topic)
+        return None if image is None else partition_of(key, len(image.partitions))
+
+    def find(self, key: str) -> Shard[M] | ErrorCode:
+        """The loaded shard that owns ``key``, or why there is none here."""
+        index = self.partition_of(key)
+        if index is None:
+            return ErrorCode.NOT_COORDINATOR
+        shard = self._shards.get(index)
+        if shard is None or shard.failed or not shard.partition.is_leader or shard.partition.log is None:
+            return ErrorCode.NOT_COORDINATOR
+        return shard if shard.machine is not None else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def ask(self, shard: Shard[M], call: Callable[[M, Token, int], Outcome]) -> tuple[Token, Waiting]:
+        """Gives a request to a loaded shard's machine. The answer may be there already when this returns."""
+        assert shard.machine is not None
+        now_ms = self._world.now_ms()
+        token, waiting = shard.wait()
+        shard.run(call(shard.machine, token, now_ms), now_ms)
+        self._after(shard)
+        return token, waiting
+
+    def tell_all(self, call: Callable[[M], Outcome]) -> None:
+        """Runs something on every loaded machine that nobody waits for."""
+        now_ms = self._world.now_ms()
+        for shard in list(self._shards.values()):
+            if shard.machine is not None:
+                shard.run(call(shard.machine), now_ms)
+                self._after(shard)
+
+    def machines(self) -> list[M] | ErrorCode:
+        """All machines here; COORDINATOR_LOAD_IN_PROGRESS while one of them is still being loaded."""
+        machines = [shard.machine for shard in self._shards.values() if not shard.failed]
+        if any(machine is None for machine in machines):
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return [machine for machine in machines if machine is not None]
+
+    # -- time ----------------------------------------------------------------------------------------------------------------
+
+    def _after(self, shard: Shard[M]) -> None:
+        if shard.failed and self._reload_ms is None:
+            self._reload_ms = self._world.now_ms() + RELOAD_AFTER_MS
+            self._arm()
+        elif shard.machine is not None:
+            deadline_ms = shard.machine.next_deadline()
+            if self._armed_ms is None or deadline_ms < self._armed_ms:
+                self._arm()
+
+    def _arm(self) -> None:
+        times = [shard.machine.next_deadline() for shard in self._shards.values() if shard.machine is not None]
+        if self._reload_ms is not None:
+            times.append(self._reload_ms)
+        if times:
+            self._armed_ms = min(times)
+            self._world.wake_at(self._armed_ms, self._due)
+
+    def _due(self) -> None:
+        self._armed_ms = None
+        now_ms = self._world.now_ms()
+        for shard in list(self._shards.values()):
+            if shard.machine is not None and shard.machine.next_deadline() <= now_ms:
+                shard.run(shard.machine.expire(now_ms), now_ms)
+                if shard.failed and self._reload_ms is None:
+                    self._reload_ms = now_ms + RELOAD_AFTER_MS
+        if self._reload_ms is not None and self._reload_ms <= now_ms:
+            self._reload_ms = None
+            self.follow()
+        self._arm()
