@@ -1,7 +1,7 @@
 """Finding a coordinator, being a member of a classic group, and looking at groups.
 
-Each handler finds the shard of ``__consumer_offsets`` that owns the group, gives it the request, and answers what its machine says.
-Where there is no shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16): clients look again and retry.
+Each handler finds the shard of ``__consumer_offsets`` that owns the group, gives it the request, and answers what the machine
+says. Where there is no shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16): clients look again and retry.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ async def _wait(ctx: Context, shard: Shard[GroupCoordinator], token: Token, wait
 
 
 def join_group(ctx: Context, request: JoinGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """JoinGroup: classic consumers, Connect. v4 hands ids out first, v5 static members, v7 the protocol type, v8 a reason, v9 lets a
-    static leader skip the assignment. Errors: 14, 16, 23, 24, 25, 26, 79, 81, 82."""
+    """JoinGroup: classic consumers, Connect. v4 hands ids out first, v5 static members, v7 the protocol type, v8 a reason, v9
+    lets a static leader skip the assignment. Errors: 14, 16, 23, 24, 25, 26, 79, 81, 82."""
     version = ctx.api_version
 
     def call(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
@@ -61,7 +61,8 @@ def join_group(ctx: Context, request: JoinGroupRequest) -> Answer | Coroutine[An
 
 
 def sync_group(ctx: Context, request: SyncGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """SyncGroup: the leader brings the assignments, everybody gets a part. v5 names the protocol. Errors: 14, 16, 22, 23, 25, 27, 82."""
+    """SyncGroup: the leader brings the assignments, everybody gets a part. v5 names the protocol.
+    Errors: 14, 16, 22, 23, 25, 27, 82."""
     return ask(ctx, request.group_id, lambda machine, token, now: machine.sync(token, request, now), rebalance.sync_error)
 
 
@@ -87,7 +88,7 @@ def leave_group(ctx: Context, request: LeaveGroupRequest) -> Answer | Coroutine[
 
 
 def describe_groups(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """DescribeGroups: administrators. v3 authorized operations, v4 static members, v6 an error for a group that is not there (69).
+    """DescribeGroups: administrators. v3 authorized operations, v4 static members, v6 an error for an unknown group.
     Errors by group: 14, 16, 24, 69."""
     described = []
     for group_id in request.groups:
