@@ -106,6 +106,10 @@ class FileSystem(Protocol):
         """Names created, renamed or removed in the directory are on stable storage when this returns."""
         ...
 
+    def set_mode(self, path: str, mode: int) -> None:
+        """Permission bits of a file. A file that may only be read can still be renamed and removed."""
+        ...
+
     def lock(self, path: str) -> Lock:
         """POSIX record lock (fcntl), as the JVM takes it. BlockingIOError when somebody else holds it."""
         ...

@@ -297,6 +297,9 @@ class DiskFileSystem:
         finally:
             os.close(fd)
 
+    def set_mode(self, path: str, mode: int) -> None:
+        os.chmod(path, mode)
+
     def lock(self, path: str) -> DiskLock:
         """BlockingIOError when another process, or this one, holds it."""
         with _locks_guard:

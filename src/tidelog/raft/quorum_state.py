@@ -1,0 +1,84 @@
+"""The ``quorum-state`` file: the epoch this voter is in, who leads it, whom it voted for.
+
+One line of JSON, as Kafka writes it: version 0 while kraft.version is 0 (the voters come from the configuration), version 1 from
+kraft.version 1 on (they come from the log). It is replaced and synced before anything that it promises leaves the process.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from tidelog.metadata.records import MetadataLogError
+from tidelog.model.ids import NO_BROKER, ZERO_UUID, Uuid, uuid_from_text, uuid_to_text
+from tidelog.model.ports import FileSystem
+from tidelog.storage.checkpoints import read_file, replace_file
+
+FILE_NAME = "quorum-state"
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """``leader_id`` and ``voted_id`` are -1 for none. ``voters`` are written in version 0 only."""
+
+    leader_id: int
+    leader_epoch: int
+    voted_id: int = NO_BROKER
+    voted_directory_id: Uuid = ZERO_UUID
+    voters: tuple[int, ...] = ()
+    version: int = 0
+
+    def encode(self) -> bytes:
+        """The file's content, key by key as Kafka writes it."""
+        if self.version == 0:
+            fields: dict[str, object] = {
+                "clusterId": "",
+                "leaderId": self.leader_id,
+                "leaderEpoch": self.leader_epoch,
+                "votedId": self.voted_id,
+                "appliedOffset": 0,
+                "currentVoters": [{"voterId": voter} for voter in self.voters],
+                "data_version": 0,
+            }
+        else:
+            fields = {
+                "leaderId": self.leader_id,
+                "leaderEpoch": self.leader_epoch,
+                "votedId": self.voted_id,
+                "votedDirectoryId": uuid_to_text(self.voted_directory_id),
+                "data_version": 1,
+            }
+        return json.dumps(fields, separators=(",", ":")).encode("ascii")
+
+
+def decode(data: bytes, path: str) -> QuorumState:
+    """MetadataLogError, naming the file, for what Kafka 4.3 would not write."""
+    try:
+        fields = json.loads(data)
+        version = int(fields["data_version"])
+        if version not in (0, 1):
+            raise MetadataLogError(f"{path} has data_version {version}; this node reads 0 and 1")
+        return QuorumState(
+            leader_id=int(fields["leaderId"]),
+            leader_epoch=int(fields["leaderEpoch"]),
+            voted_id=int(fields["votedId"]),
+            voted_directory_id=uuid_from_text(fields["votedDirectoryId"]) if version == 1 else ZERO_UUID,
+            voters=tuple(int(voter["voterId"]) for voter in fields["currentVoters"] or ()) if version == 0 else (),
+            version=version,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise MetadataLogError(
+            f"{path} cannot be read ({error}). It holds this voter's vote: restore it, or set up the voter as a new one"
+        ) from error
+
+
+def load(fs: FileSystem, directory: str) -> QuorumState | None:
+    """The state of the partition directory; None when this voter has not taken part yet."""
+    path = f"{directory}/{FILE_NAME}"
+    data = read_file(fs, path)
+    return None if data is None else decode(data, path)
+
+
+def store(fs: FileSystem, directory: str, state: QuorumState) -> None:
+    """Replaced and synced when this returns. Blocks."""
+    replace_file(fs, f"{directory}/{FILE_NAME}", state.encode())

@@ -1,0 +1,226 @@
+"""Metadata snapshots: ``<end offset>-<epoch>.checkpoint`` beside the log, which make the records below that offset superfluous.
+
+A snapshot is record batches from offset 0 on: a control batch with the SnapshotHeader (and with KRaftVersion and Voters from
+kraft.version 1 on), batches of metadata records, a control batch with the SnapshotFooter. It is written to ``.part``, synced, and
+renamed: a file with the final name is whole. ``bootstrap.checkpoint`` and the 0-0 checkpoint have the same form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tidelog.metadata.image import ClusterImage
+from tidelog.metadata.records import MetadataLogError, MetadataRecord, decode_record, encode_record
+from tidelog.metadata.snapshot import snapshot_records
+from tidelog.model.ports import FileSystem
+from tidelog.raft.voters import VoterSet
+from tidelog.records.batch import CorruptBatch, crc_is_valid, iter_headers
+from tidelog.records.builder import RecordData, build_batch
+from tidelog.records.control import (
+    ControlType,
+    control_batch,
+    control_type,
+    kraft_version_value,
+    parse_kraft_version,
+    parse_snapshot_header,
+    parse_voters,
+    snapshot_footer_value,
+    snapshot_header_value,
+    voters_value,
+)
+from tidelog.records.record import Record, iter_records
+from tidelog.storage.checkpoints import read_file
+
+SUFFIX = ".checkpoint"
+PART_SUFFIX = ".part"
+DELETED_SUFFIX = ".deleted"
+MAX_BATCH_RECORDS = 1024
+MAX_BATCH_BYTES = 8 * 1024 * 1024
+READ_ONLY = 0o400
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SnapshotId:
+    """All records below ``offset`` (exclusive); ``epoch`` is that of the last of them."""
+
+    offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.offset:020d}-{self.epoch:010d}{SUFFIX}"
+
+    @property
+    def is_bootstrap(self) -> bool:
+        """The 0-0 checkpoint of ``format``: it holds the first voter set, and is never given to others (trap 68)."""
+        return self.offset == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a snapshot file says."""
+
+    timestamp_ms: int
+    kraft_version: int | None
+    voters: VoterSet | None
+    records: tuple[MetadataRecord, ...]
+
+
+def parse_file_name(name: str) -> SnapshotId | None:
+    """The id in a snapshot's file name; None for any other file."""
+    stem = name.removesuffix(SUFFIX)
+    offset, dash, epoch = stem.partition("-")
+    if stem == name or not dash or len(offset) != 20 or len(epoch) != 10 or not (offset + epoch).isdecimal():
+        return None
+    return SnapshotId(int(offset), int(epoch))
+
+
+def list_snapshots(fs: FileSystem, directory: str) -> list[SnapshotId]:
+    """The whole snapshots in the directory, ascending."""
+    return sorted(found for name in fs.listdir(directory) if (found := parse_file_name(name)) is not None)
+
+
+def remove_leftovers(fs: FileSystem, directory: str) -> None:
+    """Removes what a crash left half written or half deleted."""
+    for name in fs.listdir(directory):
+        for suffix in (PART_SUFFIX, DELETED_SUFFIX):
+            if name.endswith(SUFFIX + suffix):
+                fs.remove(f"{directory}/{name}")
+
+
+def encode_snapshot(
+    records: Iterable[MetadataRecord],
+    *,
+    metadata_version: int,
+    epoch: int,
+    now_ms: int,
+    last_timestamp_ms: int,
+    voters: VoterSet | None = None,
+) -> Iterator[bytearray]:
+    """The batches of a snapshot file. ``voters``: the voter set, when kraft.version is 1."""
+    control = [(ControlType.SNAPSHOT_HEADER, snapshot_header_value(last_timestamp_ms))]
+    if voters is not None:
+        control.append((ControlType.KRAFT_VERSION, kraft_version_value(1)))
+        control.append((ControlType.KRAFT_VOTERS, voters_value(voters.voters)))
+    yield control_batch(control, timestamp_ms=now_ms, base_offset=0, leader_epoch=epoch)
+    offset = len(control)
+    for batch in _batches(records, metadata_version, now_ms):
+        yield build_batch(batch, base_offset=offset, leader_epoch=epoch)
+        offset += len(batch)
+    footer = [(ControlType.SNAPSHOT_FOOTER, snapshot_footer_value())]
+    yield control_batch(footer, timestamp_ms=now_ms, base_offset=offset, leader_epoch=epoch)
+
+
+def _batches(records: Iterable[MetadataRecord], metadata_version: int, now_ms: int) -> Iterator[Sequence[RecordData]]:
+    batch: list[RecordData] = []
+    size = 0
+    for record in records:
+        value = encode_record(record, metadata_version)
+        if batch and (len(batch) == MAX_BATCH_RECORDS or size + len(value) > MAX_BATCH_BYTES // 2):
+            yield batch
+            batch, size = [], 0
+        batch.append(RecordData(None, value, now_ms))
+        size += len(value)
+    if batch:
+        yield batch
+
+
+def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
+    """The whole file, checked. MetadataLogError, naming the file and the place, when it is not a snapshot from end to end."""
+    data = read_file(fs, path)
+    if data is None:
+        raise MetadataLogError(f"{path} does not exist")
+    try:
+        return _parse(data, path)
+    except CorruptBatch as error:
+        raise MetadataLogError(f"{path} cannot be read: {error}") from error
+
+
+def _parse(data: bytes, path: str) -> Snapshot:
+    timestamp_ms: int | None = None
+    kraft_version: int | None = None
+    voters: VoterSet | None = None
+    records: list[MetadataRecord] = []
+    finished = False
+    view = memoryview(data)
+    for header in iter_headers(view):
+        batch = view[header.position : header.position + header.size]
+        if not crc_is_valid(view, header):
+            raise CorruptBatch(f"the batch at byte {header.position} has a wrong checksum")
+        if finished or (timestamp_ms is None and not header.is_control):
+            raise CorruptBatch(f"the batch at byte {header.position} lies outside the snapshot's header and footer")
+        for record in iter_records(batch):
+            if not header.is_control:
+                records.append(_decode(record, path))
+                continue
+            kind = control_type(record.key)
+            if kind == ControlType.SNAPSHOT_HEADER:
+                timestamp_ms = parse_snapshot_header(record.value)
+            elif kind == ControlType.KRAFT_VERSION:
+                kraft_version = parse_kraft_version(record.value)
+            elif kind == ControlType.KRAFT_VOTERS:
+                voters = VoterSet.of(parse_voters(record.value))
+            finished = kind == ControlType.SNAPSHOT_FOOTER
+    if timestamp_ms is None or not finished:
+        raise CorruptBatch("it has no snapshot header or no footer")
+    return Snapshot(timestamp_ms, kraft_version, voters, tuple(records))
+
+
+def _decode(record: Record, path: str) -> MetadataRecord:
+    try:
+        return decode_record(record.value)
+    except MetadataLogError as error:
+        raise MetadataLogError(f"{path}, record {record.offset}: {error}") from error
+
+
+def write_snapshot(fs: FileSystem, directory: str, snapshot_id: SnapshotId, batches: Iterable[bytearray]) -> int:
+    """The file under its final name, synced, read-only; its size in bytes. Blocks. Does nothing when it is there already."""
+    path = f"{directory}/{snapshot_id.file_name}"
+    if fs.exists(path):
+        return fs.stat(path).size
+    part = path + PART_SUFFIX
+    file = fs.open(part, create=True)
+    position = 0
+    try:
+        file.truncate(0)
+        for batch in batches:
+            position += file.write(position, batch)
+        file.sync()
+    finally:
+        file.close()
+    fs.set_mode(part, READ_ONLY)
+    fs.rename(part, path)
+    fs.sync_dir(directory)
+    return position
+
+
+class SnapshotJob:
+    """Writing one snapshot of an image, which cannot change meanwhile. Made on the loop, run in a thread."""
+
+    def __init__(self, fs: FileSystem, directory: str, image: ClusterImage, voters: VoterSet | None, now_ms: int) -> None:
+        self.id = SnapshotId(image.offset + 1, image.epoch)
+        self.size = 0
+        self.error: OSError | None = None
+        self._fs = fs
+        self._directory = directory
+        self._image = image
+        self._voters = voters
+        self._now_ms = now_ms
+
+    def run(self) -> None:
+        """Blocks. OSError is kept for whoever finishes the job."""
+        try:
+            self.size = write_snapshot(self._fs, self._directory, self.id, self._encode())
+        except OSError as problem:
+            self.error = problem
+
+    def _encode(self) -> Iterator[bytearray]:
+        return encode_snapshot(
+            snapshot_records(self._image),
+            metadata_version=self._image.metadata_version,
+            epoch=self.id.epoch,
+            now_ms=self._now_ms,
+            last_timestamp_ms=self._image.timestamp_ms,
+            voters=self._voters,
+        )
