@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import aiokafka
 import confluent_kafka
 import kafka
+
 from tests.interop.java import JavaSide, as_bytes, as_text
 from tests.interop.samples import Delivery, Read, Sample
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.interop.clients import Client, client
 from tests.interop.java import JavaSide, compiled
 from tests.interop.nodes import Node, running

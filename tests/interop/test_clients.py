@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.interop.clients import CLIENTS, AtTime, Client, client, fit, until
 from tests.interop.java import JavaSide
 from tests.interop.nodes import Node
