@@ -25,7 +25,7 @@ class Api:
     advertised: VersionRange | None = None
     """What ApiVersions says, where that is not ``versions``; clients always take the highest version both sides know."""
     read: Callable[[memoryview, int, int], Any] | None = None
-    """(frame, where its body begins, version) -> request, where the generated decoder is too slow. ProtocolViolation like that one."""
+    """(frame, where its body begins, version) -> request, where the generated decoder is too slow; the same errors."""
     on_error: Callable[[Any, KafkaError], Any] | None = None
     """(request, error) -> the response that says so; without it a KafkaError of the handler closes the connection."""
 

@@ -11,17 +11,19 @@ Deliberately elsewhere: how waiting is done (``server.runtime``), how answers ar
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from tidelog.model.machine import Outcome, Token
 from tidelog.model.ports import FileSlice, Rng
 
 if TYPE_CHECKING:
     from tidelog.broker.api import Api
+    from tidelog.broker.apis.metadata import Answers
     from tidelog.config.resolve import BrokerConfig
+    from tidelog.broker.producer_ids import ProducerIds
     from tidelog.controller.quorum_controller import QuorumController
+    from tidelog.controller.result import ControllerResult
     from tidelog.metadata.image import ClusterImage
     from tidelog.replication.delayed import Parked
     from tidelog.replication.replica_manager import ReplicaManager
@@ -58,8 +60,8 @@ Answer = Any
 
 Handler = Callable[["Context", Any], Answer | Coroutine[Any, Any, Answer]]
 
-ControllerHandler = Callable[[Token, Any, int], Outcome]
-"""A method of the controller: (token, request, now_ms) -> what it wants done."""
+ControllerHandler = Callable[["QuorumController", Any, int], "ControllerResult"]
+"""A method of the controller, unbound: (controller, request, now_ms) -> records and response."""
 
 
 class Runtime(Protocol):
@@ -77,8 +79,19 @@ class Runtime(Protocol):
         """Returns when ``parked`` is done: finished by what it watches, or by its deadline."""
         ...
 
+    def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> object:
+        """Run it beside the request; a failure is logged under ``name``."""
+        ...
+
+
+class Controller(Protocol):
+    """The active controller, wherever it runs."""
+
     def submit(self, handler: ControllerHandler, request: Any) -> Awaitable[Any]:
-        """The controller's reply, once the records behind it are committed and this node's image contains them."""
+        """The controller's response, once the records behind it are committed and this node's image contains them.
+
+        KafkaError: the whole request was refused, or the controller stopped before it was committed.
+        """
         ...
 
 
@@ -91,11 +104,15 @@ class Broker:
     config: BrokerConfig
     image: ClusterImage
     replicas: ReplicaManager
-    controller: QuorumController
+    controller: Controller
     runtime: Runtime
     rng: Rng
+    producer_ids: ProducerIds
     apis: Mapping[int, Api]
     """What is served, by API key."""
+    metadata_answers: Answers
+    topics_being_created: dict[str, None] = field(default_factory=dict)
+    """Topics that a Metadata request asked for and the controller is making."""
 
 
 class Context:
@@ -151,5 +168,5 @@ class Context:
         return self.broker.runtime.wait(parked)
 
     def submit(self, handler: ControllerHandler, request: Any) -> Awaitable[Any]:
-        """Await it: the reply of ``broker.controller``'s ``handler``, once committed and visible in ``image``."""
-        return self.broker.runtime.submit(handler, request)
+        """Await it: the controller's response to ``request``, once committed and visible in ``image``."""
+        return self.broker.controller.submit(handler, request)

@@ -1,7 +1,7 @@
 """Finding a coordinator, being a member of a classic group, and looking at groups.
 
 Each handler finds the shard of ``__consumer_offsets`` that owns the group, gives it the request, and answers what the machine
-says. Where there is no shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16): clients look again and retry.
+says. Where there is no shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16): clients retry.
 """
 
 from __future__ import annotations

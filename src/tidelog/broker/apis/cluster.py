@@ -1,0 +1,45 @@
+"""DescribeCluster: who is in the cluster."""
+
+from __future__ import annotations
+
+from tidelog.broker.apis.metadata import CLUSTER_OPERATIONS
+from tidelog.broker.context import Context
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+
+_BROKERS = 1
+_CONTROLLERS = 2
+
+
+def describe_cluster(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """Sent by admin clients and tools. v1 added the endpoint type, v2 fenced brokers.
+
+    Errors: MISMATCHED_ENDPOINT_TYPE (controllers are described on their own listener), UNSUPPORTED_ENDPOINT_TYPE.
+    """
+    if request.endpoint_type != _BROKERS:
+        known = request.endpoint_type == _CONTROLLERS
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=(
+                "The request was sent to a broker's listener and asks for controllers. Use the controllers' bootstrap servers."
+                if known
+                else f"Endpoint type {request.endpoint_type} is not known; 1 stands for brokers, 2 for controllers."
+            ),
+            endpoint_type=_BROKERS,
+        )
+    brokers = []
+    for broker in ctx.image.brokers.values():
+        endpoint = broker.endpoints.get(ctx.listener)
+        if endpoint is None or (broker.fenced and not request.include_fenced_brokers):
+            continue
+        brokers.append(
+            DescribeClusterBroker(
+                broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
+            )
+        )
+    response = DescribeClusterResponse(
+        endpoint_type=_BROKERS, cluster_id=ctx.broker.cluster_id, controller_id=ctx.broker.node_id, brokers=brokers
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response

@@ -1,0 +1,234 @@
+"""Metadata: which topics there are, who leads their partitions, and where the brokers are.
+
+Every client asks for it, again and again, mostly the same question; so answers are kept, encoded, until the image changes.
+An answer that says "not there" to a client that lets us create topics starts the creation, and is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tidelog.broker.context import Broker, Context, Encoded
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.controller.topic_names import name_problem
+from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import INTERNAL_TOPICS, NO_BROKER, ZERO_UUID, Uuid
+from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tidelog.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+"""Read, write, create, delete, alter, describe, describe and alter configs: all that can be done to a topic."""
+CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+"""The same for the cluster. Without an authorizer everybody may do everything."""
+
+MAX_KEPT_ANSWERS = 64
+MAX_KEPT_REQUEST_BYTES = 4096
+AUTO_CREATE_TIMEOUT_MS = 30_000
+MAX_BEING_CREATED = 1000
+"""Topics being created at once because somebody asked for them; further ones wait for the client's next question."""
+
+_Key = tuple[int, str, bytes]
+
+
+class Question:
+    """A Metadata request, read only if its answer is not at hand."""
+
+    __slots__ = ("body", "version")
+
+    def __init__(self, body: memoryview, version: int) -> None:
+        self.body = body
+        self.version = version
+
+    def read(self) -> MetadataRequest:
+        """The request; ProtocolViolation when it is none."""
+        return MetadataRequest.decode(self.body, self.version)
+
+
+def read(frame: memoryview, position: int, version: int) -> Question:
+    """Nothing is decoded yet."""
+    return Question(frame[position:], version)
+
+
+class Answers:
+    """Encoded answers to questions that were asked before, for one image."""
+
+    __slots__ = ("_image", "_kept")
+
+    def __init__(self) -> None:
+        self._image: ClusterImage | None = None
+        self._kept: dict[_Key, bytes] = {}
+
+    def get(self, image: ClusterImage, key: _Key) -> bytes | None:
+        """The answer, unless the cluster has changed since."""
+        if self._image is not image:
+            self._image = image
+            self._kept.clear()
+        return self._kept.get(key)
+
+    def keep(self, key: _Key, answer: bytes) -> None:
+        """Remember it, in place of the oldest when there are too many."""
+        if len(self._kept) >= MAX_KEPT_ANSWERS:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = answer
+
+
+def metadata(ctx: Context, question: Question) -> Encoded:
+    """Sent by every client. v0 asks for all topics with an empty list, later versions with null.
+
+    v1 added controller and rack, v4 a say in auto creation, v5 offline replicas, v7 leader epochs, v8 to v10 the cluster's
+    authorized operations, v10 topic ids, v12 questions by id, v13 an error for the whole answer.
+    Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE while it is
+    being created, INVALID_REQUEST for ids where the version has none. Per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
+    """
+    answers = ctx.broker.metadata_answers
+    key = None
+    if len(question.body) <= MAX_KEPT_REQUEST_BYTES:
+        key = (question.version, ctx.listener, bytes(question.body))
+        known = answers.get(ctx.image, key)
+        if known is not None:
+            return Encoded((known,), len(known))
+    response, creating = _answer(ctx, question.read())
+    body = response.encode(question.version)
+    if key is not None and not creating:
+        answers.keep(key, body)
+    return Encoded((body,), len(body))
+
+
+def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, bool]:
+    """The response, and whether it says that a topic is on its way."""
+    version = ctx.api_version
+    image = ctx.image
+    endpoints = {
+        broker.id: endpoint
+        for broker in image.brokers.values()
+        if not broker.fenced and (endpoint := broker.endpoints.get(ctx.listener)) is not None
+    }
+    describe = _describer(image, endpoints, version, request.include_topic_authorized_operations)
+    creating = False
+    asked = request.topics
+    if asked is None or (version == 0 and not asked):
+        topics = [describe(topic) for topic in image.topics.by_name.values()]
+    else:
+        topics = []
+        missing: list[str] = []
+        for topic in _once(asked):
+            found = _find(image, topic, version)
+            if isinstance(found, TopicImage):
+                topics.append(describe(found))
+                continue
+            if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and found.name is not None:
+                if _may_create(ctx, request, found.name):
+                    found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+                    missing.append(found.name)
+                    creating = True
+            topics.append(found)
+        if missing:
+            _create(ctx.broker, missing)
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=id, host=endpoint.host, port=endpoint.port, rack=image.brokers[id].rack)
+            for id, endpoint in endpoints.items()
+        ],
+        cluster_id=ctx.broker.cluster_id,
+        controller_id=ctx.broker.node_id if ctx.broker.node_id in endpoints else next(iter(endpoints), NO_BROKER),
+        topics=topics,
+    )
+    if 8 <= version <= 10 and request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response, creating
+
+
+def _once(asked: Iterable[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
+    """The topics of a request without repetitions, in its order."""
+    return {(topic.topic_id, topic.name): topic for topic in asked}.values()
+
+
+def _find(image: ClusterImage, asked: MetadataRequestTopic, version: int) -> TopicImage | MetadataResponseTopic:
+    by_id = asked.topic_id != ZERO_UUID
+    if version < 12 and (by_id or asked.name is None):
+        # The fields exist since version 10, their meaning since version 12.
+        return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id)
+    if by_id or asked.name is None:
+        found = image.topics.by_id.get(Uuid(asked.topic_id))
+        return found or MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
+    found = image.topics.by_name.get(asked.name)
+    if found is not None:
+        return found
+    internal = asked.name in INTERNAL_TOPICS
+    if name_problem(asked.name) is not None:
+        return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=asked.name, is_internal=internal)
+    return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=asked.name, is_internal=internal)
+
+
+def _describer(
+    image: ClusterImage, endpoints: dict[int, Endpoint], version: int, with_operations: bool
+) -> Callable[[TopicImage], MetadataResponseTopic]:
+    # Before version 6 a client knows no LISTENER_NOT_FOUND.
+    no_listener = ErrorCode.LISTENER_NOT_FOUND if version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
+
+    def partition(index: int, of: PartitionImage) -> MetadataResponsePartition:
+        leader, error = of.leader, ErrorCode.NONE
+        if leader not in endpoints:
+            registered = image.brokers.get(leader)
+            error = no_listener if registered is not None and not registered.fenced else ErrorCode.LEADER_NOT_AVAILABLE
+            leader = NO_BROKER
+        return MetadataResponsePartition(
+            error_code=error,
+            partition_index=index,
+            leader_id=leader,
+            leader_epoch=of.leader_epoch,
+            replica_nodes=list(of.replicas),
+            isr_nodes=list(of.isr),
+            offline_replicas=[replica for replica in of.replicas if replica not in endpoints],
+        )
+
+    def describe(topic: TopicImage) -> MetadataResponseTopic:
+        described = MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=[partition(index, of) for index, of in enumerate(topic.partitions)],
+        )
+        if with_operations:
+            described.topic_authorized_operations = TOPIC_OPERATIONS
+        return described
+
+    return describe
+
+
+# Topics that come into being because somebody asked for them
+
+
+def _may_create(ctx: Context, request: MetadataRequest, name: str) -> bool:
+    allowed = request.allow_auto_topic_creation and ctx.config.auto_create_topics_enable
+    return allowed and name not in INTERNAL_TOPICS and len(ctx.broker.topics_being_created) < MAX_BEING_CREATED
+
+
+def _create(broker: Broker, names: list[str]) -> None:
+    new = [name for name in names if name not in broker.topics_being_created]
+    if new:
+        broker.topics_being_created.update(dict.fromkeys(new))
+        broker.runtime.spawn(_created(broker, new), "creating topics that clients asked for")
+
+
+async def _created(broker: Broker, names: list[str]) -> None:
+    """Ask the controller. What it refuses, the client learns by asking again; its own answer was LEADER_NOT_AVAILABLE."""
+    request = CreateTopicsRequest(
+        topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names],
+        timeout_ms=AUTO_CREATE_TIMEOUT_MS,
+    )
+    try:
+        await broker.controller.submit(QuorumController.create_topics, request)
+    except KafkaError:
+        return
+    finally:
+        for name in names:
+            broker.topics_being_created.pop(name, None)

@@ -1,0 +1,239 @@
+"""Produce: records from clients.
+
+What is decided here: how a request is taken apart and its answer put together. A request of one partition, by far the most
+common, has a path of its own whose answer is packed in one call; the general path says the same more slowly, and a test holds
+them equal. May records be appended: ``storage.validation`` and ``replication.partition``. When are they safe: there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import lru_cache
+from struct import Struct
+from typing import Any
+
+from tidelog.broker.apis.leadership import current_leader, node_endpoints
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Answer, Context
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Uuid
+from tidelog.protocol.fastpath import ProduceResult, ProduceTopicResult, ProduceView, encode_produce_response
+from tidelog.protocol.primitives import write_compact_string
+from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication.partition import Partition, refused
+from tidelog.storage.log import AppendResult
+from tidelog.storage.validation import DeepValidation
+
+_NONE = ErrorCode.NONE
+_WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_ATTRIBUTES = 22
+"""Where a batch has the low byte of its attributes."""
+_TRANSACTIONAL_BIT = 0x10
+_ZSTD_FROM = 7
+_FLEXIBLE_FROM = 9
+_BY_ID_FROM = 13
+_NO_ERRORS_NO_THROTTLE = bytes((1, 0, 0, 0, 0, 0, 0, 0, 0))
+"""What ends an answer about one partition: no record errors, no message, tags, the topic's tags, throttle time, tags."""
+_ADMIN_CLIENT = "__admin_client"
+"""The one client id that may write to internal topics, as in Kafka."""
+_NO_RECORDS = memoryview(b"")
+
+
+def produce(ctx: Context, request: ProduceView) -> Answer | Coroutine[Any, Any, Answer]:
+    """Sent by every producer. v5 answers the log start offset, v7 allows zstd, v8 has errors of single records, v10 names the new
+    leader and its address, v12 adds partitions to the transaction by itself, v13 addresses topics by id.
+
+    acks 0 is never answered: an error closes the connection, so that the producer notices. acks -1 waits until all in-sync
+    replicas have the records, acks 1 for the leader alone; both wait for a flush where the topic demands one.
+    Errors, per partition: 2, 3, 6, 7, 10, 17, 18, 19, 20, 21, 32, 45, 47, 48, 53, 56, 76, 87, 100.
+    """
+    acks = request.acks
+    topics = request.topics
+    if len(topics) == 1 and len(topics[0][2]) == 1 and acks * acks == 1:
+        name, topic_id, ((index, records),) = topics[0]
+        replicas = ctx.broker.replicas
+        partition = replicas.by_id(topic_id, index) if name is None else replicas.by_name(name, index)
+        if partition.__class__ is Partition:
+            assert isinstance(partition, Partition)
+            result = _append(ctx, request, partition, records)
+            if result.__class__ is AppendResult:
+                assert isinstance(result, AppendResult)
+                version = ctx.api_version
+                if result.error is _NONE and version >= _FLEXIBLE_FROM and partition.is_safe(result.last_offset, acks):
+                    pack, size, prefix = partition.produce_frames.get(version) or _frame(partition, version)
+                    frame = pack(
+                        size,
+                        ctx.correlation_id,
+                        0,
+                        prefix,
+                        0,
+                        result.first_offset,
+                        result.log_append_time_ms,
+                        result.log_start_offset,
+                        _NO_ERRORS_NO_THROTTLE,
+                    )
+                    return [frame]
+            return _Work(ctx, request, [_Entry(name, topic_id, index, partition, result)]).go_on()
+    return _Work(ctx, request, _append_all(ctx, request)).go_on()
+
+
+class _Entry:
+    """One partition of a request, and what has become of its append so far."""
+
+    __slots__ = ("index", "name", "partition", "result", "topic_id")
+
+    def __init__(
+        self, name: str | None, topic_id: Uuid, index: int, partition: Partition | None, result: AppendResult | DeepValidation
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.index = index
+        self.partition = partition
+        self.result = result
+
+
+def _append(
+    ctx: Context, request: ProduceView, partition: Partition, records: memoryview | None
+) -> AppendResult | DeepValidation:
+    if records is None:
+        records = _NO_RECORDS
+    if partition.is_internal and ctx.client_id != _ADMIN_CLIENT:
+        return refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL_BIT:
+        # Nobody here opens transactions: one that was appended would never end and hold back read_committed for ever.
+        known = request.transactional_id is not None
+        return refused(ErrorCode.INVALID_TXN_STATE if known else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    return ctx.broker.replicas.append(partition, records, ctx.now_ms(), request.acks, zstd_allowed=ctx.api_version >= _ZSTD_FROM)
+
+
+def _append_all(ctx: Context, request: ProduceView) -> list[_Entry]:
+    """Append to each partition that the request names; each may be named once."""
+    replicas = ctx.broker.replicas
+    entries: list[_Entry] = []
+    seen: set[Partition] = set()
+    known_acks = request.acks in (-1, 0, 1)
+    for name, topic_id, wanted in request.topics:
+        for index, records in wanted:
+            found = replicas.by_id(topic_id, index) if name is None else replicas.by_name(name, index)
+            result: AppendResult | DeepValidation
+            if not known_acks:
+                result = refused(ErrorCode.INVALID_REQUIRED_ACKS)
+            elif not isinstance(found, Partition):
+                result = refused(found)
+            elif found in seen:
+                result = refused(ErrorCode.INVALID_RECORD)
+                result.error_message = f"The request names {found.topic_partition} twice: send one batch per partition."
+            else:
+                seen.add(found)
+                result = _append(ctx, request, found, records)
+            entries.append(_Entry(name, topic_id, index, found if isinstance(found, Partition) else None, result))
+    return entries
+
+
+class _Work:
+    """A request whose batches were appended, or wait for a walk over their records, until it can be answered."""
+
+    __slots__ = ("_ctx", "_entries", "_request")
+
+    def __init__(self, ctx: Context, request: ProduceView, entries: list[_Entry]) -> None:
+        self._ctx = ctx
+        self._request = request
+        self._entries = entries
+
+    def go_on(self) -> Answer | Coroutine[Any, Any, Answer]:
+        """The answer, or a coroutine when something has to be waited for."""
+        if any(entry.result.__class__ is DeepValidation for entry in self._entries) or self._unsafe():
+            return self._wait()
+        return self._answer()
+
+    def _unsafe(self) -> list[_Entry]:
+        acks = self._request.acks
+        return [
+            entry
+            for entry in self._entries
+            if acks != 0
+            and entry.partition is not None
+            and isinstance(entry.result, AppendResult)
+            and entry.result.error is _NONE
+            and not entry.partition.is_safe(entry.result.last_offset, acks)
+        ]
+
+    async def _wait(self) -> Answer:
+        ctx, acks = self._ctx, self._request.acks
+        deadline_ms = ctx.now_ms() + self._request.timeout_ms
+        for entry in self._entries:
+            if isinstance(entry.result, DeepValidation):
+                assert entry.partition is not None
+                verdict = await ctx.run_blocking(entry.result.run)
+                entry.result = ctx.replicas.append_validated(entry.partition, verdict, ctx.now_ms(), acks)
+        unsafe = self._unsafe()
+        if unsafe:
+            parked = ParkedAppend(deadline_ms, acks)
+            for index, entry in enumerate(unsafe):
+                assert entry.partition is not None and isinstance(entry.result, AppendResult)
+                parked.watch(entry.partition, index, entry.result.last_offset)
+            try:
+                await ctx.wait(parked)
+            finally:
+                parked.finish()
+            for entry in unsafe:
+                assert entry.partition is not None and isinstance(entry.result, AppendResult)
+                error = entry.partition.acknowledge(entry.result.last_offset, acks)
+                if error is not _NONE:
+                    entry.result = refused(error)
+        return self._answer()
+
+    def _answer(self) -> Answer:
+        ctx, version = self._ctx, self._ctx.api_version
+        topics: list[ProduceTopicResult] = []
+        leaders: dict[tuple[int, int], None] = {}
+        results: list[ProduceResult] = []
+        last: tuple[str | None, Uuid] | None = None
+        failed = False
+        for entry in self._entries:
+            result = entry.result
+            assert isinstance(result, AppendResult)
+            if (entry.name, entry.topic_id) != last:
+                last = entry.name, entry.topic_id
+                results = []
+                topics.append((entry.name, entry.topic_id, results))
+            failed = failed or result.error is not _NONE
+            leader = None
+            if result.error in _WRONG_LEADER:
+                leader = current_leader(ctx, entry.name, entry.topic_id, entry.index)
+                if leader is not None:
+                    leaders[leader] = None
+            results.append(
+                ProduceResult(
+                    entry.index,
+                    result.error,
+                    result.first_offset,
+                    result.log_append_time_ms,
+                    result.log_start_offset,
+                    result.record_errors,
+                    result.error_message,
+                    leader,
+                )
+            )
+        if self._request.acks == 0:
+            return CLOSE_CONNECTION if failed else NO_RESPONSE
+        return [encode_produce_response(ctx.correlation_id, version, topics, node_endpoints=node_endpoints(ctx, leaders))]
+
+
+@lru_cache(maxsize=512)
+def _layout(prefix_length: int) -> tuple[Callable[..., bytes], int]:
+    """How an answer about one partition is packed whose beginning has this length, and the size that its frame states."""
+    layout = Struct(f">iib{prefix_length}shqqq{len(_NO_ERRORS_NO_THROTTLE)}s")
+    return layout.pack, layout.size - 4
+
+
+def _frame(partition: Partition, version: int) -> tuple[Callable[..., bytes], int, bytes]:
+    """Remembered with the partition: all that never changes in the good answer about it alone."""
+    prefix = bytearray(b"\x02")
+    if version >= _BY_ID_FROM:
+        prefix += partition.topic_id
+    else:
+        write_compact_string(prefix, partition.topic)
+    prefix += b"\x02" + partition.index.to_bytes(4, "big")
+    pack, size = _layout(len(prefix))
+    frame = partition.produce_frames[version] = (pack, size, bytes(prefix))
+    return frame

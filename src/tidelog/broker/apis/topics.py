@@ -1,0 +1,48 @@
+"""Topics are created and deleted: translated for the controller, which decides."""
+
+from __future__ import annotations
+
+from tidelog.broker.context import Context
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.model.errors import KafkaError
+from tidelog.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from tidelog.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+
+
+async def create_topics(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    """Sent by admin clients, Streams and Connect; answered when the topics are committed and this broker leads them.
+
+    v4 lets partitions and replication factor be -1 (the broker's defaults), v5 answers counts and all configs, v7 topic ids.
+    Errors per topic: see ``controller.topics``.
+    """
+    response: CreateTopicsResponse = await ctx.submit(QuorumController.create_topics, request)
+    return response
+
+
+def create_topics_refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    """The whole request failed: every topic says so."""
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.detail or None, configs=[])
+            for topic in request.topics
+        ]
+    )
+
+
+async def delete_topics(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    """Sent by admin clients and Streams; answered when the deletion is committed, the files go later.
+
+    v5 added error messages, v6 topic ids. Errors per topic: see ``controller.topics``; TOPIC_DELETION_DISABLED for all.
+    """
+    response: DeleteTopicsResponse = await ctx.submit(QuorumController.delete_topics, request)
+    return response
+
+
+def delete_topics_refused(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+    """The whole request failed: every topic says so."""
+    by_name = [DeletableTopicResult(name=name, error_code=error.code, error_message=error.detail) for name in request.topic_names]
+    either = [
+        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error.code, error_message=error.detail)
+        for topic in request.topics
+    ]
+    return DeleteTopicsResponse(responses=by_name + either)

@@ -1,0 +1,59 @@
+"""ApiVersions: the first request on every connection."""
+
+from __future__ import annotations
+
+from tidelog.broker.context import Context
+from tidelog.metadata.features import supported_ranges
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.")
+
+
+def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
+    """What is served, and the cluster's feature levels. Sent by every client; ``request`` is None at a version we do not know.
+
+    v3 added the client's software name and version, and features; v4 may name features whose lowest level is 0, which
+    readers of v3 take for an error (KAFKA-17011). Errors: UNSUPPORTED_VERSION (answered in version 0 with the whole list),
+    INVALID_REQUEST for a software name or version that is none.
+    """
+    if request is None:
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys(ctx))
+    version = ctx.api_version
+    if version >= 3:
+        if not (_is_software_text(request.client_software_name) and _is_software_text(request.client_software_version)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        ctx.client_software_name = request.client_software_name
+        ctx.client_software_version = request.client_software_version
+    image = ctx.image
+    return ApiVersionsResponse(
+        api_keys=_api_keys(ctx),
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in supported_ranges().items()
+            if low > 0 or version >= 4
+        ],
+        finalized_features_epoch=image.offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in image.features.items()
+            if level > 0
+        ],
+    )
+
+
+def _api_keys(ctx: Context) -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=key, min_version=row.told[0], max_version=row.told[1]) for key, row in sorted(ctx.broker.apis.items())
+    ]
+
+
+def _is_software_text(text: str) -> bool:
+    """Letters, digits, dashes and dots, beginning and ending with a letter or digit (KIP-511)."""
+    return bool(text) and set(text) <= _NAME_CHARACTERS and text[0].isalnum() and text[-1].isalnum()
