@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from tidelog.coordinator.group.classic_group import GroupState
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.joining import Join
 from tidelog.coordinator.group.records import GroupRecord
@@ -124,3 +125,25 @@ class Driver:
         )
         self.run(self.machine.commit(token, request, self.now))
         return [int(p.error_code) for t in self.answers[token].topics for p in t.partitions]
+
+
+def stable_group(driver: Driver, count: int = 2, group: str = "g") -> list[str]:
+    """A group of dynamic members that all have an assignment, the leader first."""
+    joins = [driver.join_twice(group) for _ in range(count)]
+    driver.advance(driver.settings.initial_rebalance_delay_ms * (count + 1))
+    ids = [member for member, _ in joins]
+    generation = driver.answers[joins[0][1]].generation_id
+    assert driver.answers[joins[0][1]].leader == ids[0]
+    for member in ids[1:]:
+        driver.sync(group, member, generation)
+    driver.sync(group, ids[0], generation, {member: member.encode() for member in ids})
+    assert driver.machine.groups[group].state is GroupState.STABLE
+    return ids
+
+
+def static_pair(driver: Driver, version: int = 9) -> list[str]:
+    tokens = [driver.join("g", instance=f"i{n}", version=version, session=60_000) for n in range(2)]
+    driver.advance(9_000)
+    ids = [driver.answers[token].member_id for token in tokens]
+    driver.sync("g", ids[0], 1, {member: member.encode() for member in ids}, group_instance_id="i0")
+    return ids

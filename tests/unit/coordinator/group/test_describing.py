@@ -1,0 +1,39 @@
+"""What administrators see."""
+
+from __future__ import annotations
+
+from tests.unit.coordinator.group.driver import Driver, stable_group
+from tidelog.coordinator.group.describing import describe, list_groups
+from tidelog.model.errors import ErrorCode as E
+
+
+def test_a_stable_group_shows_protocol_metadata_and_assignments() -> None:
+    driver = Driver()
+    ids = stable_group(driver)
+    group = describe(driver.machine, "g", 6)
+    assert (group.group_state, group.protocol_type, group.protocol_data) == ("Stable", "consumer", "range")
+    assert [(m.member_id, m.member_metadata, m.member_assignment) for m in group.members] == [(i, b"r", i.encode()) for i in ids]
+
+
+def test_a_rebalancing_group_shows_members_but_nothing_that_is_not_agreed() -> None:
+    driver = Driver()
+    stable_group(driver)
+    driver.join_twice("g")
+    group = describe(driver.machine, "g", 6)
+    assert (group.group_state, group.protocol_data, len(group.members)) == ("PreparingRebalance", "", 3)
+    assert {(m.member_metadata, m.member_assignment) for m in group.members} == {(b"", b"")}
+
+
+def test_an_unknown_group_is_dead_and_since_v6_an_error() -> None:
+    driver = Driver()
+    assert (describe(driver.machine, "x", 5).group_state, describe(driver.machine, "x", 5).error_code) == ("Dead", E.NONE)
+    assert describe(driver.machine, "x", 6).error_code == E.GROUP_ID_NOT_FOUND
+
+
+def test_lists_are_filtered_by_state_and_type_without_regard_to_case() -> None:
+    driver = Driver()
+    stable_group(driver)
+    driver.commit("stored", {("t", 0): 1})
+    assert [(g.group_id, g.group_state) for g in list_groups(driver.machine, [], [])] == [("stored", "Empty"), ("g", "Stable")]
+    assert [g.group_id for g in list_groups(driver.machine, ["stable"], ["Classic"])] == ["g"]
+    assert list_groups(driver.machine, [], ["consumer"]) == []

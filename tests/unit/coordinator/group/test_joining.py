@@ -1,0 +1,87 @@
+"""Who may join, under which id, and what that starts."""
+
+from __future__ import annotations
+
+from tests.unit.coordinator.group.driver import Driver, stable_group, static_pair
+from tidelog.coordinator.group.classic_group import GroupState
+from tidelog.coordinator.group.settings import GroupSettings
+from tidelog.model.errors import ErrorCode as E
+
+
+def test_a_dynamic_member_is_given_an_id_first_and_joins_with_it() -> None:
+    driver = Driver()
+    first = driver.answers[driver.join("g", client="app")]
+    assert first.error_code == E.MEMBER_ID_REQUIRED and first.member_id.startswith("app-")
+    second = driver.join("g", first.member_id)
+    assert second not in driver.answers
+    driver.advance(3_000)
+    answer = driver.answers[second]
+    assert (answer.error_code, answer.generation_id, answer.leader, answer.protocol_name) == (0, 1, first.member_id, "range")
+    assert [member.member_id for member in answer.members] == [first.member_id]
+
+
+def test_an_old_client_joins_in_one_step() -> None:
+    driver = Driver()
+    token = driver.join("g", version=3)
+    driver.advance(3_000)
+    assert driver.answers[token].error_code == 0
+
+
+def test_who_shares_no_protocol_with_the_others_may_not_join() -> None:
+    driver = Driver()
+    stable_group(driver)
+    assert driver.answers[driver.join("g", protocols=(("sticky", b""),))].error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    assert driver.answers[driver.join("g", kind="connect")].error_code == E.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_full_group_takes_nobody_else() -> None:
+    driver = Driver(GroupSettings(max_size=2))
+    stable_group(driver)
+    assert driver.answers[driver.join("g")].error_code == E.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_follower_that_repeats_its_join_gets_the_same_generation() -> None:
+    driver = Driver()
+    ids = stable_group(driver)
+    assert driver.answers[driver.join("g", ids[1])].generation_id == 1
+    assert driver.machine.groups["g"].state is GroupState.STABLE
+
+
+def test_a_leader_that_joins_again_starts_a_rebalance() -> None:
+    driver = Driver()
+    ids = stable_group(driver)
+    token = driver.join("g", ids[0])
+    assert token not in driver.answers
+    assert driver.heartbeat("g", ids[1], 1) == E.REBALANCE_IN_PROGRESS
+
+
+def test_a_static_member_comes_back_without_a_rebalance_and_under_a_new_id() -> None:
+    driver = Driver()
+    ids = static_pair(driver)
+    answer = driver.answers[driver.join("g", instance="i1", session=60_000)]
+    assert (answer.error_code, answer.generation_id) == (0, 1) and answer.member_id not in ids
+    assert driver.heartbeat("g", ids[1], 1, "i1") == E.FENCED_INSTANCE_ID
+    assert driver.answers[driver.sync("g", answer.member_id, 1, group_instance_id="i1")].assignment == ids[1].encode()
+    driver.restart()
+    assert answer.member_id in driver.machine.groups["g"].members
+
+
+def test_a_static_leader_of_v9_is_told_to_leave_the_assignment_be() -> None:
+    driver = Driver()
+    ids = static_pair(driver)
+    answer = driver.answers[driver.join("g", instance="i0", session=60_000)]
+    assert answer.skip_assignment and answer.leader == answer.member_id and len(answer.members) == 2
+    older = driver.answers[driver.join("g", instance="i0", session=60_000, version=8)]
+    assert older.leader == answer.member_id != older.member_id and older.members == []
+    assert ids[0] != answer.member_id
+
+
+def test_a_static_member_with_other_protocols_starts_a_rebalance() -> None:
+    driver = Driver()
+    tokens = [driver.join("g", instance=f"i{n}", session=60_000, protocols=(("a", b""), ("b", b""))) for n in range(2)]
+    driver.advance(9_000)
+    ids = [driver.answers[token].member_id for token in tokens]
+    driver.sync("g", ids[0], 1, {}, group_instance_id="i0")
+    token = driver.join("g", instance="i1", session=60_000, protocols=(("b", b""),))
+    assert token not in driver.answers
+    assert driver.machine.groups["g"].state is GroupState.PREPARING_REBALANCE
