@@ -1,0 +1,196 @@
+"""One log dir: whose it is, who holds it, what was checkpointed in it, and whether it still works.
+
+Decided here: when a directory may be used (formatted for this node and cluster, not held by another process), and in which
+order a clean stop is told: logs, checkpoints, and last of all ``.kafka_cleanshutdown``, which is removed at the next start
+before anything is written (trap 57).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tidelog.model.errors import ConfigError, StorageFailure
+from tidelog.model.ids import METADATA_TOPIC, TopicPartition, parse_partition_dir, random_uuid, uuid_to_text
+from tidelog.model.ports import FileSystem, Lock, Rng
+from tidelog.storage import checkpoints
+from tidelog.storage.checkpoints import BadCheckpoint, MetaProperties
+from tidelog.storage.log import UnifiedLog
+
+DELETE_SUFFIX = "-delete"
+FUTURE_SUFFIX = "-future"
+STRAY_SUFFIX = "-stray"
+_LONGEST_NAME = 255
+
+_logger = logging.getLogger(__name__)
+
+
+class LogDir:
+    """A directory of ``log.dirs`` and the logs in it."""
+
+    __slots__ = (
+        "clean",
+        "failure",
+        "fs",
+        "high_watermarks",
+        "lock",
+        "log_start_offsets",
+        "logs",
+        "meta",
+        "path",
+        "previous_broker_epoch",
+        "recovery_points",
+    )
+
+    def __init__(self, fs: FileSystem, path: str) -> None:
+        self.fs = fs
+        self.path = path
+        self.meta: MetaProperties | None = None
+        self.lock: Lock | None = None
+        self.failure: StorageFailure | None = None
+        """Why it is offline; set once."""
+        self.clean = False
+        """Whether it was closed in good order."""
+        self.previous_broker_epoch = -1
+        """From the marker of a clean shutdown; -1 when there was none."""
+        self.logs: dict[TopicPartition, UnifiedLog] = {}
+        self.recovery_points: dict[TopicPartition, int] = {}
+        self.log_start_offsets: dict[TopicPartition, int] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+
+    @property
+    def directory_id(self) -> bytes:
+        """From meta.properties; only of a dir that opened."""
+        assert self.meta is not None and self.meta.directory_id is not None
+        return self.meta.directory_id
+
+    @property
+    def online(self) -> bool:
+        """Whether it opened and never failed."""
+        return self.failure is None and self.meta is not None
+
+    def fail(self, failure: StorageFailure) -> None:
+        """Takes it offline, for good."""
+        if self.failure is None:
+            self.failure = failure
+            _logger.error("%s; it is offline until the node is restarted", failure)
+
+    def open(self) -> None:
+        """Locks it and reads meta.properties. OSError when the disk fails; ConfigError when somebody else holds it or it is not ours."""
+        self.fs.make_dirs(self.path)
+        try:
+            self.lock = self.fs.lock(f"{self.path}/{checkpoints.LOCK}")
+        except BlockingIOError as problem:
+            raise ConfigError(
+                f"log.dirs: {self.path} is in use by another process, which holds its .lock: stop it or name another directory"
+            ) from problem
+        try:
+            self.meta = checkpoints.read_meta_properties(self.fs, self.path)
+        except BadCheckpoint as problem:
+            raise ConfigError(f"log.dirs: {problem}") from problem
+
+    def adopt(self, cluster_id: str, node_id: int, rng: Rng) -> None:
+        """Formats a dir that was added to a formatted node, and gives an id to one that has none."""
+        if self.meta is None or self.meta.directory_id is None:
+            self.meta = MetaProperties(cluster_id, node_id, random_uuid(rng))
+            checkpoints.replace_file(self.fs, f"{self.path}/{checkpoints.META_PROPERTIES}", self.meta.encode())
+
+    def read_state(self) -> None:
+        """Takes the marker of a clean stop away and reads the checkpoints. OSError when the disk fails."""
+        epoch = checkpoints.read_clean_shutdown(self.fs, self.path)
+        self.clean = epoch is not None
+        self.previous_broker_epoch = -1 if epoch is None else epoch
+        if self.clean:
+            self.fs.remove(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}")
+            self.fs.sync_dir(self.path)
+        self.recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
+        self.log_start_offsets = self._offsets(checkpoints.LOG_START_OFFSETS)
+        self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
+
+    def _offsets(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return checkpoints.read_offsets(self.fs, f"{self.path}/{name}")
+        except BadCheckpoint as problem:
+            # Without them logs are scanned from their start, and high watermarks begin at the log start.
+            _logger.warning("%s; going on without it", problem)
+            return {}
+
+    def scan(self) -> tuple[list[TopicPartition], list[str]]:
+        """(partitions that have a directory here, paths of deleted ones that are still to be removed)."""
+        partitions: list[TopicPartition] = []
+        removals: list[str] = []
+        for name in self.fs.listdir(self.path):
+            path = f"{self.path}/{name}"
+            if name.endswith(DELETE_SUFFIX) and self.fs.stat(path).is_dir:
+                removals.append(path)
+                continue
+            if name.endswith((FUTURE_SUFFIX, STRAY_SUFFIX)):
+                _logger.warning("%s is left as it is: tidelog does not load %s directories", path, name.rpartition("-")[2])
+                continue
+            partition = parse_partition_dir(name)
+            if partition is not None and partition.topic != METADATA_TOPIC and self.fs.stat(path).is_dir:
+                partitions.append(partition)
+        return partitions, removals
+
+    def checkpoint_contents(self) -> dict[str, bytes]:
+        """Name -> content of the three checkpoints as things stand."""
+        logs = self.logs
+        starts = {
+            partition: log.log_start_offset
+            for partition, log in logs.items()
+            if log.log_start_offset > log.segments[0].base_offset
+        }
+        return {
+            checkpoints.RECOVERY_POINTS: checkpoints.encode_offsets(
+                {partition: log.recovery_point for partition, log in logs.items()}
+            ),
+            checkpoints.LOG_START_OFFSETS: checkpoints.encode_offsets(starts),
+            checkpoints.HIGH_WATERMARKS: checkpoints.encode_offsets(
+                {partition: log.high_watermark for partition, log in logs.items()}
+            ),
+        }
+
+    def write_checkpoints(self, contents: dict[str, bytes]) -> None:
+        """Replaces the files. Blocks; OSError when the disk fails."""
+        for name, content in contents.items():
+            checkpoints.replace_file(self.fs, f"{self.path}/{name}", content)
+
+    def mark_clean(self, broker_epoch: int) -> None:
+        """The last write of a clean stop."""
+        checkpoints.replace_file(
+            self.fs, f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}", checkpoints.encode_clean_shutdown(broker_epoch)
+        )
+
+    def release(self) -> None:
+        """Gives the lock back."""
+        if self.lock is not None:
+            self.lock.release()
+            self.lock = None
+
+
+def set_aside_name(partition: TopicPartition, rng: Rng, suffix: str) -> str:
+    """``<topic>-<n>.<32 hex digits><suffix>``; a topic name too long for the file system is cut (it is never read back)."""
+    tail = f"-{partition.partition}.{rng.getrandbits(128):032x}{suffix}"
+    return partition.topic[: _LONGEST_NAME - len(tail)] + tail
+
+
+def check_same_owner(dirs: list[LogDir], node_id: int, cluster_id: str | None) -> str:
+    """All dirs that opened are this node's, of one cluster, and none is twice here; the cluster id. ConfigError otherwise."""
+    formatted = [(log_dir, log_dir.meta) for log_dir in dirs if log_dir.failure is None and log_dir.meta is not None]
+    if not formatted:
+        names = ", ".join(log_dir.path for log_dir in dirs)
+        raise ConfigError(f"log.dirs: none of {names} is formatted: run `tidelog format` first")
+    expected = formatted[0][1].cluster_id if cluster_id is None else cluster_id
+    seen: dict[bytes, str] = {}
+    for log_dir, meta in formatted:
+        if meta.cluster_id != expected:
+            raise ConfigError(f"log.dirs: {log_dir.path} belongs to cluster {meta.cluster_id}, not to {expected}")
+        if meta.node_id != node_id:
+            raise ConfigError(f"log.dirs: {log_dir.path} belongs to node {meta.node_id}; node.id is {node_id}")
+        if meta.directory_id is not None:
+            twin = seen.setdefault(meta.directory_id, log_dir.path)
+            if twin != log_dir.path:
+                raise ConfigError(
+                    f"log.dirs: {twin} and {log_dir.path} have the same directory.id {uuid_to_text(meta.directory_id)}: "
+                    "one is a copy of the other; remove it from log.dirs"
+                )
+    return expected

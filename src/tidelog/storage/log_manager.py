@@ -1,0 +1,404 @@
+"""LogManager: every log of this broker, over several log dirs.
+
+Decided here: into which dir a new partition goes (the online one with the fewest), what becomes of a directory that is deleted
+or that metadata does not know (renamed at once; removed later, or kept as ``-stray``), and what a failing dir takes with it (its
+own logs, nothing else). Work that blocks comes as jobs: ``run`` in any thread, results back on the loop.
+
+The metadata log lies in one of the dirs too, but belongs to Raft; it is passed over here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+
+from tidelog.model.errors import ConfigError, StorageFailure
+from tidelog.model.ids import TopicPartition
+from tidelog.model.ports import FileSystem, Rng
+from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
+from tidelog.storage.log import UnifiedLog, create_log
+from tidelog.storage.log_config import LogConfig
+from tidelog.storage.log_dir import DELETE_SUFFIX, STRAY_SUFFIX, LogDir, check_same_owner, set_aside_name
+from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS
+from tidelog.storage.recovery import LoadRequest, load_log
+
+_logger = logging.getLogger(__name__)
+
+
+class LoadJob:
+    """Loading one partition's directory. ``run`` in any thread; then ``LogManager.loaded``."""
+
+    __slots__ = ("failure", "fs", "log", "log_dir", "request", "rng")
+
+    def __init__(self, fs: FileSystem, log_dir: LogDir, request: LoadRequest, rng: Rng) -> None:
+        self.fs = fs
+        self.log_dir = log_dir
+        self.request = request
+        self.rng = rng
+        self.log: UnifiedLog | None = None
+        self.failure: StorageFailure | None = None
+
+    def run(self, now_ms: int) -> None:
+        """Blocks. A failing disk is kept in ``failure``."""
+        if self.log_dir.failure is not None:
+            return
+        try:
+            self.log = load_log(self.fs, self.request, now_ms, self.rng)
+        except StorageFailure as failure:
+            self.failure = failure
+
+
+class CheckpointJob:
+    """The three offset checkpoints of one dir, as they stood when the job was made."""
+
+    __slots__ = ("contents", "error", "log_dir")
+
+    def __init__(self, log_dir: LogDir) -> None:
+        self.log_dir = log_dir
+        self.contents = log_dir.checkpoint_contents()
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        """Blocks. A failing disk is kept in ``error``."""
+        try:
+            self.log_dir.write_checkpoints(self.contents)
+        except OSError as problem:
+            self.error = problem
+
+
+class RemovalJob:
+    """Files or a directory that nobody reads any more."""
+
+    __slots__ = ("_remove", "due_ms", "error", "log_dir", "what")
+
+    def __init__(self, log_dir: LogDir, due_ms: int, what: str, remove: Callable[[], None]) -> None:
+        self.log_dir = log_dir
+        self.due_ms = due_ms
+        self.what = what
+        self._remove = remove
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        """Blocks. A failing disk is kept in ``error``; that something is gone already is no failure."""
+        if self.log_dir.failure is not None:
+            return
+        try:
+            self._remove()
+        except FileNotFoundError:
+            return
+        except OSError as problem:
+            self.error = problem
+
+
+class LogManager:
+    """The logs of a broker by partition, and the dirs they lie in. All methods on the loop, but for what jobs run."""
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        dirs: Sequence[str],
+        *,
+        node_id: int,
+        rng: Rng,
+        config_for: Callable[[str], LogConfig],
+        cluster_id: str | None = None,
+        producer_expiration_ms: int = DEFAULT_EXPIRATION_MS,
+    ) -> None:
+        """``config_for``: a topic's settings by name. ``cluster_id`` None: whatever the dirs say."""
+        self.fs = fs
+        self.dirs = [LogDir(fs, path.rstrip("/") or "/") for path in dirs]
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.rng = rng
+        self.config_for = config_for
+        self.producer_expiration_ms = producer_expiration_ms
+        self.on_roll: Callable[[UnifiedLog], None] | None = None
+        """Told of every segment that was closed: time to run that log's flush job."""
+        self._logs: dict[TopicPartition, UnifiedLog] = {}
+        self._dir_of: dict[TopicPartition, LogDir] = {}
+        self._removals: list[RemovalJob] = []
+
+    # --- starting ------------------------------------------------------------------------------------------------------
+
+    def open_dirs(self) -> None:
+        """Locks the dirs and checks whose they are. A dir that fails is offline; StorageFailure when none is left, ConfigError
+        when one is in use, not formatted, or another node's."""
+        for log_dir in self.dirs:
+            try:
+                log_dir.open()
+            except OSError as problem:
+                log_dir.fail(StorageFailure(log_dir.path, f"cannot be opened: {problem}"))
+        self._assert_one_online()
+        self.cluster_id = check_same_owner(self.dirs, self.node_id, self.cluster_id)
+        for log_dir in self.dirs:
+            if log_dir.failure is None:
+                try:
+                    log_dir.adopt(self.cluster_id, self.node_id, self.rng)
+                    log_dir.read_state()
+                except OSError as problem:
+                    log_dir.fail(StorageFailure(log_dir.path, f"cannot be opened: {problem}"))
+        self._assert_one_online()
+
+    def _assert_one_online(self) -> None:
+        if all(log_dir.failure is not None for log_dir in self.dirs):
+            failure = self.dirs[0].failure
+            assert failure is not None
+            raise failure
+
+    def load_jobs(self) -> list[LoadJob]:
+        """A job per partition directory, to be run in any order or at once."""
+        jobs: list[LoadJob] = []
+        for log_dir in self.online_dirs():
+            try:
+                partitions, removals = log_dir.scan()
+            except OSError as problem:
+                self.fail_dir(log_dir.path, f"cannot be listed: {problem}")
+                continue
+            for path in removals:
+                self._removals.append(RemovalJob(log_dir, 0, path, _tree_remover(self.fs, path)))
+            for partition in partitions:
+                request = LoadRequest(
+                    f"{log_dir.path}/{partition}",
+                    partition,
+                    self.config_for(partition.topic),
+                    log_dir.clean,
+                    log_dir.recovery_points.get(partition, 0),
+                    log_dir.log_start_offsets.get(partition, 0),
+                    log_dir.high_watermarks.get(partition, 0),
+                    self.producer_expiration_ms,
+                )
+                jobs.append(LoadJob(self.fs, log_dir, request, self.rng))
+        return jobs
+
+    def loaded(self, job: LoadJob) -> None:
+        """Takes the result of a job that ran. A log that cannot be loaded takes its dir offline; ConfigError when a partition lies
+        in two dirs."""
+        partition = job.request.topic_partition
+        if job.failure is not None:
+            self.fail_dir(job.log_dir.path, job.failure.detail)
+        elif job.log is not None and job.log_dir.online:
+            other = self._dir_of.get(partition)
+            if other is not None:
+                raise ConfigError(f"log.dirs: {partition} lies in {other.path} and in {job.log_dir.path}: remove the older one")
+            self._add(job.log_dir, job.log)
+
+    def load_all(self, now_ms: int) -> None:
+        """Every job, one after another: for tools and tests."""
+        for job in self.load_jobs():
+            job.run(now_ms)
+            self.loaded(job)
+
+    def _add(self, log_dir: LogDir, log: UnifiedLog) -> None:
+        log.on_roll = self.on_roll
+        self._logs[log.topic_partition] = log
+        self._dir_of[log.topic_partition] = log_dir
+        log_dir.logs[log.topic_partition] = log
+
+    # --- logs ----------------------------------------------------------------------------------------------------------
+
+    def get(self, partition: TopicPartition) -> UnifiedLog | None:
+        """The log of a partition in an online dir."""
+        return self._logs.get(partition)
+
+    def __len__(self) -> int:
+        return len(self._logs)
+
+    def logs(self) -> Iterator[UnifiedLog]:
+        """All logs; the set must not change meanwhile."""
+        return iter(self._logs.values())
+
+    def online_dirs(self) -> list[LogDir]:
+        """Dirs that work."""
+        return [log_dir for log_dir in self.dirs if log_dir.online]
+
+    def dir_of(self, partition: TopicPartition) -> LogDir | None:
+        """Where a partition's log lies."""
+        return self._dir_of.get(partition)
+
+    def get_or_create(
+        self, partition: TopicPartition, topic_id: bytes, now_ms: int, *, directory_id: bytes | None = None
+    ) -> UnifiedLog:
+        """The log of a partition of the topic with this id. What lies there under another id is stray: an older topic of that
+        name. StorageFailure when the dir fails, or none is online.
+
+        A new log goes into the dir with ``directory_id``, or into the one with the fewest logs.
+        """
+        log = self._logs.get(partition)
+        if log is not None and log.topic_id is not None and log.topic_id != topic_id:
+            _logger.warning(
+                "%s has topic id %s on disk, %s in the metadata: set aside", partition, log.topic_id.hex(), topic_id.hex()
+            )
+            self.set_aside(partition, now_ms)
+            log = None
+        if log is not None:
+            if log.topic_id is None:
+                self._name(log, topic_id)
+            return log
+        log_dir = self._choose_dir(directory_id)
+        try:
+            log = create_log(
+                self.fs,
+                f"{log_dir.path}/{partition}",
+                partition,
+                topic_id,
+                self.config_for(partition.topic),
+                now_ms,
+                producer_expiration_ms=self.producer_expiration_ms,
+                rng=self.rng,
+            )
+        except OSError as problem:
+            raise self._failed(log_dir, f"create {partition}", problem) from problem
+        self._add(log_dir, log)
+        return log
+
+    def _choose_dir(self, directory_id: bytes | None) -> LogDir:
+        online = self.online_dirs()
+        if not online:
+            raise StorageFailure(self.dirs[0].path, "no log dir is online")
+        for log_dir in online:
+            if log_dir.directory_id == directory_id:
+                return log_dir
+        return min(online, key=_count_of_logs)
+
+    def _name(self, log: UnifiedLog, topic_id: bytes) -> None:
+        """A directory without (usable) partition.metadata gets one, now that its topic id is known."""
+        try:
+            file = self.fs.open(f"{log.dir}/{PARTITION_METADATA}", create=True)
+            file.truncate(0)
+            file.write(0, encode_partition_metadata(topic_id))
+            file.close()
+        except OSError as problem:
+            raise self._failed(self._dir_of[log.topic_partition], f"name {log.topic_partition}", problem) from problem
+        log.topic_id = topic_id
+        log.metadata_synced = False
+
+    def delete_async(self, partition: TopicPartition, now_ms: int) -> None:
+        """The partition is gone for readers now; its directory is renamed now and removed after file.delete.delay.ms."""
+        log = self._logs.get(partition)
+        if log is not None:
+            log_dir = self._dir_of[partition]
+            path = self._rename_away(log, DELETE_SUFFIX)
+            self._removals.append(
+                RemovalJob(log_dir, now_ms + log.config.file_delete_delay_ms, path, _tree_remover(self.fs, path))
+            )
+
+    def set_aside(self, partition: TopicPartition, now_ms: int) -> str | None:
+        """A partition that the metadata does not place here: kept as ``-stray`` for a person to look at; its new path."""
+        log = self._logs.get(partition)
+        return None if log is None else self._rename_away(log, STRAY_SUFFIX)
+
+    def _rename_away(self, log: UnifiedLog, suffix: str) -> str:
+        partition = log.topic_partition
+        log_dir = self._dir_of.pop(partition)
+        del self._logs[partition]
+        del log_dir.logs[partition]
+        target = f"{log_dir.path}/{set_aside_name(partition, self.rng, suffix)}"
+        try:
+            self.fs.rename(log.dir, target)
+        except OSError as problem:
+            raise self._failed(log_dir, f"rename {log.dir}", problem) from problem
+        log.dir = target
+        for segment in log.segments:
+            segment.dir = target
+        return target
+
+    # --- recurring work ------------------------------------------------------------------------------------------------
+
+    def checkpoint_jobs(self) -> list[CheckpointJob]:
+        """One per online dir; run them, then ``checkpointed``."""
+        return [CheckpointJob(log_dir) for log_dir in self.online_dirs()]
+
+    def checkpointed(self, job: CheckpointJob) -> None:
+        """A checkpoint that cannot be written takes its dir offline."""
+        if job.error is not None:
+            self.fail_dir(job.log_dir.path, f"checkpoint: {job.error}")
+
+    def retain(self, now_ms: int) -> list[str]:
+        """A step of retention on every log; reasons, one per segment that went. Dirs that fail go offline."""
+        reasons: list[str] = []
+        for log in list(self._logs.values()):
+            try:
+                result = log.retention_step(now_ms)
+            except StorageFailure as failure:
+                self.fail_dir(failure.log_dir, failure.detail)
+                continue
+            if result.segments:
+                log_dir = self._dir_of[log.topic_partition]
+                self._removals.append(RemovalJob(log_dir, result.due_ms, f"segments of {log.topic_partition}", result.remove))
+                reasons.extend(result.reasons)
+        return reasons
+
+    def removals_due(self, now_ms: int) -> list[RemovalJob]:
+        """Jobs whose delay is over, taken off the list; run them, then ``removed``."""
+        due = [job for job in self._removals if job.due_ms <= now_ms]
+        self._removals = [job for job in self._removals if job.due_ms > now_ms]
+        return due
+
+    def removed(self, job: RemovalJob) -> None:
+        """A removal that failed takes its dir offline."""
+        if job.error is not None:
+            self.fail_dir(job.log_dir.path, f"removal of {job.what}: {job.error}")
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forgets idle producers everywhere (every 10 minutes); how many."""
+        return sum(log.producers.remove_expired(now_ms) for log in self._logs.values())
+
+    def logs_to_flush(self, now_ms: int) -> list[UnifiedLog]:
+        """Logs whose flush.ms has passed with something unflushed, and no flush under way."""
+        return [
+            log
+            for log in self._logs.values()
+            if log.log_end_offset > log.recovery_point
+            and not log.flush_in_flight
+            and log.failure is None
+            and now_ms - log.last_flush_ms >= log.config.flush_ms
+        ]
+
+    # --- failing and stopping --------------------------------------------------------------------------------------------
+
+    def fail_dir(self, path: str, detail: str) -> list[TopicPartition]:
+        """Takes a dir offline; the partitions that went with it."""
+        for log_dir in self.dirs:
+            if log_dir.path == path:
+                failure = StorageFailure(path, detail)
+                log_dir.fail(failure)
+                lost = list(log_dir.logs)
+                for partition, log in log_dir.logs.items():
+                    log.failure = log.failure or failure
+                    del self._logs[partition]
+                    del self._dir_of[partition]
+                log_dir.logs = {}
+                return lost
+        raise ValueError(f"{path} is none of the log dirs")
+
+    def _failed(self, log_dir: LogDir, what: str, problem: OSError) -> StorageFailure:
+        self.fail_dir(log_dir.path, f"{what}: {problem}")
+        assert log_dir.failure is not None
+        return log_dir.failure
+
+    def close(self, broker_epoch: int = -1) -> None:
+        """Flushes and closes every log, checkpoints, marks the dirs as clean, unlocks. Blocks. A dir that fails on the way stays
+        without its marker, and will be recovered."""
+        for log_dir in self.dirs:
+            if log_dir.online:
+                try:
+                    for log in list(log_dir.logs.values()):
+                        log.close()
+                    log_dir.write_checkpoints(log_dir.checkpoint_contents())
+                    log_dir.mark_clean(broker_epoch)
+                except StorageFailure as failure:
+                    log_dir.fail(failure)
+                except OSError as problem:
+                    log_dir.fail(StorageFailure(log_dir.path, f"clean stop: {problem}"))
+            log_dir.release()
+
+
+def _count_of_logs(log_dir: LogDir) -> int:
+    return len(log_dir.logs)
+
+
+def _tree_remover(fs: FileSystem, path: str) -> Callable[[], None]:
+    def remove() -> None:
+        fs.remove_tree(path)
+
+    return remove
