@@ -20,8 +20,8 @@ from tidelog.model.ports import FileSlice, Rng
 if TYPE_CHECKING:
     from tidelog.broker.api import Api
     from tidelog.broker.apis.metadata import Answers
-    from tidelog.config.resolve import BrokerConfig
     from tidelog.broker.producer_ids import ProducerIds
+    from tidelog.config.resolve import BrokerConfig
     from tidelog.controller.quorum_controller import QuorumController
     from tidelog.controller.result import ControllerResult
     from tidelog.metadata.image import ClusterImage

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from tidelog.model.ports import Buffer, FileSlice
+from tidelog.model.ports import Buffer, File, FileSlice
+from tidelog.server.disk import Descriptor, DiskFile
 from tidelog.server.residency import read_resident, resident_length
 from tidelog.server.transport import IOV_MAX, PlainTransport
 
@@ -46,6 +47,11 @@ _scratch_view = memoryview(_scratch)
 
 class TruncatedFile(OSError):
     """A file ended before a slice of it did; the length was promised already, so only the connection can end."""
+
+
+def _open(file: File) -> Descriptor | None:
+    """The descriptor, open as long as the result is kept; None for a file that is no file of the system (the simulator's)."""
+    return file.descriptor() if isinstance(file, DiskFile) else None
 
 
 class Output:
@@ -113,9 +119,10 @@ class Output:
         self._queue.clear()
 
     def _send_large(self, head: FileSlice) -> tuple[int, int]:
-        fd = head.file.fileno()
-        if fd < 0 or not self._transport.can_sendfile:
-            return self._send_copied(head, fd)
+        descriptor = _open(head.file)
+        if descriptor is None or not self._transport.can_sendfile:
+            return self._send_copied(head, descriptor)
+        fd = descriptor.fd
         position = head.position
         if position >= self._resident_until:
             length = resident_length(fd, position, min(head.length, CHUNK))
@@ -131,13 +138,13 @@ class Output:
         self._drop_from_head(head, taken)
         return (SENT if taken == wanted else PEER_SLOW), taken
 
-    def _send_copied(self, head: FileSlice, fd: int) -> tuple[int, int]:
-        """For a transport that must see the bytes, and for files that are no files of the system (the simulator's)."""
+    def _send_copied(self, head: FileSlice, descriptor: Descriptor | None) -> tuple[int, int]:
+        """For a transport that must see the bytes, and for files that are no files of the system."""
         wanted = min(head.length, GATHER_BYTES)
-        if fd < 0:
+        if descriptor is None:
             data: Buffer = head.file.read(head.position, wanted)
         else:
-            count = read_resident(fd, head.position, _scratch_view[:wanted])
+            count = read_resident(descriptor.fd, head.position, _scratch_view[:wanted])
             if count < 0:
                 return COLD, 0
             data = _scratch_view[:count]
@@ -191,11 +198,11 @@ class Output:
 
     def _small(self, part: FileSlice, filled: int) -> Buffer | None:
         """The slice's bytes, in the scratch buffer from ``filled`` on; None when they are not in the page cache."""
-        fd = part.file.fileno()
-        if fd < 0:
+        descriptor = _open(part.file)
+        if descriptor is None:
             return part.read()
         into = _scratch_view[filled : filled + part.length]
-        count = read_resident(fd, part.position, into)
+        count = read_resident(descriptor.fd, part.position, into)
         if 0 <= count < part.length:
             # Only the end of the file, or the end of what is resident: the thread finds out which.
             return None

@@ -124,11 +124,11 @@ def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, b
             if isinstance(found, TopicImage):
                 topics.append(describe(found))
                 continue
-            if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and found.name is not None:
-                if _may_create(ctx, request, found.name):
-                    found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
-                    missing.append(found.name)
-                    creating = True
+            unknown = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if unknown and found.name is not None and _may_create(ctx, request, found.name):
+                found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+                missing.append(found.name)
+                creating = True
             topics.append(found)
         if missing:
             _create(ctx.broker, missing)
