@@ -1,8 +1,8 @@
 """RaftNode: the consensus part of a metadata quorum, as a pure machine. So far for the quorum of one.
 
 An event goes in, an Outcome comes out; whoever runs the node does what it says, in this order: ``persist`` is written to
-quorum-state and synced, then ``append`` goes to the log. What the log has synced comes back as ``synced``. The sole voter elects
-itself in a new epoch at each start: so every leadership has an epoch of its own, and a record's (epoch, offset) names it for ever.
+quorum-state and synced, then ``append`` goes to the log. What the log has synced comes back as ``synced``. The sole voter
+elects itself in a new epoch at each start: every leadership has an epoch of its own, and (epoch, offset) names a record for ever.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ class RaftNode:
         if self.voters.find(self.key) is None:
             known = ", ".join(f"{v.voter_id} ({uuid_to_text(v.directory_id)})" for v in self.voters.voters) or "none"
             raise MetadataLogError(
-                f"the metadata quorum has no voter {me}; its voters are: {known}. Start it with the node.id and the metadata "
-                "directory it was formatted with"
+                f"the metadata quorum has no voter {me}; its voters are: {known}. Start it with the node.id and the "
+                "metadata directory it was formatted with"
             )
         if len(self.voters.voters) > 1:
             raise MetadataLogError(
-                f"the metadata quorum has the voters {', '.join(map(str, self.voters.ids))}, and this node can only serve a "
-                "quorum of one. With the software that wrote it, remove the other voters (kafka-metadata-quorum remove-controller)"
+                f"the metadata quorum has the voters {', '.join(map(str, self.voters.ids))}, and this node serves a quorum "
+                "of one. With the software that wrote it, remove the other voters (kafka-metadata-quorum remove-controller)"
             )
 
     def start(self) -> RaftOutcome:

@@ -1,4 +1,4 @@
-"""Who votes on metadata: fixed by ``controller.quorum.voters`` (kraft.version 0), or kept in the log (kraft.version 1, KIP-853)."""
+"""Who votes on metadata: those in ``controller.quorum.voters`` (kraft.version 0), or in the log (kraft.version 1, KIP-853)."""
 
 from __future__ import annotations
 
