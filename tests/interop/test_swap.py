@@ -141,7 +141,7 @@ def node(home: Path, java: JavaSide) -> Iterator[Node]:
 
 @pytest.fixture(params=["tidelog", "apache"])
 def turns(request: pytest.FixtureRequest) -> list[str]:
-    """Who serves, one after another. With ``--broker=apache`` only Apache Kafka, which shows that the tests themselves are right."""
+    """Who serves, one after another. With ``--broker=apache`` only Apache Kafka: are the tests right?"""
     first = request.param
     if request.config.getoption("--broker") == "apache":
         return ["apache"] * 3
@@ -149,7 +149,7 @@ def turns(request: pytest.FixtureRequest) -> list[str]:
 
 
 def test_a_directory_left_in_order_is_continued_by_the_other(
-    first: str, node: Node, java: JavaSide, clients: list[Client]
+    turns: list[str], node: Node, java: JavaSide, clients: list[Client]
 ) -> None:
     ledger, lasting = Ledger(), Lasting(node.bootstrap)
     described: dict[str, object] = {}
@@ -174,7 +174,7 @@ def test_a_directory_left_in_order_is_continued_by_the_other(
 
 
 def test_a_directory_left_by_kill_9_is_continued_by_the_other(
-    first: str, node: Node, java: JavaSide, clients: list[Client]
+    turns: list[str], node: Node, java: JavaSide, clients: list[Client]
 ) -> None:
     ledger, lasting = Ledger(), Lasting(node.bootstrap)
     for turn, kind in enumerate(turns):
