@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Outcome, Token
 from tidelog.model.ports import FileSlice
 from tidelog.records.batch import iter_headers
@@ -24,7 +24,6 @@ from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import Record, iter_records
 from tidelog.replication.delayed import ParkedAppend, Watched
 from tidelog.replication.partition import Partition
-from tidelog.storage.log_config import Origin
 
 log = logging.getLogger(__name__)
 
@@ -183,11 +182,7 @@ class Shard(Generic[M]):
         assert machine is not None
         records = list(records)
         batch = build_batch([machine.to_record(record, now_ms) for record in records], base_sequence=0)
-        try:
-            result = self.partition.append(memoryview(batch), now_ms, -1, Origin.COORDINATOR)
-        except StorageFailure as failure:
-            log.error("%s: %s", self.partition.topic_partition, failure)
-            return None
+        result = self.partition.append_own(memoryview(batch), now_ms)
         if result.error is not ErrorCode.NONE:
             log.error("%s: append of %d records failed: %s", self.partition.topic_partition, len(records), result.error.name)
             return None

@@ -102,7 +102,7 @@ def _append(
         # Nobody here opens transactions: one that was appended would never end and hold back read_committed for ever.
         known = request.transactional_id is not None
         return refused(ErrorCode.INVALID_TXN_STATE if known else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    return ctx.broker.replicas.append(partition, records, ctx.now_ms(), request.acks, zstd_allowed=ctx.api_version >= _ZSTD_FROM)
+    return partition.append(records, ctx.now_ms(), request.acks, zstd_allowed=ctx.api_version >= _ZSTD_FROM)
 
 
 def _append_all(ctx: Context, request: ProduceView) -> list[_Entry]:
@@ -164,7 +164,7 @@ class _Work:
             if isinstance(entry.result, DeepValidation):
                 assert entry.partition is not None
                 verdict = await ctx.run_blocking(entry.result.run)
-                entry.result = ctx.replicas.append_validated(entry.partition, verdict, ctx.now_ms(), acks)
+                entry.result = entry.partition.append_validated(verdict, ctx.now_ms(), acks)
         unsafe = self._unsafe()
         if unsafe:
             parked = ParkedAppend(deadline_ms, acks)

@@ -1,0 +1,195 @@
+"""Requests that wait: long polls, and produces whose records are not yet safe enough to acknowledge.
+
+What is decided here: when a parked request has waited enough. That is Kafka's purgatory, turned into values. A parked
+request watches partitions; the partition tells it what changed (``changed``), and the request finishes when it has what it
+waits for, or when its deadline comes. Who runs the broker sets ``on_done`` and learns of it in the same call.
+
+Invariants: a request finishes once; a finished request watches nothing; a change of partition p touches only the requests
+that watch p. What a request then reads or answers is decided elsewhere (``replica_manager``).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Protocol
+
+STATE_CHANGED = -1
+"""Instead of a number of bytes: leader, log start or existence of the partition changed, so whoever waits must look again."""
+
+
+class Watched(Protocol):
+    """What a parked request needs of a partition."""
+
+    watchers: dict[Parked, int]
+
+    @property
+    def last_stable_offset(self) -> int: ...
+
+    def is_safe(self, last_offset: int, acks: int) -> bool:
+        """Whether records up to ``last_offset`` may be acknowledged to a producer that asked for ``acks``."""
+        ...
+
+
+class Parked(Protocol):
+    """A waiting request."""
+
+    deadline_ms: int
+    done: bool
+    expired: bool
+    on_done: Callable[[], None] | None
+
+    def changed(self, partition: Watched, index: int, new_bytes: int) -> None:
+        """``partition``, watched under ``index``, exposed about ``new_bytes`` more, or STATE_CHANGED."""
+        ...
+
+    def finish(self) -> None:
+        """Stop waiting, now. No effect on a request that finished before."""
+        ...
+
+
+def tell_watchers(partition: Watched, new_bytes: int) -> None:
+    """Tell everyone who watches ``partition``; callers skip the call while nobody does."""
+    for parked, index in list(partition.watchers.items()):
+        parked.changed(partition, index, new_bytes)
+
+
+class ParkedFetch:
+    """A fetch that found fewer than ``min_bytes`` bytes.
+
+    The bytes it misses are only counted, not read: records of other sizes than appended (a transaction not yet stable, a
+    partition's own limit) make the count too high, never too low. The owner reads again what is in ``touched`` and parks
+    anew when that is still too little.
+    """
+
+    __slots__ = ("_stable", "_watched", "deadline_ms", "done", "expired", "missing_bytes", "on_done", "touched")
+
+    def __init__(self, deadline_ms: int, missing_bytes: int, *, committed: bool) -> None:
+        self.deadline_ms = deadline_ms
+        self.missing_bytes = missing_bytes
+        self.done = False
+        self.expired = False
+        self.on_done: Callable[[], None] | None = None
+        self.touched: dict[int, None] = {}
+        """The indices of the partitions that changed while this fetch was parked."""
+        self._watched: list[Watched] = []
+        self._stable: dict[int, int] | None = {} if committed else None
+
+    def watch(self, partition: Watched, index: int) -> None:
+        """Be told of changes of ``partition``, the ``index``-th of the fetch."""
+        partition.watchers[self] = index
+        self._watched.append(partition)
+        if self._stable is not None:
+            self._stable[index] = partition.last_stable_offset
+
+    def changed(self, partition: Watched, index: int, new_bytes: int) -> None:
+        """Count the bytes; finish when they are enough or the state changed."""
+        self.touched[index] = None
+        if new_bytes == STATE_CHANGED:
+            self.finish()
+            return
+        if self._stable is not None:
+            # Records of an open transaction move the high watermark but nothing that this fetch may read.
+            if partition.last_stable_offset == self._stable[index]:
+                return
+            self._stable[index] = partition.last_stable_offset
+        self.missing_bytes -= new_bytes
+        if self.missing_bytes <= 0:
+            self.finish()
+
+    def finish(self) -> None:
+        """Stop waiting, now. No effect when it finished before."""
+        if self.done:
+            return
+        self.done = True
+        for partition in self._watched:
+            partition.watchers.pop(self, None)
+        self._watched = []
+        if self.on_done is not None:
+            self.on_done()
+
+
+class ParkedAppend:
+    """A produce that may not be acknowledged yet: replicas (acks=all) or a flush that the topic demands are still missing."""
+
+    __slots__ = ("_missing", "_watched", "acks", "deadline_ms", "done", "expired", "on_done")
+
+    def __init__(self, deadline_ms: int, acks: int) -> None:
+        self.deadline_ms = deadline_ms
+        self.acks = acks
+        self.done = False
+        self.expired = False
+        self.on_done: Callable[[], None] | None = None
+        self._missing: dict[int, int] = {}
+        self._watched: list[Watched] = []
+
+    def watch(self, partition: Watched, index: int, last_offset: int) -> None:
+        """Wait until the records up to ``last_offset`` of ``partition``, the ``index``-th of the request, are safe."""
+        partition.watchers[self] = index
+        self._watched.append(partition)
+        self._missing[index] = last_offset
+
+    def changed(self, partition: Watched, index: int, new_bytes: int) -> None:
+        """Finish when this was the last partition that was waited for."""
+        last_offset = self._missing.get(index)
+        if last_offset is None or not (new_bytes == STATE_CHANGED or partition.is_safe(last_offset, self.acks)):
+            return
+        del self._missing[index]
+        if not self._missing:
+            self.finish()
+
+    def finish(self) -> None:
+        """Stop waiting, now. No effect when it finished before."""
+        if self.done:
+            return
+        self.done = True
+        for partition in self._watched:
+            partition.watchers.pop(self, None)
+        self._watched = []
+        if self.on_done is not None:
+            self.on_done()
+
+
+class Purgatory:
+    """The deadlines of all parked requests. Requests that finish early stay in the heap until swept; they hold nothing."""
+
+    __slots__ = ("_heap", "_sequence", "_sweep_at")
+
+    _SWEEP_AT_LEAST = 1024
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Parked]] = []
+        self._sequence = 0
+        self._sweep_at = self._SWEEP_AT_LEAST
+
+    def __len__(self) -> int:
+        """How many requests wait."""
+        return sum(not parked.done for _, _, parked in self._heap)
+
+    def park(self, parked: Parked) -> None:
+        """Wake ``parked`` at its deadline at the latest."""
+        if len(self._heap) >= self._sweep_at:
+            self._heap = [entry for entry in self._heap if not entry[2].done]
+            heapq.heapify(self._heap)
+            self._sweep_at = max(self._SWEEP_AT_LEAST, 2 * len(self._heap))
+        self._sequence += 1
+        heapq.heappush(self._heap, (parked.deadline_ms, self._sequence, parked))
+
+    def next_deadline(self) -> int | None:
+        """When to call ``expire``, in ms; None while nothing waits."""
+        heap = self._heap
+        while heap and heap[0][2].done:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else None
+
+    def expire(self, now_ms: int) -> int:
+        """Finish what has waited long enough; returns how many."""
+        heap = self._heap
+        expired = 0
+        while heap and (heap[0][0] <= now_ms or heap[0][2].done):
+            parked = heapq.heappop(heap)[2]
+            if not parked.done:
+                parked.expired = True
+                parked.finish()
+                expired += 1
+        return expired

@@ -1,0 +1,524 @@
+"""One partition of this broker: a log and what the cluster says about it.
+
+What is decided here: who may append and read and with which leader epoch (KIP-320 fencing), how far consumers may see (high
+watermark, last stable offset), when records are safe enough to acknowledge (acks, min.insync.replicas, flush.messages), and
+the offsets that ListOffsets, OffsetForLeaderEpoch and DeleteRecords speak about.
+
+High watermark, while this broker is the only in-sync replica: the log end, but never beyond what is flushed while the topic's
+flush settings demand a flush. With further in-sync replicas it waits for them. It never moves back.
+
+``append`` and ``read`` are the hot path: they return plain values, and failures of one partition are error codes in them. A
+StorageFailure concerns a whole log dir: the host (``replica_manager``) is told, the request gets KAFKA_STORAGE_ERROR.
+
+Elsewhere: the log itself (``storage``), who waits (``delayed``), which partitions there are (``replica_manager``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from tidelog.metadata.image import PartitionImage
+from tidelog.model import ids
+from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.model.ids import TopicPartition, Uuid
+from tidelog.model.ports import FileSlice
+from tidelog.replication.delayed import STATE_CHANGED, Parked, tell_watchers
+from tidelog.replication.topic_stats import TopicStats
+from tidelog.storage.flush import FlushJob
+from tidelog.storage.log import AppendResult, UnifiedLog
+from tidelog.storage.log_config import LogConfig, Origin
+from tidelog.storage.reading import TimestampOffset
+from tidelog.storage.validation import DeepValidation, Verdict
+
+ACKS_ALL = -1
+# Looking up a member of an enum costs more than a global does.
+NONE = ErrorCode.NONE
+_CLIENT = Origin.CLIENT
+_COORDINATOR = Origin.COORDINATOR
+
+_WALK_RECORDS = 64
+"""A batch of up to so many records is walked on the loop (some microseconds each), a larger one in a thread."""
+_WALK_BYTES = 32 * 1024
+_WALK_COMPRESSED_BYTES = 2 * 1024
+"""The same for compressed batches: a small one may grow a thousandfold."""
+
+
+class PartitionRead:
+    """What a fetch found in one partition. On an error the offsets are -1 and there are no records.
+
+    ``size`` counts the bytes of ``records``, a slice of the log that nobody has read yet. ``aborted`` is None unless the read
+    was of committed records only: then (producer id, first offset) of each aborted transaction that overlaps it.
+    ``diverging`` is (epoch, end offset) where the follower's log leaves the leader's.
+    """
+
+    __slots__ = ("aborted", "diverging", "error", "high_watermark", "last_stable_offset", "log_start_offset", "records", "size")
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        high_watermark: int = -1,
+        last_stable_offset: int = -1,
+        log_start_offset: int = -1,
+        records: FileSlice | None = None,
+        size: int = 0,
+    ) -> None:
+        self.error = error
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.records = records
+        self.size = size
+        self.aborted: Sequence[tuple[int, int]] | None = None
+        self.diverging: tuple[int, int] | None = None
+
+
+class OffsetAnswer(NamedTuple):
+    """Of ListOffsets and OffsetForLeaderEpoch, for one partition; -1 where there is nothing to say."""
+
+    error: ErrorCode
+    offset: int = ids.NO_OFFSET
+    leader_epoch: int = ids.NO_EPOCH
+    timestamp_ms: int = ids.NO_TIMESTAMP
+
+
+def is_long(deep: DeepValidation) -> bool:
+    """Whether walking over a batch takes longer than a trip to a thread and back."""
+    header = deep.header
+    return header.records_count > _WALK_RECORDS or header.size > (_WALK_COMPRESSED_BYTES if header.codec else _WALK_BYTES)
+
+
+def refused(error: ErrorCode) -> AppendResult:
+    """An append that never reached the log."""
+    return AppendResult(error, ids.NO_OFFSET, ids.NO_OFFSET, ids.NO_TIMESTAMP, ids.NO_OFFSET)
+
+
+class PartitionHost(Protocol):
+    """What a partition asks of the replica manager."""
+
+    def flush(self, partition: Partition) -> None:
+        """Flush its log in the background, then call ``finish_flush``."""
+        ...
+
+    def storage_failed(self, failure: StorageFailure) -> None:
+        """The partition's log dir failed."""
+        ...
+
+
+class Partition:
+    """A partition as this broker has it. ``log`` is None while its log dir is offline."""
+
+    __slots__ = (
+        "_flush_needed_to",
+        "_host",
+        "_unexposed_bytes",
+        "broker_id",
+        "deleted",
+        "index",
+        "is_internal",
+        "is_leader",
+        "isr",
+        "leader",
+        "leader_epoch",
+        "leader_epoch_start_offset",
+        "log",
+        "min_insync_replicas",
+        "partition_epoch",
+        "produce_frames",
+        "replicas",
+        "stats",
+        "topic",
+        "topic_id",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: Uuid,
+        index: int,
+        broker_id: int,
+        log: UnifiedLog | None,
+        stats: TopicStats,
+        host: PartitionHost,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.broker_id = broker_id
+        self.log = log
+        self.stats = stats
+        self._host = host
+        self.leader = ids.NO_BROKER
+        self.leader_epoch = ids.NO_EPOCH
+        self.partition_epoch = -1
+        self.leader_epoch_start_offset = ids.NO_OFFSET
+        self.is_leader = False
+        self.is_internal = topic in ids.INTERNAL_TOPICS
+        self.replicas: tuple[int, ...] = ()
+        self.isr: tuple[int, ...] = ()
+        self.deleted = False
+        self.watchers: dict[Parked, int] = {}
+        self.min_insync_replicas = 1
+        """min.insync.replicas, but never more than there are replicas."""
+        self.produce_frames: dict[int, tuple[Callable[..., bytes], int, bytes]] = {}
+        """How a Produce answer about this partition alone is packed, by version; the handler's."""
+        self._unexposed_bytes = 0
+        self._flush_needed_to = ids.NO_OFFSET
+
+    # -- what the cluster says ------------------------------------------------------------------------------------------
+
+    def update_metadata(self, image: PartitionImage) -> None:
+        """Follow the metadata log: leader, epochs, ISR. Whoever waits here looks again when the leadership moved."""
+        led_before = self.is_leader
+        moved = image.leader_epoch != self.leader_epoch or image.leader != self.leader
+        self.leader = image.leader
+        self.partition_epoch = image.partition_epoch
+        self.replicas = image.replicas
+        self.isr = image.isr
+        self.is_leader = image.leader == self.broker_id
+        if self.log is not None:
+            self._count_required(self.log.config)
+        if moved:
+            self.leader_epoch = image.leader_epoch
+            if self.is_leader and self.log is not None:
+                # The epoch cache learns of the epoch with its first batch; until then this is where it starts.
+                self.leader_epoch_start_offset = self.log.log_end_offset
+        self._expose()
+        if self.watchers and (moved or led_before != self.is_leader):
+            tell_watchers(self, STATE_CHANGED)
+
+    def go_offline(self) -> None:
+        """The log dir failed: every request gets KAFKA_STORAGE_ERROR from now on."""
+        self.log = None
+        self._flush_needed_to = ids.NO_OFFSET
+        if self.watchers:
+            tell_watchers(self, STATE_CHANGED)
+
+    def mark_deleted(self) -> None:
+        """The topic is gone, or the replica moved away; waiting requests find that out now."""
+        self.deleted = True
+        self.is_leader = False
+        if self.watchers:
+            tell_watchers(self, STATE_CHANGED)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.index)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where readers of committed records stop; -1 while the log is offline."""
+        return self.log.last_stable_offset if self.log is not None else ids.NO_OFFSET
+
+    def set_config(self, config: LogConfig) -> None:
+        """The topic's settings changed."""
+        if self.log is not None:
+            self.log.set_config(config)
+            self._count_required(config)
+
+    def _count_required(self, config: LogConfig) -> None:
+        self.min_insync_replicas = min(config.min_insync_replicas, len(self.replicas) or 1)
+
+    def check_leader(self, leader_epoch: int) -> ErrorCode:
+        """May somebody who believes in ``leader_epoch`` (-1: does not say) be served as by the leader?"""
+        if self.log is None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if leader_epoch >= 0 and leader_epoch != self.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH if leader_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return NONE if self.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    # -- appending ------------------------------------------------------------------------------------------------------
+
+    def append(self, records: memoryview, now_ms: int, acks: int, *, zstd_allowed: bool = True) -> AppendResult | DeepValidation:
+        """Append a client's batch as the leader and expose it as far as it is safe. ``records`` is patched in place.
+
+        A DeepValidation comes back when the batch has to be walked and that takes long: run it in a thread, then call
+        ``append_validated`` with its verdict.
+        """
+        log = self.log
+        if log is None or not self.is_leader or (acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas):
+            return self._count_refused(len(records), refused(self._why_not(acks)))
+        verdict = log.validate(records, now_ms, zstd_allowed=zstd_allowed)
+        deep = verdict.deep
+        if deep is not None:
+            if is_long(deep):
+                return deep
+            verdict = deep.run()
+        return self._append(log, verdict, now_ms, _CLIENT)
+
+    def append_validated(self, verdict: Verdict, now_ms: int, acks: int) -> AppendResult:
+        """The second half of an append whose batch was walked elsewhere meanwhile."""
+        log = self.log
+        if log is None or not self.is_leader or (acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas):
+            return self._count_refused(len(verdict.records), refused(self._why_not(acks)))
+        return self._append(log, verdict, now_ms, _CLIENT)
+
+    def append_own(self, records: memoryview, now_ms: int) -> AppendResult:
+        """Append a batch that a coordinator of this broker wrote. It is safe when ``is_safe(last_offset, ACKS_ALL)`` says so."""
+        log = self.log
+        if log is None or not self.is_leader or len(self.isr) < self.min_insync_replicas:
+            return refused(self._why_not(ACKS_ALL))
+        return self._append(log, log.validate(records, now_ms, origin=_COORDINATOR), now_ms, _COORDINATOR)
+
+    def _why_not(self, acks: int) -> ErrorCode:
+        error = self.check_leader(ids.NO_EPOCH)
+        return ErrorCode.NOT_ENOUGH_REPLICAS if error is NONE and acks == ACKS_ALL else error
+
+    def _append(self, log: UnifiedLog, verdict: Verdict, now_ms: int, origin: Origin) -> AppendResult:
+        size = len(verdict.records)
+        try:
+            result = log.append_validated(verdict, self.leader_epoch, now_ms, origin=origin)
+        except StorageFailure as failure:
+            self._host.storage_failed(failure)
+            return self._count_refused(size, refused(ErrorCode.KAFKA_STORAGE_ERROR))
+        if result.error is not NONE:
+            return self._count_refused(size, result)
+        stats = self.stats
+        stats.total_produce_requests += 1
+        if result.duplicate:
+            return result
+        end = result.last_offset + 1
+        stats.bytes_in += size
+        stats.messages_in += end - result.first_offset
+        self._unexposed_bytes += size
+        if result.needs_flush:
+            self._flush_needed_to = end
+            self._host.flush(self)
+        elif self._flush_needed_to < 0 and len(self.isr) == 1:
+            log.update_high_watermark(end)
+            if self.watchers:
+                tell_watchers(self, self._unexposed_bytes)
+            self._unexposed_bytes = 0
+        if self.watchers and len(self.isr) > 1:
+            # Followers read beyond the high watermark: it moves because they do.
+            tell_watchers(self, size)
+        return result
+
+    def _count_refused(self, size: int, result: AppendResult) -> AppendResult:
+        self.stats.total_produce_requests += 1
+        self.stats.failed_produce_requests += 1
+        self.stats.bytes_rejected += size
+        return result
+
+    def _expose(self) -> None:
+        """Move the high watermark to what is safe now, and tell whoever waits for it."""
+        log = self.log
+        if log is None or not self.is_leader or self.isr != (self.broker_id,):
+            return
+        end = log.log_end_offset
+        if self._flush_needed_to >= 0:
+            end = min(end, log.recovery_point)
+        if end <= log.high_watermark:
+            return
+        log.update_high_watermark(end)
+        if self.watchers:
+            tell_watchers(self, self._unexposed_bytes)
+        if end == log.log_end_offset:
+            self._unexposed_bytes = 0
+
+    def is_safe(self, last_offset: int, acks: int) -> bool:
+        """Whether records up to ``last_offset`` may be acknowledged: flushed where that is demanded, replicated for acks=all."""
+        log = self.log
+        if log is None:
+            return False
+        if acks == ACKS_ALL:
+            return log.high_watermark > last_offset
+        return not log.recovery_point <= last_offset < self._flush_needed_to
+
+    def acknowledge(self, last_offset: int, acks: int) -> ErrorCode:
+        """The error with which an append up to ``last_offset`` is answered now; REQUEST_TIMED_OUT while it is not safe."""
+        if (error := self.check_leader(-1)) is not NONE:
+            return error
+        if not self.is_safe(last_offset, acks):
+            return ErrorCode.REQUEST_TIMED_OUT
+        if acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return NONE
+
+    # -- flushing -------------------------------------------------------------------------------------------------------
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether somebody's acknowledgement waits for a flush that has not begun."""
+        return self._flush_needed_to >= 0
+
+    def begin_flush(self) -> FlushJob | None:
+        """A flush of everything appended so far, to be run in a thread; None when one is running: the next one takes it along."""
+        log = self.log
+        return None if log is None or self.deleted or log.flush_in_flight else log.flush_job()
+
+    def finish_flush(self, job: FlushJob, now_ms: int) -> None:
+        """``job`` has run: expose what it made safe. StorageFailure when it failed, and then for ever."""
+        if self.log is None or self.deleted:
+            return
+        self.log.flushed(job, now_ms)
+        if self.log.recovery_point >= self._flush_needed_to:
+            self._flush_needed_to = ids.NO_OFFSET
+        self._expose()
+        if self.watchers:
+            # acks=1 waits for the flush alone, which may be done although the high watermark stands still.
+            tell_watchers(self, 0)
+
+    # -- reading --------------------------------------------------------------------------------------------------------
+
+    def read(
+        self,
+        fetch_offset: int,
+        max_bytes: int,
+        *,
+        min_one: bool,
+        committed: bool = False,
+        leader_epoch: int = ids.NO_EPOCH,
+        last_fetched_epoch: int = ids.NO_EPOCH,
+        follower: bool = False,
+    ) -> PartitionRead:
+        """Whole batches from the one that holds ``fetch_offset``, up to ``max_bytes``; with ``min_one`` the first in any case.
+
+        Consumers see up to the high watermark, with ``committed`` up to the last stable offset, followers up to the log end.
+        """
+        log = self.log
+        if log is None or not self.is_leader or leader_epoch >= 0:
+            error = self.check_leader(leader_epoch)
+            if error is not NONE:
+                return PartitionRead(error)
+            assert log is not None
+        high_watermark = log.high_watermark
+        stable = log.last_stable_offset
+        start = log.log_start_offset
+        if last_fetched_epoch >= 0 and (diverging := self._diverging(log, fetch_offset, last_fetched_epoch)) is not None:
+            return diverging
+        upto = log.log_end_offset if follower else (stable if committed else high_watermark)
+        if fetch_offset < start or fetch_offset > log.log_end_offset:
+            return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
+        found = PartitionRead(NONE, high_watermark, stable, start)
+        if committed:
+            found.aborted = ()
+        if fetch_offset >= upto or (max_bytes <= 0 and not min_one):
+            return found
+        try:
+            result = log.read(fetch_offset, max_bytes, upto=upto, min_one=min_one)
+            if result.slice is not None:
+                found.records = result.slice
+                found.size = result.slice.length
+                if committed:
+                    aborted = log.aborted_transactions(fetch_offset, upto)
+                    found.aborted = [(each.producer_id, each.first_offset) for each in aborted]
+        except StorageFailure as failure:
+            self._host.storage_failed(failure)
+            return PartitionRead(ErrorCode.KAFKA_STORAGE_ERROR)
+        return found
+
+    def _diverging(self, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> PartitionRead | None:
+        epoch, end_offset = self._end_of_epoch(log, last_fetched_epoch)
+        if epoch < 0 or end_offset < 0:
+            return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch >= last_fetched_epoch and end_offset >= fetch_offset:
+            return None
+        read = PartitionRead(NONE, log.high_watermark, log.last_stable_offset, log.log_start_offset)
+        read.diverging = (epoch, end_offset)
+        return read
+
+    # -- offsets --------------------------------------------------------------------------------------------------------
+
+    def _end_of_epoch(self, log: UnifiedLog, epoch: int) -> tuple[int, int]:
+        """The largest epoch not above ``epoch`` and where it ends; (-1, -1) when it is not known."""
+        if epoch == self.leader_epoch:
+            return epoch, log.log_end_offset
+        latest = log.leader_epochs.latest
+        if epoch < latest or epoch < 0 or epoch > self.leader_epoch:
+            return log.end_offset_for_epoch(epoch)
+        # The current epoch has no batch, so the cache does not know it yet: what came before ended where it started.
+        return (latest if latest >= 0 else epoch), self.leader_epoch_start_offset
+
+    def offset_for_leader_epoch(self, epoch: int, current_leader_epoch: int) -> OffsetAnswer:
+        """Where ``epoch`` ended in this log. Never below what a consumer of that epoch may have read."""
+        error = self.check_leader(current_leader_epoch)
+        if error is not NONE or self.log is None:
+            return OffsetAnswer(error)
+        found, end_offset = self._end_of_epoch(self.log, epoch)
+        return OffsetAnswer(NONE, end_offset, found)
+
+    def list_offset(
+        self, timestamp: int, current_leader_epoch: int, *, committed: bool, follower: bool = False
+    ) -> OffsetAnswer | TimestampLookup:
+        """The offset that ``timestamp`` or one of the special values names, with the epoch of the record found there.
+
+        A search by time reads batches: it comes back as a lookup, to be run in a thread. Special values that this version of
+        the API does not know are refused before this is called.
+        """
+        error = self.check_leader(current_leader_epoch)
+        log = self.log
+        if error is not NONE or log is None:
+            return OffsetAnswer(error)
+        if timestamp in (ids.EARLIEST_TIMESTAMP, ids.EARLIEST_LOCAL_TIMESTAMP):
+            return OffsetAnswer(NONE, log.log_start_offset, log.leader_epochs.epoch_for(log.log_start_offset))
+        if timestamp in (ids.LATEST_TIERED_TIMESTAMP, ids.EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+            return OffsetAnswer(NONE)
+        if timestamp == ids.LATEST_TIMESTAMP:
+            if not follower and self._is_behind(log):
+                return OffsetAnswer(ErrorCode.OFFSET_NOT_AVAILABLE)
+            return OffsetAnswer(NONE, self._readable_end(log, committed, follower), self.leader_epoch)
+        return TimestampLookup(self, log, timestamp, committed, follower)
+
+    def finish_lookup(self, found: TimestampOffset | None, *, committed: bool, follower: bool) -> OffsetAnswer:
+        """The answer to a search by time, as things are now."""
+        error = self.check_leader(ids.NO_EPOCH)
+        log = self.log
+        if error is not NONE or log is None:
+            return OffsetAnswer(error)
+        if found is not None and log.log_start_offset <= found.offset < self._readable_end(log, committed, follower):
+            return OffsetAnswer(NONE, found.offset, found.leader_epoch, found.timestamp)
+        # What the old leader had shown may still be beyond our high watermark.
+        return OffsetAnswer(ErrorCode.OFFSET_NOT_AVAILABLE if not follower and self._is_behind(log) else NONE)
+
+    def _is_behind(self, log: UnifiedLog) -> bool:
+        """A new leader whose high watermark has not reached its epoch would answer with less than the old one did."""
+        return log.high_watermark < self.leader_epoch_start_offset
+
+    @staticmethod
+    def _readable_end(log: UnifiedLog, committed: bool, follower: bool) -> int:
+        return log.log_end_offset if follower else (log.last_stable_offset if committed else log.high_watermark)
+
+    def delete_records(self, offset: int) -> tuple[ErrorCode, int]:
+        """Raise the log start offset to ``offset`` (-1: the high watermark). Returns the error and the low watermark.
+
+        The low watermark is this replica's log start: while it is the only one, nobody else has to follow.
+        """
+        error = self.check_leader(ids.NO_EPOCH)
+        if error is not NONE or self.log is None:
+            return error, -1
+        log = self.log
+        if log.config.compact and not log.config.delete:
+            return ErrorCode.POLICY_VIOLATION, -1
+        target = log.high_watermark if offset == -1 else offset
+        if target < 0 or target > log.high_watermark:
+            return ErrorCode.OFFSET_OUT_OF_RANGE, -1
+        if target > log.log_start_offset:
+            log.delete_records_before(target)
+            if self.watchers:
+                tell_watchers(self, STATE_CHANGED)
+        return NONE, log.log_start_offset
+
+
+class TimestampLookup:
+    """A search by time: ``run`` in any thread, then ``finish`` with its result on the loop."""
+
+    __slots__ = ("_committed", "_follower", "_log", "_partition", "_timestamp")
+
+    def __init__(self, partition: Partition, log: UnifiedLog, timestamp: int, committed: bool, follower: bool) -> None:
+        self._partition = partition
+        self._log = log
+        self._timestamp = timestamp
+        self._committed = committed
+        self._follower = follower
+
+    def run(self) -> TimestampOffset | None:
+        """Reads indexes and batches. StorageFailure when the log dir is lost."""
+        if self._timestamp == ids.MAX_TIMESTAMP:
+            return self._log.max_timestamp_offset()
+        return self._log.offset_for_timestamp(self._timestamp)
+
+    def finish(self, found: TimestampOffset | None) -> OffsetAnswer:
+        """What to answer."""
+        return self._partition.finish_lookup(found, committed=self._committed, follower=self._follower)

@@ -1,0 +1,338 @@
+"""The partitions of this broker.
+
+What is decided here: which partitions exist here and under which topic id (the metadata log says so, ``apply`` follows it),
+what a request that names one finds (3, 6, 56, 100, 103), what a failed log dir takes with it, and when logs are flushed,
+cleaned and checkpointed. Failures of one partition are values.
+
+Invariants: ``_by_id`` and ``_by_name`` hold the same topics; a partition is in them exactly while the metadata log places a
+replica here; at most one flush per partition runs at a time, and whoever needs one meanwhile waits for the next.
+
+Elsewhere: one partition's rules (``partition``), fetches (``fetch``, ``fetch_sessions``), log dirs (``storage.log_manager``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeVar
+
+from tidelog.metadata.delta import ClusterDelta
+from tidelog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, TopicImage
+from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.model.ids import ZERO_UUID, TopicPartition, Uuid
+from tidelog.model.ports import Rng
+from tidelog.replication.fetch import Fetch
+from tidelog.replication.fetch_sessions import FetchContext, FetchPartition, FetchSessionCache
+from tidelog.replication.partition import Partition
+from tidelog.replication.topic_stats import TopicStats
+from tidelog.storage.flush import FlushJob
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.log_manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+
+class Background(Protocol):
+    """Runs what may block outside of the event loop."""
+
+    def __call__(self, job: Callable[[], None], done: Callable[[int], None], /) -> None:
+        """Run ``job`` in a worker thread, then call ``done`` on the loop with the time in ms. ``job`` raises nothing."""
+        ...
+
+
+class _Job(Protocol):
+    def run(self) -> None: ...
+
+
+J = TypeVar("J", bound=_Job)
+
+
+class HostedTopic:
+    """A topic of which this broker has replicas."""
+
+    __slots__ = ("id", "name", "partitions", "stats")
+
+    def __init__(self, name: str, topic_id: Uuid) -> None:
+        self.name = name
+        self.id = topic_id
+        self.partitions: dict[int, Partition] = {}
+        self.stats = TopicStats()
+
+
+class ReplicaManager:
+    """All partitions of one broker.
+
+    ``logs.config_for`` is asked for topic settings after ``image`` was set, and has to answer from it. ``background`` runs what
+    blocks: flushes, checkpoints, removals.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        logs: LogManager,
+        *,
+        background: Background,
+        rng: Rng,
+        fetch_session_slots: int = 1000,
+    ) -> None:
+        self.broker_id = broker_id
+        self.logs = logs
+        self.image = ClusterImage()
+        self.sessions = FetchSessionCache(rng, slots=fetch_session_slots)
+        self._background = background
+        logs.on_roll = self._rolled
+        for log in logs.logs():
+            log.on_roll = self._rolled
+        self._by_id: dict[bytes, HostedTopic] = {}
+        self._by_name: dict[str, HostedTopic] = {}
+        self._deleted_stats = TopicStats()
+
+    # -- following the metadata log -------------------------------------------------------------------------------------
+
+    def apply(self, delta: ClusterDelta, image: ClusterImage, now_ms: int) -> None:
+        """Follow what ``delta`` changed on the way to ``image``."""
+        self.image = image
+        for topic_id in delta.topics.deleted:
+            self._remove_topic(topic_id, now_ms)
+        for topic_id, changed in delta.topics.changed.items():
+            self._follow_topic(image.topics.by_id[topic_id], sorted(changed.changed), now_ms)
+        self._follow_configs(delta)
+
+    def load(self, image: ClusterImage, now_ms: int) -> None:
+        """Take over all of ``image``: at the start, or after a snapshot. Logs of partitions that are not in it become stray."""
+        self.image = image
+        for topic_id in [topic_id for topic_id in self._by_id if topic_id not in image.topics.by_id]:
+            self._remove_topic(Uuid(topic_id), now_ms)
+        for topic in image.topics.by_id.values():
+            self._follow_topic(topic, range(len(topic.partitions)), now_ms)
+        for log in list(self.logs.logs()):
+            if not isinstance(self.by_name(*log.topic_partition), Partition):
+                logger.warning("%s is not placed on this broker: its directory is set aside", log.topic_partition)
+                self._set_aside(log, now_ms)
+
+    def _set_aside(self, log: UnifiedLog, now_ms: int) -> None:
+        try:
+            self.logs.set_aside(log.topic_partition, now_ms)
+        except StorageFailure as failure:
+            self.storage_failed(failure)
+
+    def _follow_topic(self, image: TopicImage, changed: Iterable[int], now_ms: int) -> None:
+        topic = self._by_id.get(image.id)
+        for index in changed:
+            partition_image = image.partitions[index]
+            hosted = topic.partitions.get(index) if topic is not None else None
+            if self.broker_id not in partition_image.replicas:
+                if topic is not None and hosted is not None:
+                    del topic.partitions[index]
+                    self._drop(hosted, now_ms)
+                continue
+            if topic is None:
+                topic = self._by_id[image.id] = self._by_name[image.name] = HostedTopic(image.name, image.id)
+            if hosted is None:
+                hosted = topic.partitions[index] = self._create(image, index, topic.stats, now_ms)
+            hosted.update_metadata(partition_image)
+
+    def _create(self, topic: TopicImage, index: int, stats: TopicStats, now_ms: int) -> Partition:
+        log: UnifiedLog | None = None
+        try:
+            directory = topic.partitions[index].directory(self.broker_id)
+            log = self.logs.get_or_create(TopicPartition(topic.name, index), topic.id, now_ms, directory_id=directory)
+        except StorageFailure as failure:
+            self.storage_failed(failure)
+        return Partition(topic.name, topic.id, index, broker_id=self.broker_id, log=log, stats=stats, host=self)
+
+    def _remove_topic(self, topic_id: Uuid, now_ms: int) -> None:
+        topic = self._by_id.pop(topic_id, None)
+        if topic is None:
+            return
+        if self._by_name.get(topic.name) is topic:
+            del self._by_name[topic.name]
+        self._deleted_stats.add(topic.stats)
+        for partition in topic.partitions.values():
+            self._drop(partition, now_ms)
+
+    def _drop(self, partition: Partition, now_ms: int) -> None:
+        log = partition.log
+        partition.mark_deleted()
+        if log is None:
+            return
+        try:
+            self.logs.delete_async(partition.topic_partition, now_ms)
+        except StorageFailure as failure:
+            self.storage_failed(failure)
+
+    def _follow_configs(self, delta: ClusterDelta) -> None:
+        touched = delta.configs.touched
+        names = [name for kind, name in touched if kind == TOPIC_RESOURCE]
+        if any(kind == BROKER_RESOURCE for kind, _ in touched):
+            # A broker default may show through in every topic.
+            names = list(self._by_name)
+        for name in names:
+            topic = self._by_name.get(name)
+            if topic is not None:
+                config = self.logs.config_for(name)
+                for partition in topic.partitions.values():
+                    partition.set_config(config)
+
+    # -- finding partitions ---------------------------------------------------------------------------------------------
+
+    def by_name(self, name: str, index: int) -> Partition | ErrorCode:
+        """The partition, or UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER when other brokers have it."""
+        topic = self._by_name.get(name)
+        if topic is not None and (partition := topic.partitions.get(index)) is not None:
+            return partition
+        if self.image.topics.partition(name, index) is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def by_id(self, topic_id: bytes, index: int) -> Partition | ErrorCode:
+        """The same by topic id; UNKNOWN_TOPIC_ID when no topic has it."""
+        topic = self._by_id.get(topic_id)
+        if topic is not None and (partition := topic.partitions.get(index)) is not None:
+            return partition
+        image = self.image.topics.by_id.get(Uuid(topic_id))
+        if image is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if 0 <= index < len(image.partitions) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def locate(self, wanted: FetchPartition) -> Partition | ErrorCode:
+        """What a fetch names. A topic id that was known when its session began stays bound to that topic's name.
+
+        So a topic made anew is INCONSISTENT_TOPIC_ID for an old session, and one that nobody knew is asked for again each time.
+        """
+        if wanted.topic_id == ZERO_UUID:
+            assert wanted.topic is not None
+            return self.by_name(wanted.topic, wanted.index)
+        if wanted.topic is None:
+            image = self.image.topics.by_id.get(wanted.topic_id)
+            if image is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            wanted.topic = image.name
+        else:
+            current = self.image.topics.by_name.get(wanted.topic)
+            if current is not None and current.id != wanted.topic_id:
+                return ErrorCode.INCONSISTENT_TOPIC_ID
+            if current is None:
+                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return self.by_id(wanted.topic_id, wanted.index)
+
+    def partitions(self) -> Iterator[Partition]:
+        """All partitions here, topic by topic."""
+        for topic in self._by_name.values():
+            yield from topic.partitions.values()
+
+    # -- reading --------------------------------------------------------------------------------------------------------
+
+    def fetch(self, context: FetchContext, *, min_bytes: int, max_bytes: int, committed: bool, follower: bool) -> Fetch:
+        """Read what ``context`` names, once; the answer says whether that is enough or has to wait."""
+        return Fetch(self, context, min_bytes=min_bytes, max_bytes=max_bytes, committed=committed, follower=follower)
+
+    # -- flushing, failing, keeping house -------------------------------------------------------------------------------
+
+    def flush(self, partition: Partition) -> None:
+        """Flush ``partition`` in the background; when a flush of it is running, the next one starts when that ends."""
+        try:
+            job = partition.begin_flush()
+        except StorageFailure as failure:
+            self.storage_failed(failure)
+            return
+        if job is not None:
+            self._background(job.run, lambda now_ms: self._flushed(partition, job, now_ms))
+
+    def _flushed(self, partition: Partition, job: FlushJob, now_ms: int) -> None:
+        try:
+            partition.finish_flush(job, now_ms)
+        except StorageFailure as failure:
+            # After a failed sync nobody knows what the disk has: it is not tried again, the dir is given up.
+            self.storage_failed(failure)
+            return
+        if partition.needs_flush:
+            self.flush(partition)
+
+    def _rolled(self, log: UnifiedLog) -> None:
+        """A segment was closed: seal it soon, so that a crash does not scan it."""
+        partition = self.by_name(*log.topic_partition)
+        if isinstance(partition, Partition):
+            self.flush(partition)
+
+    def storage_failed(self, failure: StorageFailure) -> None:
+        """Take the failed log dir's partitions offline; the others go on."""
+        logger.error("%s; its partitions are offline until the node restarts with a working disk", failure)
+        self.logs.fail_dir(failure.log_dir, failure.detail)
+        self._follow_failures()
+
+    def flush_step(self, now_ms: int) -> int:
+        """Start the flushes that flush.ms demands by ``now_ms``; returns how many."""
+        due = self.logs.logs_to_flush(now_ms)
+        for log in due:
+            self._rolled(log)
+        return len(due)
+
+    def retention_step(self, now_ms: int) -> list[str]:
+        """Take segments away from readers that are too old or too many; the reasons, one per segment."""
+        reasons = self.logs.retain(now_ms)
+        self._follow_failures()
+        return reasons
+
+    def removal_step(self, now_ms: int) -> int:
+        """Remove the files whose delay is over, in the background; returns how many jobs that are."""
+        due = self.logs.removals_due(now_ms)
+        for job in due:
+            self._run(job, self.logs.removed)
+        return len(due)
+
+    def checkpoint_step(self) -> None:
+        """Write the high watermarks, recovery points and log starts of every log dir, in the background."""
+        for job in self.logs.checkpoint_jobs():
+            self._run(job, self.logs.checkpointed)
+
+    def _run(self, job: J, take: Callable[[J], None]) -> None:
+        def done(_now_ms: int) -> None:
+            take(job)
+            self._follow_failures()
+
+        self._background(job.run, done)
+
+    def _follow_failures(self) -> None:
+        """Partitions whose log dir failed go offline."""
+        for partition in self.partitions():
+            if partition.log is not None and partition.log.failure is not None:
+                partition.go_offline()
+
+    # -- gauges ---------------------------------------------------------------------------------------------------------
+
+    def totals(self) -> TopicStats:
+        """The counters of all topics since the start, deleted ones included."""
+        totals = TopicStats()
+        totals.add(self._deleted_stats)
+        for topic in self._by_name.values():
+            totals.add(topic.stats)
+        return totals
+
+    def topic_stats(self) -> dict[str, TopicStats]:
+        """The counters of each topic."""
+        return {name: topic.stats for name, topic in self._by_name.items()}
+
+    def gauges(self) -> dict[str, int]:
+        """Kafka's gauges of ReplicaManager and FetchSessionCache, under their Prometheus names."""
+        leaders = offline = under_replicated = under_min = at_min = count = 0
+        for partition in self.partitions():
+            count += 1
+            offline += partition.log is None
+            if not partition.is_leader:
+                continue
+            leaders += 1
+            missing = len(partition.isr) - partition.min_insync_replicas
+            under_replicated += len(partition.isr) < len(partition.replicas)
+            under_min += missing < 0
+            at_min += missing == 0
+        return {
+            "kafka_server_replicamanager_partitioncount": count,
+            "kafka_server_replicamanager_leadercount": leaders,
+            "kafka_server_replicamanager_offlinereplicacount": offline,
+            "kafka_server_replicamanager_underreplicatedpartitions": under_replicated,
+            "kafka_server_replicamanager_underminisrpartitioncount": under_min,
+            "kafka_server_replicamanager_atminisrpartitioncount": at_min,
+            "kafka_server_fetchsessioncache_numincrementalfetchsessions": len(self.sessions),
+            "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": self.sessions.partition_count,
+        }
