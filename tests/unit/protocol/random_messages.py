@@ -12,7 +12,7 @@ from typing import Any
 
 import tidelog.protocol
 from tidelog.protocol.primitives import ZERO_UUID
-from tidelog.protocol.schema import Field, Message, Versions, intersect, parse
+from tidelog.protocol.schema import Field, Message, Versions, parse
 
 DEFINITIONS = Path(tidelog.protocol.__file__).parent / "definitions"
 RANGES = {
@@ -33,9 +33,13 @@ def all_messages() -> tuple[Message, ...]:
 
 
 @cache
-def class_of(message: Message | str, kind: str = "") -> Any:
+def message_named(name: str) -> Message:
+    """One message."""
+    return next(m for m in all_messages() if m.name == name)
+
+
+def class_of(message: Message) -> Any:
     """The generated class."""
-    assert isinstance(message, Message)
     return getattr(importlib.import_module(f"tidelog.protocol.messages.{message.module}"), message.name)
 
 
@@ -47,7 +51,7 @@ def cases() -> Iterator[tuple[Message, int]]:
 
 
 class Maker:
-    """Makes random instances of one message at one version; ``tame`` keeps to values that have a meaning (error codes, durations)."""
+    """Makes random instances of one message at one version; ``tame`` keeps to values with a meaning (error codes, durations)."""
 
     def __init__(self, message: Message, version: int, rng: random.Random, *, tame: bool = False) -> None:
         self.message, self.version, self.rng, self.tame = message, version, rng, tame
@@ -103,8 +107,3 @@ class Maker:
         if self.tame and (f.name.endswith("Ms") or "Time" in f.name):
             return self.rng.choice((0, 1, 1000, 86_400_000))
         return self.rng.choice((0, 1, -1 if low else 0, low, high, self.rng.randint(low, high)))
-
-
-def versions_of(message: Message, of: Field) -> Versions:
-    """The versions of a message that have the field."""
-    return intersect(message.versions, of.versions)

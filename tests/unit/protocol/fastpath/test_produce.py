@@ -1,0 +1,60 @@
+"""Produce by hand, at its edges; tests/property/test_codec_fastpath.py holds it against the generated class."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelog.model.errors import ProtocolViolation
+from tidelog.model.ids import ZERO_UUID, Uuid
+from tidelog.protocol.fastpath import ProduceResult, encode_produce_response, read_produce
+from tidelog.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+
+ID = Uuid(b"i" * 16)
+
+
+def request(version: int) -> bytes:
+    partitions = [PartitionProduceData(index=0, records=b"batch"), PartitionProduceData(index=3)]
+    topic = TopicProduceData(name="orders", topic_id=ID, partition_data=partitions)
+    return ProduceRequest(transactional_id="t", acks=-1, timeout_ms=30000, topic_data=[topic]).encode(version)
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_a_request_is_read_where_it_lies(version: int) -> None:
+    frame = bytearray(b"header") + request(version)
+    view = read_produce(memoryview(frame), 6, version)
+    assert (view.transactional_id, view.acks, view.timeout_ms) == ("t", -1, 30000)
+    ((name, topic_id, partitions),) = view.topics
+    assert (name, topic_id) == ((None, ID) if version >= 13 else ("orders", ZERO_UUID))
+    assert partitions == [(0, b"batch"), (3, None)]
+    records = partitions[0][1]
+    assert records is not None
+    records[:1] = b"B"
+    assert b"Batch" in frame, "nothing was copied, so the base offset can be patched in place"
+
+
+def test_what_does_not_end_with_the_buffer_is_a_violation() -> None:
+    for version in (3, 9, 13):
+        data = request(version)
+        for length in range(len(data)):
+            with pytest.raises(ProtocolViolation):
+                read_produce(data[:length], 0, version)
+        with pytest.raises(ProtocolViolation, match="ends at byte"):
+            read_produce(data + b"\0", 0, version)
+
+
+def test_null_for_an_array_is_a_violation() -> None:
+    start = ProduceRequest().encode(3)
+    assert start.endswith(b"\0\0\0\0")
+    with pytest.raises(ProtocolViolation, match="null"):
+        read_produce(start[:-4] + b"\xff\xff\xff\xff", 0, 3)
+
+
+def test_a_leader_hint_is_dropped_where_the_version_has_no_place_for_it() -> None:
+    result = ProduceResult(index=1, error_code=6, current_leader=(2, 7))
+    for version in range(3, 14):
+        frame = encode_produce_response(5, version, [("orders", ID, [result])], node_endpoints=[(2, "h", 9092, None)])
+        header = 9 if version >= 9 else 8
+        response = ProduceResponse.decode(frame[header:], version)
+        leader = response.responses[0].partition_responses[0].current_leader
+        assert (leader.leader_id, leader.leader_epoch) == ((2, 7) if version >= 10 else (-1, -1))
+        assert [e.node_id for e in response.node_endpoints] == ([2] if version >= 10 else [])

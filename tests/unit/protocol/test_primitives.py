@@ -1,0 +1,132 @@
+"""The basic types at their edges."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelog.model.errors import ProtocolViolation
+from tidelog.protocol import primitives as p
+
+LONGEST = 2**32 - 1
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [(0, b"\x00"), (127, b"\x7f"), (128, b"\x80\x01"), (300, b"\xac\x02"), (LONGEST, b"\xff\xff\xff\xff\x0f")],
+)
+def test_unsigned_varints_have_seven_bits_a_byte_low_ones_first(value: int, data: bytes) -> None:
+    out = bytearray()
+    p.write_uvarint(out, value)
+    assert out == data
+    assert p.read_uvarint(b"\xff" + data, 1) == (value, 1 + len(data))
+
+
+@pytest.mark.parametrize("data", [b"\xff\xff\xff\xff\x10", b"\x80\x80\x80\x80\x80\x01", b"\xff" * 10])
+def test_a_varint_beyond_32_bits_is_a_violation(data: bytes) -> None:
+    with pytest.raises(ProtocolViolation, match="32 bits"):
+        p.read_uvarint(data, 0)
+
+
+@pytest.mark.parametrize("value", [-1, LONGEST + 1])
+def test_a_varint_out_of_range_is_not_written(value: int) -> None:
+    with pytest.raises(ValueError, match="32 bits"):
+        p.write_uvarint(bytearray(), value)
+
+
+def test_strings_and_bytes_at_both_encodings() -> None:
+    for write, read, value, data in (
+        (p.write_string, p.read_string, "é", b"\x00\x02\xc3\xa9"),
+        (p.write_compact_string, p.read_compact_string, "é", b"\x03\xc3\xa9"),
+        (p.write_nullable_string, p.read_nullable_string, None, b"\xff\xff"),
+        (p.write_compact_nullable_string, p.read_compact_nullable_string, None, b"\x00"),
+        (p.write_compact_nullable_string, p.read_compact_nullable_string, "", b"\x01"),
+        (p.write_bytes, p.read_bytes, b"ab", b"\x00\x00\x00\x02ab"),
+        (p.write_compact_bytes, p.read_compact_bytes, b"ab", b"\x03ab"),
+        (p.write_nullable_bytes, p.read_nullable_bytes, None, b"\xff\xff\xff\xff"),
+        (p.write_compact_nullable_bytes, p.read_compact_nullable_bytes, None, b"\x00"),
+        (p.write_compact_bytes, p.read_compact_bytes, b"x" * 127, b"\x80\x01" + b"x" * 127),
+    ):
+        out = bytearray()
+        write(out, value)  # type: ignore[operator]
+        assert out == data
+        assert read(data + b"tail", 0) == (value, len(data))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("read", "data"),
+    [
+        (p.read_string, b"\xff\xff"),
+        (p.read_compact_string, b"\x00"),
+        (p.read_bytes, b"\xff\xff\xff\xff"),
+        (p.read_compact_bytes, b"\x00"),
+        (p.read_records, b"\xff\xff\xff\xff"),
+        (p.read_compact_records, b"\x00"),
+    ],
+)
+def test_null_where_it_must_not_be_is_a_violation(read: object, data: bytes) -> None:
+    with pytest.raises(ProtocolViolation, match="null"):
+        read(data, 0)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("read", "data"),
+    [
+        (p.read_string, b"\x00\x03ab"),
+        (p.read_string, b"\xff\xfeab"),
+        (p.read_compact_string, b"\x04ab"),
+        (p.read_nullable_bytes, b"\x7f\xff\xff\xffab"),
+        (p.read_nullable_bytes, b"\x80\x00\x00\x00ab"),
+        (p.read_compact_nullable_bytes, b"\xff\xff\xff\xff\x0fab"),
+        (p.read_compact_nullable_records, b"\x04ab"),
+    ],
+)
+def test_a_length_that_the_bytes_do_not_have_is_a_violation(read: object, data: bytes) -> None:
+    with pytest.raises(ProtocolViolation, match="remain"):
+        read(data, 0)  # type: ignore[operator]
+
+
+def test_text_that_is_not_utf8_is_a_violation() -> None:
+    with pytest.raises(ProtocolViolation, match="UTF-8"):
+        p.read_string(b"\x00\x02\xff\xfe", 0)
+
+
+def test_records_are_a_view_of_the_frame() -> None:
+    frame = bytearray(b"\x00\x00\x00\x02ab")
+    records, pos = p.read_nullable_records(frame, 0)
+    assert records is not None and pos == 6
+    records[0] = ord("z")
+    assert frame[4:] == b"zb"
+
+
+def test_a_count_is_held_against_the_smallest_elements_that_could_follow() -> None:
+    assert p.read_count(b"\x00\x00\x00\x02" + b"1234", 0, 2, False) == (2, 4)
+    assert p.read_count(b"\x03" + b"1234", 0, 2, True) == (2, 1)
+    assert p.read_count(b"\x00", 0, 2, True) == (-1, 1)
+    for data, flexible in ((b"\x00\x00\x00\x03" + b"1234", False), (b"\x04" + b"1234", True), (b"\xff\xff\xff\xfe", False)):
+        with pytest.raises(ProtocolViolation, match="elements"):
+            p.read_count(data, 0, 2, flexible)
+
+
+def test_arrays_of_numbers_uuids_and_strings() -> None:
+    for flexible in (False, True):
+        out = bytearray()
+        p.write_numbers(out, [1, -2], "i", flexible)
+        p.write_uuids(out, [b"u" * 16], flexible)
+        p.write_strings(out, ["a", ""], flexible)
+        p.write_strings(out, None, flexible)
+        numbers, pos = p.read_numbers(out, 0, "i", 4, flexible)
+        uuids, pos = p.read_uuids(out, pos, flexible)
+        strings, pos = p.read_strings(out, pos, flexible)
+        none, pos = p.read_nullable_strings(out, pos, flexible)
+        assert (numbers, uuids, strings, none, pos) == ([1, -2], [b"u" * 16], ["a", ""], None, len(out))
+
+
+def test_a_uuid_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="16 bytes"):
+        p.checked_uuid(b"short")
+
+
+def test_unknown_tags_are_passed_over() -> None:
+    assert p.skip_tags(b"\x02\x05\x02ab\x07\x00rest", 0) == 7
+    with pytest.raises(ProtocolViolation, match="tag 5"):
+        p.skip_tags(b"\x01\x05\x09ab", 0)
