@@ -10,9 +10,10 @@ Elsewhere: what the answer holds (``fetch_sessions``), what a partition may show
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Protocol
 
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext, FetchPartition
 from tidelog.replication.partition import Partition, PartitionRead
@@ -35,7 +36,9 @@ class Fetch:
         "_manager",
         "_max_bytes",
         "_min_bytes",
+        "_warm",
         "bytes_read",
+        "cold",
         "context",
         "has_news",
         "reads",
@@ -60,16 +63,19 @@ class Fetch:
         self.bytes_read = 0
         self.has_news = not context.partitions
         """There is something to say whatever the number of bytes: an error, divergence, or nothing was asked."""
+        self.cold: list[int] = []
+        """Partitions, by index, that were not read because that would wait for a disk: ``warm_up`` in a thread, ``read_warm``."""
+        self._warm = False
         self.reads: list[PartitionRead] = []
-        for wanted in context.partitions:
-            self.reads.append(self._read(wanted))
+        for index, wanted in enumerate(context.partitions):
+            self.reads.append(self._read(index, wanted))
 
     @property
     def is_complete(self) -> bool:
         """Whether it may be answered before its time is over."""
         return self.has_news or self.bytes_read >= self._min_bytes
 
-    def _read(self, wanted: FetchPartition) -> PartitionRead:
+    def _read(self, index: int, wanted: FetchPartition) -> PartitionRead:
         partition = wanted.partition
         if partition is None or partition.deleted:
             located = self._manager.locate(wanted)
@@ -78,6 +84,10 @@ class Fetch:
                 self.has_news = True
                 return PartitionRead(located)
             partition = wanted.partition = located
+        log = partition.log
+        if log is not None and not self._warm and log.reading_may_block(wanted.fetch_offset):
+            self.cold.append(index)
+            return PartitionRead(ErrorCode.NONE)
         left = self._max_bytes - self.bytes_read
         read = partition.read(
             wanted.fetch_offset,
@@ -105,7 +115,24 @@ class Fetch:
         """Read what changed while the fetch was parked; what did not change is kept as it was read."""
         for index in indices:
             self.bytes_read -= self.reads[index].size
-            self.reads[index] = self._read(self.context.partitions[index])
+            self.reads[index] = self._read(index, self.context.partitions[index])
+
+    def warm_up(self) -> None:
+        """Load what reading the ``cold`` partitions needs. Blocks: to be run in a thread."""
+        for index in self.cold:
+            wanted = self.context.partitions[index]
+            log = wanted.partition.log if wanted.partition is not None else None
+            if log is not None:
+                # A failing disk is found again, and told, when the loop reads.
+                with suppress(StorageFailure):
+                    log.read(wanted.fetch_offset, 1, upto=log.high_watermark, min_one=True)
+
+    def read_warm(self) -> None:
+        """Read what was ``cold``; nothing is, afterwards."""
+        cold, self.cold = self.cold, []
+        self._warm = True
+        self.read_again(cold)
+        self._warm = False
 
     def finish(self, now_ms: int) -> FetchAnswer:
         """What to answer. To be called once."""

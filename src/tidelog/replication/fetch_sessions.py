@@ -101,7 +101,7 @@ class FetchRequest(Protocol):
     def topics(self) -> Sequence[tuple[str | None, Uuid, Sequence[WantedPartition]]]: ...
 
     @property
-    def forgotten_topics(self) -> Sequence[tuple[str | None, Uuid, Sequence[int]]]: ...
+    def forgotten(self) -> Sequence[tuple[str | None, Uuid, Sequence[int]]]: ...
 
 
 class FetchSession:
@@ -131,7 +131,7 @@ class FetchSession:
                 if partition is None:
                     partition = partitions[key] = FetchPartition(name, topic_id, wanted[0])
                 partition.ask(wanted)
-        for name, topic_id, indices in request.forgotten_topics:
+        for name, topic_id, indices in request.forgotten:
             for index in indices:
                 partitions.pop(_key(name, topic_id, index, self.by_id), None)
 

@@ -25,8 +25,9 @@ from tidelog.model.ids import TopicPartition, Uuid
 from tidelog.model.ports import FileSlice
 from tidelog.replication.delayed import STATE_CHANGED, Parked, tell_watchers
 from tidelog.replication.topic_stats import TopicStats
+from tidelog.storage.appending import AppendResult
 from tidelog.storage.flush import FlushJob
-from tidelog.storage.log import AppendResult, UnifiedLog
+from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.reading import TimestampOffset
 from tidelog.storage.validation import DeepValidation, Verdict
@@ -383,6 +384,7 @@ class Partition:
             if error is not NONE:
                 return PartitionRead(error)
             assert log is not None
+        self.stats.total_fetch_requests += 1
         high_watermark = log.high_watermark
         stable = log.last_stable_offset
         start = log.log_start_offset

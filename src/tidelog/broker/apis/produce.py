@@ -20,7 +20,7 @@ from tidelog.protocol.fastpath import ProduceResult, ProduceTopicResult, Produce
 from tidelog.protocol.primitives import write_compact_string
 from tidelog.replication.delayed import ParkedAppend
 from tidelog.replication.partition import Partition, refused
-from tidelog.storage.log import AppendResult
+from tidelog.storage.appending import AppendResult
 from tidelog.storage.validation import DeepValidation
 
 _NONE = ErrorCode.NONE

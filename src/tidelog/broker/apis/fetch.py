@@ -1,0 +1,125 @@
+"""Fetch: records to consumers, and later to followers.
+
+What is decided here: how a request becomes a ``replication.fetch.Fetch`` and its answer a frame. Records never become bytes
+here: they stay slices of files between the bytes around them. When a fetch has enough, and what an incremental answer leaves
+out, is decided in ``replication``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from tidelog.broker.apis.leadership import current_leader, node_endpoints
+from tidelog.broker.context import Answer, Context
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Uuid
+from tidelog.protocol.fastpath import FetchResult, FetchTopicResult, FetchView, encode_fetch_response
+from tidelog.replication.fetch import Fetch
+from tidelog.replication.fetch_sessions import FetchPartition
+from tidelog.replication.partition import PartitionRead
+
+_NONE = ErrorCode.NONE
+_WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_BY_ID_FROM = 13
+_ZSTD_FROM = 10
+_READ_COMMITTED = 1
+
+
+def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answer]:
+    """Sent by consumers, and by brokers that follow. v7 has sessions, v9 fences by leader epoch, v10 may be sent zstd, v12 tells
+    where logs diverge, v13 addresses topics by id, v15 says in a tag which replica asks, v16 names the new leader.
+
+    Waits up to ``max_wait_ms`` for ``min_bytes``, but not when there is an error to tell.
+    Errors of the request: 70, 71, 106. Of a partition: 1, 3, 6, 56, 74, 75, 76, 100, 103.
+    """
+    replicas = ctx.broker.replicas
+    follower = request.replica_id >= 0
+    context = replicas.sessions.open(request, ctx.now_ms(), by_id=ctx.api_version >= _BY_ID_FROM, privileged=follower)
+    if isinstance(context, ErrorCode):
+        parts, _ = encode_fetch_response(ctx.correlation_id, ctx.api_version, (), error_code=context)
+        return parts
+    work = replicas.fetch(
+        context,
+        min_bytes=request.min_bytes,
+        max_bytes=min(request.max_bytes, ctx.config.fetch_max_bytes),
+        committed=request.isolation_level == _READ_COMMITTED,
+        follower=follower,
+    )
+    if work.cold or not (work.is_complete or request.max_wait_ms <= 0):
+        return _wait(ctx, request, work)
+    return _answer(ctx, work)
+
+
+async def _wait(ctx: Context, request: FetchView, work: Fetch) -> Answer:
+    deadline_ms = ctx.now_ms() + request.max_wait_ms
+    while True:
+        if work.cold:
+            await ctx.run_blocking(work.warm_up)
+            work.read_warm()
+        if work.is_complete or ctx.now_ms() >= deadline_ms:
+            return _answer(ctx, work)
+        parked = work.park(deadline_ms)
+        try:
+            await ctx.wait(parked)
+        finally:
+            parked.finish()
+        work.read_again(parked.touched)
+        if parked.expired and not work.cold:
+            return _answer(ctx, work)
+
+
+def _answer(ctx: Context, work: Fetch) -> Answer:
+    answer = work.finish(ctx.now_ms())
+    version = ctx.api_version
+    topics: list[FetchTopicResult] = []
+    results: list[FetchResult] = []
+    leaders: dict[tuple[int, int], None] = {}
+    last_name: str | None = None
+    last_id: Uuid | None = None
+    for wanted, read in answer.partitions:
+        if wanted.topic_id != last_id or wanted.topic != last_name:
+            last_id, last_name = wanted.topic_id, wanted.topic
+            results = []
+            topics.append((last_name, last_id, results))
+        result = FetchResult(
+            wanted.index,
+            read.error,
+            read.high_watermark,
+            read.last_stable_offset,
+            read.log_start_offset,
+            read.records if read.records is not None else b"",
+            read.aborted,
+        )
+        if read.error is not _NONE or read.diverging is not None:
+            _explain(ctx, wanted, read, result, leaders)
+        elif read.size:
+            partition = wanted.partition
+            assert partition is not None and partition.log is not None
+            partition.stats.bytes_out += read.size
+            if version < _ZSTD_FROM and partition.log.config.compression_type == "zstd":
+                result = FetchResult(wanted.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        results.append(result)
+    parts, _ = encode_fetch_response(
+        ctx.correlation_id,
+        version,
+        topics,
+        error_code=answer.error,
+        session_id=answer.session_id,
+        node_endpoints=node_endpoints(ctx, leaders) if leaders else (),
+    )
+    return parts
+
+
+def _explain(
+    ctx: Context, wanted: FetchPartition, read: PartitionRead, result: FetchResult, leaders: dict[tuple[int, int], None]
+) -> None:
+    """What goes with an error or a divergence: where the logs part, and who leads now."""
+    result.diverging_epoch = read.diverging
+    if wanted.partition is not None and read.error is not _NONE:
+        wanted.partition.stats.failed_fetch_requests += 1
+    if read.error in _WRONG_LEADER:
+        leader = current_leader(ctx, wanted.topic, wanted.topic_id, wanted.index)
+        if leader is not None:
+            result.current_leader = leader
+            leaders[leader] = None

@@ -1,0 +1,160 @@
+"""ListOffsets, OffsetForLeaderEpoch and DeleteRecords: where a partition's log begins, ends, and what lies between.
+
+What is decided here: which special timestamps a version knows, and that a partition named twice is an error of both. What the
+offsets are: ``replication.partition``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Coroutine
+from typing import Any
+
+from tidelog.broker.context import Answer, Context
+from tidelog.model import ids
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from tidelog.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from tidelog.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from tidelog.replication.partition import OffsetAnswer, TimestampLookup
+
+_SINCE = {
+    ids.LATEST_TIMESTAMP: 1,
+    ids.EARLIEST_TIMESTAMP: 1,
+    ids.MAX_TIMESTAMP: 7,
+    ids.EARLIEST_LOCAL_TIMESTAMP: 8,
+    ids.LATEST_TIERED_TIMESTAMP: 9,
+    ids.EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+"""The special timestamps, and the version that brought each."""
+_LEADER_EPOCH_SINCE = 4
+_OFFSET_NOT_AVAILABLE_SINCE = 5
+_READ_COMMITTED = 1
+_CONSUMER = -1
+
+
+def list_offsets(ctx: Context, request: ListOffsetsRequest) -> Answer | Coroutine[Any, Any, Answer]:
+    """Sent by consumers without a position, and by tools. v4 fences by leader epoch and tells the epoch of the record found, v5
+    may say OFFSET_NOT_AVAILABLE, v7, v8, v9 and v11 each brought a special timestamp, v10 a timeout.
+
+    A search by time reads batches, so it runs in a thread. Errors, per partition: 3, 5, 6, 35, 42, 56, 74, 75, 78.
+    """
+    response = ListOffsetsResponse()
+    lookups: list[tuple[ListOffsetsPartitionResponse, TimestampLookup]] = []
+    named = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
+    for topic in request.topics:
+        results: list[ListOffsetsPartitionResponse] = []
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=results))
+        for wanted in topic.partitions:
+            result = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+            results.append(result)
+            if named[topic.name, wanted.partition_index] > 1:
+                result.error_code = ErrorCode.INVALID_REQUEST
+                continue
+            found = _list_one(ctx, request, topic.name, wanted)
+            if isinstance(found, TimestampLookup):
+                lookups.append((result, found))
+            else:
+                _fill(result, found, ctx.api_version)
+    return _look_up(ctx, response, lookups) if lookups else response
+
+
+def _list_one(
+    ctx: Context, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+) -> OffsetAnswer | TimestampLookup:
+    timestamp = wanted.timestamp
+    if timestamp < 0 and ctx.api_version < _SINCE.get(timestamp, 1 << 15):
+        return OffsetAnswer(ErrorCode.UNSUPPORTED_VERSION)
+    partition = ctx.replicas.by_name(topic, wanted.partition_index)
+    if isinstance(partition, ErrorCode):
+        return OffsetAnswer(partition)
+    return partition.list_offset(
+        timestamp,
+        wanted.current_leader_epoch,
+        committed=request.isolation_level == _READ_COMMITTED,
+        follower=request.replica_id != _CONSUMER,
+    )
+
+
+async def _look_up(
+    ctx: Context, response: ListOffsetsResponse, lookups: list[tuple[ListOffsetsPartitionResponse, TimestampLookup]]
+) -> Answer:
+    for result, lookup in lookups:
+        found = await ctx.run_blocking(lookup.run)
+        _fill(result, lookup.finish(found), ctx.api_version)
+    return response
+
+
+def _fill(result: ListOffsetsPartitionResponse, answer: OffsetAnswer, version: int) -> None:
+    result.error_code = answer.error
+    if answer.error is ErrorCode.OFFSET_NOT_AVAILABLE and version < _OFFSET_NOT_AVAILABLE_SINCE:
+        result.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+    result.offset = answer.offset
+    result.timestamp = answer.timestamp_ms
+    if version >= _LEADER_EPOCH_SINCE:
+        result.leader_epoch = answer.leader_epoch
+
+
+def offset_for_leader_epoch(ctx: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    """Sent by consumers after a change of leader, and by followers that know no epoch: where did this epoch end? v3 says which
+    replica asks. Errors, per partition: 3, 6, 56, 74, 75; an epoch that is not known is answered -1, -1.
+    """
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        results: list[EpochEndOffset] = []
+        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=results))
+        for wanted in topic.partitions:
+            partition = ctx.replicas.by_name(topic.topic, wanted.partition)
+            if isinstance(partition, ErrorCode):
+                results.append(EpochEndOffset(error_code=partition, partition=wanted.partition))
+                continue
+            answer = partition.offset_for_leader_epoch(wanted.leader_epoch, wanted.current_leader_epoch)
+            results.append(
+                EpochEndOffset(
+                    error_code=answer.error,
+                    partition=wanted.partition,
+                    leader_epoch=answer.leader_epoch,
+                    end_offset=answer.offset,
+                )
+            )
+    return response
+
+
+def delete_records(ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """Sent by tools and by Kafka Streams: raise the log start, so that older records are gone for all. Offset -1 is the high
+    watermark. Errors, per partition: 1, 3, 6, 17, 44, 56.
+    """
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        results: list[DeleteRecordsPartitionResult] = []
+        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+        for wanted in topic.partitions:
+            partition = ctx.replicas.by_name(topic.name, wanted.partition_index)
+            if isinstance(partition, ErrorCode):
+                error, low_watermark = partition, -1
+            elif partition.is_internal:
+                error, low_watermark = ErrorCode.INVALID_TOPIC_EXCEPTION, -1
+            else:
+                error, low_watermark = partition.delete_records(wanted.offset)
+            results.append(
+                DeleteRecordsPartitionResult(
+                    partition_index=wanted.partition_index, low_watermark=low_watermark, error_code=error
+                )
+            )
+    return response
