@@ -113,6 +113,7 @@ def _create_topic(
     result = CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
+        error_message=None,
         num_partitions=len(partitions),
         replication_factor=replication_factor,
         configs=decision.rules.topic_rows(settings, decision.image),

@@ -1,0 +1,89 @@
+"""The controller's questions about settings, answered from the option tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tidelog.config.broker import BROKER_OPTIONS
+from tidelog.config.describe import describe_topic
+from tidelog.config.group import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
+from tidelog.config.options import Dynamic, Option, Type, value_text
+from tidelog.config.resolve import BrokerConfig
+from tidelog.config.topic import TOPIC_OPTIONS
+from tidelog.config.validate import validate_topic_configs
+from tidelog.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ClusterImage
+from tidelog.model.errors import ConfigError, ErrorCode
+from tidelog.protocol.messages.create_topics import CreatableTopicConfigs
+
+_TABLES: Mapping[int, Mapping[str, Option]] = {
+    TOPIC_RESOURCE: TOPIC_OPTIONS,
+    BROKER_RESOURCE: BROKER_OPTIONS,
+    CLIENT_METRICS_RESOURCE: CLIENT_METRICS_OPTIONS,
+    GROUP_RESOURCE: GROUP_OPTIONS,
+}
+
+
+class OptionRules:
+    """``controller.result.ConfigRules`` over this node's settings."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        self._config = config
+
+    def problem(self, resource_type: int, resource_name: str, settings: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
+        """Topics, groups and subscriptions: INVALID_CONFIG. Brokers: INVALID_REQUEST, as Kafka answers (KAFKA-13609)."""
+        try:
+            if resource_type == TOPIC_RESOURCE:
+                validate_topic_configs(settings)
+            elif resource_type == BROKER_RESOURCE:
+                _check_broker(settings, cluster_wide=not resource_name)
+            else:
+                _check_known(_TABLES[resource_type], settings)
+        except ConfigError as error:
+            code = ErrorCode.INVALID_REQUEST if resource_type == BROKER_RESOURCE else ErrorCode.INVALID_CONFIG
+            return code, str(error)
+        return None
+
+    def is_list(self, resource_type: int, name: str) -> bool:
+        option = _TABLES[resource_type].get(name)
+        return option is not None and option.type is Type.LIST
+
+    def default(self, resource_type: int, name: str) -> str:
+        option = _TABLES[resource_type].get(name)
+        return (value_text(option.default) if option is not None else None) or ""
+
+    def topic_rows(self, overrides: Mapping[str, str], image: ClusterImage) -> list[CreatableTopicConfigs]:
+        """As DescribeConfigs would answer for the new topic."""
+        return [
+            CreatableTopicConfigs(
+                name=row.name,
+                value=row.value,
+                read_only=row.read_only,
+                config_source=row.source,
+                is_sensitive=row.is_sensitive,
+            )
+            for row in describe_topic(self._config, overrides)
+        ]
+
+
+def _check_broker(settings: Mapping[str, str], *, cluster_wide: bool) -> None:
+    """Names that no table has are kept, as Kafka keeps them for plugins: they do nothing here."""
+    fixed = [name for name in settings if name in BROKER_OPTIONS and BROKER_OPTIONS[name].dynamic is Dynamic.READ_ONLY]
+    if fixed:
+        raise ConfigError(f"Cannot update these configs dynamically: {', '.join(sorted(fixed))}. Set them in server.properties.")
+    own = [name for name in settings if name in BROKER_OPTIONS and BROKER_OPTIONS[name].dynamic is Dynamic.PER_BROKER]
+    if cluster_wide and own:
+        raise ConfigError(f"Cannot update these per-broker configs for all brokers: {', '.join(sorted(own))}. Name a broker.")
+    _check_values(BROKER_OPTIONS, settings)
+
+
+def _check_known(table: Mapping[str, Option], settings: Mapping[str, str]) -> None:
+    for name in settings:
+        if name not in table:
+            raise ConfigError(f"Unknown config name: {name}. Known are: {', '.join(sorted(table))}.")
+    _check_values(table, settings)
+
+
+def _check_values(table: Mapping[str, Option], settings: Mapping[str, str]) -> None:
+    for name, text in settings.items():
+        if name in table:
+            table[name].parse(text)
