@@ -36,7 +36,7 @@ OPTIONS = (
            required=True),
     Option("controller.quorum.voters", LIST, (), HIGH, READ_ONLY, "The controllers as id@host:port; a fixed quorum."),
     Option("controller.quorum.bootstrap.servers", LIST, (), HIGH, READ_ONLY,
-           "Addresses at which the quorum is found; a quorum that can change."),
+           "Addresses at which the quorum is found; a quorum that can change.", inert=ALONE),
     Option("controller.quorum.auto.join.enable", BOOLEAN, False, LOW, READ_ONLY,
            "Whether a new controller asks to become a voter.", inert=ALONE),
     Option("controller.quorum.append.linger.ms", INT, 25, MEDIUM, READ_ONLY,

@@ -130,6 +130,5 @@ TOPIC_OPTIONS: Final[dict[str, Option]] = table((
     _row("segment.ms", LONG, 604_800_000, "log.roll.ms", "A segment is closed when its first record is this old, in ms.",
          check=AT_LEAST_1),
     _row("unclean.leader.election.enable", BOOLEAN, False, "unclean.leader.election.enable",
-         "Whether a replica that is behind may lead when no other is left: available, at the price of lost records.",
-         inert=_ONE_REPLICA),
+         "Whether a replica that is behind may lead when no other is left: available, at the price of lost records."),
 ))  # fmt: skip

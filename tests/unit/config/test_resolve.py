@@ -1,0 +1,277 @@
+"""A node's settings: layers, fallbacks, what starts and what does not."""
+
+from __future__ import annotations
+
+import typing
+
+import pytest
+
+from tidelog.config import typed
+from tidelog.config.broker import BROKER_OPTIONS
+from tidelog.config.listeners import EndPoint
+from tidelog.config.properties import parse
+from tidelog.config.resolve import BrokerConfig
+from tidelog.config.topic import TOPIC_OPTIONS
+from tidelog.config.topic_config import TopicConfig
+from tidelog.model.errors import ConfigError
+
+COMBINED = """
+# One node that is broker and controller, in the way a fresh Kafka 4.3 is set up.
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/var/lib/data
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+PLAIN = EndPoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092)
+
+
+def problems(**properties: str) -> str:
+    """What a combined node with these changes (dots as double underscores) refuses to start with."""
+    changed = parse(COMBINED) | {name.replace("__", "."): value for name, value in properties.items()}
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig.from_properties(changed)
+    return str(refused.value)
+
+
+def test_without_any_file_a_node_is_broker_and_controller_on_localhost() -> None:
+    config = BrokerConfig.from_properties({})
+    assert config.embedded
+    assert (config.node_id, config.broker_id) == (1, 1)
+    assert config.process_roles == ("broker", "controller")
+    assert config.endpoints == config.broker_endpoints == (PLAIN,)
+    assert config.controller_endpoints == ()
+    assert config.warnings == ()
+
+
+def test_a_file_with_only_a_broker_id_starts() -> None:
+    config = BrokerConfig.from_properties({"broker.id": "4"})
+    assert (config.node_id, config.broker_id) == (4, 4)
+
+
+def test_the_usual_combined_file_starts_and_warns_only_of_what_has_no_effect() -> None:
+    config = BrokerConfig.from_properties(parse(COMBINED))
+    assert not config.embedded
+    assert [point.port for point in config.controller_endpoints] == [9093]
+    assert config.advertised({}, "host") == (PLAIN,)
+    assert config.log_dirs == ("/var/lib/data",)
+    assert config.num_recovery_threads_per_data_dir == 1
+    assert not [warning for warning in config.warnings if "has no effect" not in warning]
+    assert not [warning for warning in config.warnings if warning.startswith("num.io.threads")], (
+        "8 is the default: nothing was asked"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "retention_ms"),
+    [
+        ({}, 168 * 3_600_000),
+        ({"log.retention.hours": "2"}, 7_200_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
+        ({"log.retention.hours": "-1"}, -1),
+        ({"log.retention.ms": "-1"}, -1),
+    ],
+)
+def test_retention_is_ms_else_minutes_else_hours(given: dict[str, str], retention_ms: int) -> None:
+    config = BrokerConfig.from_properties(given)
+    assert config.log_retention_ms == retention_ms
+    assert config.topic_config({}).retention_ms == retention_ms
+
+
+def test_other_fallbacks() -> None:
+    config = BrokerConfig.from_properties({"log.dir": "/a", "log.roll.hours": "1", "log.flush.scheduler.interval.ms": "77"})
+    assert (config.log_dirs, config.log_roll_ms, config.log_flush_interval_ms) == (("/a",), 3_600_000, 77)
+    assert config.topic_config({}).segment_ms == 3_600_000
+    assert config.topic_config({}).flush_ms == 77
+
+
+def test_a_topic_follows_the_broker_except_where_it_has_a_word_of_its_own() -> None:
+    config = BrokerConfig.from_properties({"message.max.bytes": "5000", "log.cleanup.policy": "compact"})
+    topic = config.topic_config({"retention.ms": "9", "cleanup.policy": "compact, delete"})
+    assert (topic.max_message_bytes, topic.retention_ms) == (5000, 9)
+    assert topic.cleanup_policy == {"compact", "delete"}
+    assert topic.is_compacted
+    assert topic.deletes
+    assert not config.topic_config({}).deletes
+    assert config.topic_config({"message.timestamp.type": "LogAppendTime"}).log_append_time
+
+
+def test_equal_settings_share_one_object() -> None:
+    config = BrokerConfig.from_properties({})
+    assert config.topic_config({"a": "b"} and {"retention.ms": "9"}) is config.topic_config({"retention.ms": "9"})
+
+
+def test_a_topic_setting_that_does_not_hold_is_named() -> None:
+    config = BrokerConfig.from_properties({})
+    with pytest.raises(ConfigError, match=r"Unknown topic config name: retention.mss. Did you mean retention.ms\?"):
+        config.topic_config({"retention.mss": "1"})
+    with pytest.raises(ConfigError, match=r"segment.bytes is '1', but must be at least 1048576"):
+        config.topic_config({"segment.bytes": "1"})
+
+
+def test_dynamic_settings_lie_over_the_file_and_change_the_object_in_place() -> None:
+    config = BrokerConfig.from_properties({"message.max.bytes": "1000", "log.retention.hours": "2"})
+    before = config.topic_config({})
+    changed = config.apply_dynamic({"message.max.bytes": "2000", "log.retention.ms": "5"}, {"message.max.bytes": "3000"})
+    assert changed == {"message.max.bytes", "log.retention.ms"}
+    assert (config.message_max_bytes, config.log_retention_ms) == (3000, 5)
+    assert (before.max_message_bytes, config.topic_config({}).max_message_bytes) == (1000, 3000)
+    assert config.apply_dynamic({}, {}) == changed
+    assert (config.message_max_bytes, config.log_retention_ms) == (1000, 7_200_000)
+
+
+def test_a_dynamic_setting_that_does_not_hold_changes_nothing() -> None:
+    config = BrokerConfig.from_properties({})
+    with pytest.raises(ConfigError):
+        config.apply_dynamic({"message.max.bytes": "2000", "log.segment.bytes": "1"}, {})
+    assert config.message_max_bytes == 1048588
+    assert config.dynamic_default == {}
+
+
+def test_a_dynamic_word_on_what_cannot_change_while_running_is_not_heard() -> None:
+    config = BrokerConfig.from_properties({})
+    assert config.apply_dynamic({}, {"num.partitions": "7"}) == frozenset()
+    assert config.num_partitions == 1
+
+
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [
+        ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "authorizer.class.name is set"),
+        ({"principal.builder.class": "com.example.Mine"}, "principal.builder.class is set"),
+        ({"delegation.token.secret.key": "k3y"}, "delegation.token.secret.key is set"),
+        ({"create.topic.policy.class.name": "com.example.Mine"}, "create.topic.policy.class.name is set"),
+        ({"client.quota.callback.class": "com.example.Mine"}, "client.quota.callback.class is set"),
+        ({"remote.log.storage.system.enable": "true"}, "remote.log.storage.system.enable is set"),
+        ({"listeners": "SSL://:9092,CONTROLLER://:9093"}, "speaks SSL, which is not served yet"),
+        ({"listeners": "SASL_PLAINTEXT://:9092,CONTROLLER://:9093"}, "speaks SASL_PLAINTEXT, which is not served yet"),
+        ({"listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT"}, "CONTROLLER://:9093 speaks SSL"),
+    ],
+)
+def test_what_would_leave_the_node_open_in_silence_stops_the_start(properties: dict[str, str], named: str) -> None:
+    text = problems(**{name.replace(".", "__"): value for name, value in properties.items()})
+    assert named in text
+    assert "k3y" not in text
+
+
+def test_security_settings_that_belong_to_no_listener_are_warned_of() -> None:
+    config = BrokerConfig.from_properties(
+        {"super.users": "User:me", "ssl.keystore.location": "/k", "sasl.enabled.mechanisms": "PLAIN"}
+    )
+    assert len(config.warnings) == 3
+    assert any("everyone may do everything" in warning for warning in config.warnings)
+
+
+def test_an_authorizer_left_empty_and_a_default_principal_builder_say_nothing() -> None:
+    default = BROKER_OPTIONS["principal.builder.class"].default
+    assert isinstance(default, str)
+    assert BrokerConfig.from_properties({"authorizer.class.name": "", "principal.builder.class": default}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("properties", "named"),
+    [
+        ({"broker__id": "2"}, "node.id is 1 and broker.id is 2"),
+        ({"process__roles": "broker"}, "process.roles is 'broker'"),
+        ({"process__roles": "brokr"}, "any of broker, controller"),
+        ({"controller__listener__names": ""}, "controller.listener.names is not set"),
+        ({"controller__listener__names": "OTHER"}, "of which listeners holds none"),
+        ({"controller__quorum__voters": "2@localhost:9093"}, "does not name this node, 1"),
+        ({"controller__quorum__voters": "1@localhost:9093,2@localhost:9094"}, "besides this one"),
+        ({"listeners": "CONTROLLER://:9093"}, "no listener for clients"),
+        ({"advertised__listeners": "PLAINTEXT://0.0.0.0:9092"}, "no address for a client"),
+        ({"advertised__listeners": "SSL://host:9092"}, "which is not in listeners"),
+        ({"inter__broker__listener__name": "CONTROLLER"}, "not among the listeners for clients"),
+        ({"security__inter__broker__protocol": "PLAINTEXT"}, "are both set"),
+        ({"log__retention__ms": "0"}, "must be -1"),
+        ({"socket__send__buffer__bytes": "0"}, "socket.send.buffer.bytes is 0"),
+        ({"default__replication__factor": "3"}, "default.replication.factor is 3"),
+        ({"log__dirs": ""}, "log.dirs is empty"),
+        ({"group__min__session__timeout__ms": "9999999"}, "must not be greater than group.max.session.timeout.ms"),
+        ({"tidelog__htp__listener": "x"}, "Did you mean tidelog.http.listener"),
+        ({"tidelog__log__format": "xml"}, "one of text, json"),
+    ],
+)
+def test_settings_that_do_not_fit_together_stop_the_start(properties: dict[str, str], named: str) -> None:
+    assert named in problems(**properties)
+
+
+def test_all_problems_are_told_at_once() -> None:
+    text = problems(authorizer__class__name="x", log__retention__ms="0", default__replication__factor="3")
+    assert len(text.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("log.retention.mss", "Did you mean log.retention.ms?"),
+        ("advertised.listener", "Did you mean advertised.listeners?"),
+        ("zookeeper.connect", "there is no ZooKeeper"),
+        ("broker.id.generation.enable", "set node.id"),
+        ("inter.broker.protocol.version", "feature levels"),
+        ("log.message.format.version", "one message format"),
+        ("rsm.config.bucket", "not acted on yet"),
+        ("completely.different.thing", "is ignored"),
+    ],
+)
+def test_a_setting_that_no_broker_has_is_ignored_with_a_reason_or_the_nearest_name(name: str, said: str) -> None:
+    (warning,) = BrokerConfig.from_properties({name: "1"}).warnings
+    assert name in warning
+    assert said in warning
+
+
+def test_advertised_addresses_take_the_ports_and_the_name_that_the_node_got() -> None:
+    config = BrokerConfig.from_properties({"listeners": "PLAINTEXT://:0"})
+    assert config.advertised({"PLAINTEXT": 40001}, "box") == (EndPoint("PLAINTEXT", "PLAINTEXT", "box", 40001),)
+    config = BrokerConfig.from_properties({"listeners": "PLAINTEXT://:0", "advertised.listeners": "PLAINTEXT://outside:7"})
+    assert config.advertised({"PLAINTEXT": 40001}, "box") == (EndPoint("PLAINTEXT", "PLAINTEXT", "outside", 7),)
+
+
+def test_a_listener_that_is_not_advertised_is_not_told() -> None:
+    config = BrokerConfig.from_properties(
+        {
+            "listeners": "A://:1,B://:2",
+            "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "advertised.listeners": "B://b:2",
+        }
+    )
+    assert [point.listener for point in config.advertised({}, "box")] == ["B"]
+
+
+def test_every_option_has_a_typed_attribute_of_the_type_that_it_holds() -> None:
+    hints = typing.get_type_hints(typed.BrokerValues)
+    assert set(hints) == {option.attribute for option in BROKER_OPTIONS.values()}
+    config = BrokerConfig.from_properties({})
+    for name, hint in hints.items():
+        value = getattr(config, name)
+        kinds = typing.get_args(hint) if type(hint).__name__ == "UnionType" else (hint,)
+        plain = tuple(typing.get_origin(kind) or kind for kind in kinds)
+        assert isinstance(value, plain), name
+
+
+def test_topic_config_has_a_field_for_every_topic_option() -> None:
+    assert set(TopicConfig.__dataclass_fields__) == {option.attribute for option in TOPIC_OPTIONS.values()}
+
+
+def test_the_object_shows_no_values() -> None:
+    assert repr(BrokerConfig.from_properties({"ssl.key.password": "s3cret"})) == "BrokerConfig(node_id=1, 6 set)"
