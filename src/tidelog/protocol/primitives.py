@@ -4,8 +4,9 @@ Readers take ``(buf, pos)`` and return ``(value, new_pos)``; writers append to a
 forms are those of flexible versions (KIP-482): a length is written plus one as an unsigned varint, 0 means null.
 
 Invariants: nothing is allocated for a length or count before it was held against the bytes that remain; a count of elements is
-bounded by their smallest size. A reader that meets the end of the buffer may raise IndexError or struct.error; ``Structure``
-(``structure.py``) turns both into ``ProtocolViolation``, the only error a peer's bytes can cause.
+bounded by their smallest size. A reader may raise one of ``BROKEN`` where the buffer ends or text is not UTF-8; ``Structure``
+(``structure.py``) and the fast path turn those into ``ProtocolViolation``, the only error a peer's bytes can cause. Lengths and
+counts below 127 fit one byte in the compact forms: readers and writers of what is frequent take that case first.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ Read = Callable[[Buffer, int, int], tuple[T, int]]
 """(buf, pos, version) -> (structure, pos)."""
 
 ZERO_UUID = b"\0" * 16
+BROKEN = (IndexError, struct.error, UnicodeDecodeError)
+"""What a reader may raise besides ProtocolViolation."""
 
 
 class Writable(Protocol):
@@ -33,6 +36,9 @@ class Writable(Protocol):
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _MAX_UVARINT = 0xFFFFFFFF
+_KEPT_COUNTS = 16
+_layouts: dict[tuple[int, str], struct.Struct] = {}
+"""Layouts of short arrays: bounded by ``_KEPT_COUNTS`` times the number of types."""
 
 
 def _too_long(what: str, length: int, remaining: int) -> ProtocolViolation:
@@ -89,39 +95,38 @@ def _compact_span(buf: Buffer, pos: int, what: str) -> tuple[int, int]:
     return pos, end if length else -1
 
 
-def _text(buf: Buffer, start: int, end: int) -> str:
-    try:
-        return str(buf[start:end], "utf-8")
-    except UnicodeDecodeError as error:
-        raise ProtocolViolation(f"a string is not UTF-8: {error.reason} at byte {error.start}") from None
-
-
 def _not_null(what: str) -> ProtocolViolation:
     return ProtocolViolation(f"null for a {what} that must not be null")
 
 
 def read_nullable_string(buf: Buffer, pos: int) -> tuple[str | None, int]:
     start, end = _span(buf, pos, 2, "string")
-    return (_text(buf, start, end), end) if end >= 0 else (None, start)
+    return (str(buf[start:end], "utf-8"), end) if end >= 0 else (None, start)
 
 
 def read_string(buf: Buffer, pos: int) -> tuple[str, int]:
     start, end = _span(buf, pos, 2, "string")
     if end < 0:
         raise _not_null("string")
-    return _text(buf, start, end), end
+    return str(buf[start:end], "utf-8"), end
 
 
 def read_compact_nullable_string(buf: Buffer, pos: int) -> tuple[str | None, int]:
     start, end = _compact_span(buf, pos, "string")
-    return (_text(buf, start, end), end) if end >= 0 else (None, start)
+    return (str(buf[start:end], "utf-8"), end) if end >= 0 else (None, start)
 
 
 def read_compact_string(buf: Buffer, pos: int) -> tuple[str, int]:
+    length = buf[pos]
+    if 0 < length < 0x80:
+        end = pos + length
+        if end > len(buf):
+            raise _too_long("string", length - 1, len(buf) - pos - 1)
+        return str(buf[pos + 1 : end], "utf-8"), end
     start, end = _compact_span(buf, pos, "string")
     if end < 0:
         raise _not_null("string")
-    return _text(buf, start, end), end
+    return str(buf[start:end], "utf-8"), end
 
 
 def read_nullable_bytes(buf: Buffer, pos: int) -> tuple[bytes | None, int]:
@@ -176,7 +181,11 @@ def read_compact_records(buf: Buffer, pos: int) -> tuple[memoryview, int]:
 def read_count(buf: Buffer, pos: int, smallest: int, flexible: bool) -> tuple[int, int]:
     """The number of elements of an array, -1 for null; refused unless that many of the smallest size could follow."""
     if flexible:
-        count, pos = read_uvarint(buf, pos)
+        count = buf[pos]
+        if count < 0x80:
+            pos += 1
+        else:
+            count, pos = read_uvarint(buf, pos)
         count -= 1
     else:
         (count,) = _INT32.unpack_from(buf, pos)
@@ -200,9 +209,13 @@ def read_nullable_structs(
 
 
 def read_structs(buf: Buffer, pos: int, version: int, read: Read[T], smallest: int, flexible: bool) -> tuple[list[T], int]:
-    items, pos = read_nullable_structs(buf, pos, version, read, smallest, flexible)
-    if items is None:
+    count, pos = read_count(buf, pos, smallest, flexible)
+    if count < 0:
         raise _not_null("array")
+    items = []
+    for _ in range(count):
+        item, pos = read(buf, pos, version)
+        items.append(item)
     return items, pos
 
 
@@ -225,19 +238,29 @@ def read_strings(buf: Buffer, pos: int, flexible: bool) -> tuple[list[str], int]
     return items, pos
 
 
+def _numbers(count: int, code: str) -> struct.Struct:
+    """The layout of ``count`` numbers; that of a few is kept."""
+    if count > _KEPT_COUNTS:
+        return struct.Struct(f">{count}{code}")
+    layout = _layouts.get((count, code))
+    if layout is None:
+        layout = _layouts[count, code] = struct.Struct(f">{count}{code}")
+    return layout
+
+
 def read_nullable_numbers(buf: Buffer, pos: int, code: str, width: int, flexible: bool) -> tuple[list[int] | None, int]:
     """``code`` is the element's letter in ``struct``, ``width`` its bytes."""
     count, pos = read_count(buf, pos, width, flexible)
     if count < 0:
         return None, pos
-    return list(struct.unpack_from(f">{count}{code}", buf, pos)), pos + count * width
+    return list(_numbers(count, code).unpack_from(buf, pos)), pos + count * width
 
 
 def read_numbers(buf: Buffer, pos: int, code: str, width: int, flexible: bool) -> tuple[list[int], int]:
-    items, pos = read_nullable_numbers(buf, pos, code, width, flexible)
-    if items is None:
+    count, pos = read_count(buf, pos, width, flexible)
+    if count < 0:
         raise _not_null("array")
-    return items, pos
+    return list(_numbers(count, code).unpack_from(buf, pos)), pos + count * width
 
 
 def read_nullable_uuids(buf: Buffer, pos: int, flexible: bool) -> tuple[list[bytes] | None, int]:
@@ -302,7 +325,11 @@ def write_nullable_string(out: bytearray, value: str | None) -> None:
 
 def write_compact_string(out: bytearray, value: str) -> None:
     data = value.encode()
-    write_uvarint(out, len(data) + 1)
+    length = len(data) + 1
+    if length < 0x80:
+        out.append(length)
+    else:
+        write_uvarint(out, length)
     out += data
 
 
@@ -339,10 +366,12 @@ def write_compact_nullable_bytes(out: bytearray, value: Buffer | None) -> None:
 
 def write_count(out: bytearray, count: int, flexible: bool) -> None:
     """-1 for null."""
-    if flexible:
-        write_uvarint(out, count + 1)
-    else:
+    if not flexible:
         out += _INT32.pack(count)
+    elif count < 0x7F:
+        out.append(count + 1)
+    else:
+        write_uvarint(out, count + 1)
 
 
 def write_structs(out: bytearray, version: int, items: Sequence[Writable] | None, flexible: bool) -> None:
@@ -368,8 +397,9 @@ def write_numbers(out: bytearray, items: list[int] | None, code: str, flexible: 
     if items is None:
         write_count(out, -1, flexible)
         return
-    write_count(out, len(items), flexible)
-    out += struct.pack(f">{len(items)}{code}", *items)
+    count = len(items)
+    write_count(out, count, flexible)
+    out += _numbers(count, code).pack(*items)
 
 
 def write_uuids(out: bytearray, items: list[bytes] | None, flexible: bool) -> None:

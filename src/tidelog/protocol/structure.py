@@ -11,9 +11,17 @@ from typing import Any, ClassVar, Self
 
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
+from tidelog.protocol.primitives import BROKEN
 
 DEFAULT: Any = object()
 """Stands for a fresh empty list or structure in the signature of a generated constructor."""
+
+
+def broken(name: str, version: int, buf: Buffer, error: Exception) -> ProtocolViolation:
+    """What to raise for one of ``BROKEN``."""
+    if isinstance(error, UnicodeDecodeError):
+        return ProtocolViolation(f"{name} version {version} has a string that is not UTF-8: {error.reason}")
+    return ProtocolViolation(f"{name} version {version} is cut off: {len(buf)} bytes are not all of it")
 
 
 class Structure:
@@ -34,8 +42,8 @@ class Structure:
         """The structure at ``pos`` and the position behind it. ProtocolViolation when the bytes are not one."""
         try:
             return cls._read(buf, pos, version)
-        except (IndexError, struct.error):
-            raise ProtocolViolation(f"{cls.__name__} version {version} is cut off: {len(buf)} bytes are not all of it") from None
+        except BROKEN as error:
+            raise broken(cls.__name__, version, buf, error) from None
 
     def encode_into(self, out: bytearray, version: int) -> None:
         """Appends the bytes. ValueError when a value does not fit its field or the version."""

@@ -85,9 +85,20 @@ def test_a_length_that_the_bytes_do_not_have_is_a_violation(read: object, data: 
         read(data, 0)  # type: ignore[operator]
 
 
-def test_text_that_is_not_utf8_is_a_violation() -> None:
-    with pytest.raises(ProtocolViolation, match="UTF-8"):
-        p.read_string(b"\x00\x02\xff\xfe", 0)
+def test_text_that_is_not_utf8_is_broken() -> None:
+    for read, data in ((p.read_string, b"\x00\x02\xff\xfe"), (p.read_compact_string, b"\x03\xff\xfe")):
+        with pytest.raises(p.BROKEN):
+            read(data, 0)
+
+
+@pytest.mark.parametrize("length", [0, 1, 126, 127, 128, 300])
+def test_compact_lengths_of_one_and_of_two_bytes(length: int) -> None:
+    out = bytearray()
+    p.write_compact_string(out, "x" * length)
+    p.write_numbers(out, [7] * length, "b", True)
+    text, pos = p.read_compact_string(out, 0)
+    assert text == "x" * length
+    assert p.read_numbers(out, pos, "b", 1, True) == ([7] * length, len(out))
 
 
 def test_records_are_a_view_of_the_frame() -> None:

@@ -120,3 +120,9 @@ def test_a_tag_whose_value_does_not_fill_its_size_is_a_violation() -> None:
     assert data[20:] == b"\x01\x01\x04\0\0\0\x07"
     with pytest.raises(ProtocolViolation, match="tag 1"):
         PartitionChangeRecord.decode(data[:20] + b"\x01\x01\x05\0\0\0\x07\x00", 0)
+
+
+def test_text_that_is_not_utf8_is_a_violation() -> None:
+    data = TopicRecord(name="name", topic_id=b"i" * 16).encode(0).replace(b"name", b"n\xffme")
+    with pytest.raises(ProtocolViolation, match="TopicRecord version 0 has a string that is not UTF-8"):
+        TopicRecord.decode(data, 0)

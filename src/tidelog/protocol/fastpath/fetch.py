@@ -17,6 +17,7 @@ from tidelog.protocol.fastpath.topics import NodeEndpoint, read_topic, write_nod
 from tidelog.protocol.framing import response_prefix
 from tidelog.protocol.messages.fetch import FetchRequest
 from tidelog.protocol.primitives import (
+    BROKEN,
     read_compact_nullable_string,
     read_compact_string,
     read_count,
@@ -28,7 +29,7 @@ from tidelog.protocol.primitives import (
     tag_mismatch,
     write_count,
 )
-from tidelog.protocol.structure import Structure
+from tidelog.protocol.structure import Structure, broken
 
 FetchPartition: TypeAlias = tuple[int, int, int, int, int, int]
 """(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes)."""
@@ -123,8 +124,8 @@ def read_fetch(buf: Buffer, pos: int, version: int) -> FetchView:
     """A Fetch request (version 4 to 18) whose body is ``buf`` from ``pos`` on. ProtocolViolation when it is not."""
     try:
         view, pos = _read_fetch(buf, pos, version)
-    except (IndexError, struct.error):
-        raise ProtocolViolation(f"FetchRequest version {version} is cut off: {len(buf)} bytes are not all of it") from None
+    except BROKEN as error:
+        raise broken("FetchRequest", version, buf, error) from None
     if pos != len(buf):
         raise ProtocolViolation(f"FetchRequest version {version} ends at byte {pos}, but {len(buf)} bytes came")
     return view

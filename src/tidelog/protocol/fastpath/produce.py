@@ -13,6 +13,7 @@ from tidelog.protocol.fastpath.topics import NodeEndpoint, read_topic, write_nod
 from tidelog.protocol.framing import response_prefix
 from tidelog.protocol.messages.produce import ProduceRequest
 from tidelog.protocol.primitives import (
+    BROKEN,
     read_compact_nullable_records,
     read_compact_nullable_string,
     read_count,
@@ -23,7 +24,7 @@ from tidelog.protocol.primitives import (
     write_count,
     write_nullable_string,
 )
-from tidelog.protocol.structure import Structure
+from tidelog.protocol.structure import Structure, broken
 
 ProducePartition: TypeAlias = tuple[int, memoryview | None]
 """(partition, records)."""
@@ -77,8 +78,8 @@ def read_produce(buf: Buffer, pos: int, version: int) -> ProduceView:
             topics.append(topic)
         if flexible:
             pos = skip_tags(buf, pos) if buf[pos] else pos + 1
-    except (IndexError, struct.error):
-        raise ProtocolViolation(f"ProduceRequest version {version} is cut off: {len(buf)} bytes are not all of it") from None
+    except BROKEN as error:
+        raise broken("ProduceRequest", version, buf, error) from None
     if pos != len(buf):
         raise ProtocolViolation(f"ProduceRequest version {version} ends at byte {pos}, but {len(buf)} bytes came")
     return ProduceView(transactional_id, acks, timeout_ms, topics)
