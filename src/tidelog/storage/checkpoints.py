@@ -33,19 +33,19 @@ class BadCheckpoint(Exception):
         self.path = path
 
 
-def replace_file(fs: FileSystem, path: str, content: bytes, *, sync: bool = True) -> None:
-    """Puts ``content`` in the place of ``path``. With ``sync`` it is there after a power loss too. Blocks."""
+def replace_file(fs: FileSystem, path: str, content: bytes, *, sync_names: bool = True) -> None:
+    """Puts ``content`` in the place of ``path``. It is there after a power loss too, once the directory is synced: here, or
+    (``sync_names`` False) by the caller, who replaces more than one. Blocks."""
     temporary = path + ".tmp"
     file = fs.open(temporary, create=True)
     try:
         file.truncate(0)
         file.write(0, content)
-        if sync:
-            file.sync()
+        file.sync()
     finally:
         file.close()
     fs.rename(temporary, path)
-    if sync:
+    if sync_names:
         fs.sync_dir(path.rpartition("/")[0])
 
 

@@ -11,9 +11,21 @@ later job is made (a kernel reports a lost write once, and forgets it).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tidelog.model.ports import File, FileSystem
-from tidelog.storage.checkpoints import replace_file
-from tidelog.storage.segment import LogSegment
+from tidelog.storage.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    encode_epochs,
+    encode_partition_metadata,
+    replace_file,
+)
+from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
+from tidelog.storage.segment import LogSegment, file_stem
+
+if TYPE_CHECKING:
+    from tidelog.storage.log import UnifiedLog
 
 
 class FlushJob:
@@ -41,11 +53,9 @@ class FlushJob:
         """Open index file, position, bytes: written, cut behind, synced."""
         self.file_writes: list[tuple[str, bytes]] = []
         """Whole small files, replaced atomically."""
-        self.removals: list[str] = []
-        """Files that the new ones make superfluous."""
         self.sealed: list[LogSegment] = []
         self.sync_parent = False
-        """Whether the partition's directory itself, or names in it, are new since the last job."""
+        """Whether the partition's directory itself may be new since the last job."""
         self.error: OSError | None = None
 
     def seal(self, segment: LogSegment) -> None:
@@ -69,13 +79,97 @@ class FlushJob:
             for file in self.sync_files:
                 file.sync()
             for path, content in self.file_writes:
-                replace_file(self.fs, path, content)
-            for path in self.removals:
-                if self.fs.exists(path):
-                    self.fs.remove(path)
+                replace_file(self.fs, path, content, sync_names=False)
             if self.sync_parent or self.index_writes or self.file_writes:
                 self.fs.sync_dir(self.directory)
             if self.sync_parent:
                 self.fs.sync_dir(self.directory.rpartition("/")[0])
         except OSError as problem:
             self.error = problem
+
+
+def flush_job(log: UnifiedLog) -> FlushJob:
+    """All that is in the log now. One at a time: ``flush_in_flight`` until ``flushed``."""
+    assert not log.flush_in_flight, f"{log.topic_partition}: a flush job is under way"
+    if log.failure is not None:
+        raise log.failure
+    job = FlushJob(log.fs, log.dir, log.log_end_offset)
+    try:
+        _fill(log, job)
+    except OSError as problem:
+        raise log.fail(f"flush of {log.dir}", problem) from problem
+    log.flush_in_flight = True
+    return job
+
+
+def _fill(log: UnifiedLog, job: FlushJob) -> None:
+    for segment in log.unsealed:
+        job.seal(segment)
+    if log.log_end_offset > log.recovery_point or not log.names_synced:
+        job.sync_files.append(log.active.file)
+    for offset, content in log.pending_snapshots:
+        job.file_writes.append((f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}", content))
+        log.snapshot_offset = offset
+    log.pending_snapshots = []
+    if log.leader_epochs.dirty:
+        job.file_writes.append((f"{log.dir}/{LEADER_EPOCHS}", encode_epochs(log.leader_epochs.entries())))
+        log.leader_epochs.dirty = False
+    if not log.metadata_synced and log.topic_id is not None:
+        job.file_writes.insert(0, (f"{log.dir}/{PARTITION_METADATA}", encode_partition_metadata(log.topic_id)))
+        log.metadata_synced = True
+    job.sync_parent = not log.names_synced
+    log.names_synced = True
+
+
+def flushed(log: UnifiedLog, job: FlushJob, now_ms: int = 0) -> None:
+    """Takes the result of a job that ran: the recovery point moves, or StorageFailure is raised, now and for ever."""
+    log.flush_in_flight = False
+    if job.error is not None:
+        raise log.fail(f"flush of {log.dir}", job.error) from job.error
+    for segment in job.sealed:
+        segment.sealed = True
+    log.unsealed = [segment for segment in log.unsealed if not segment.sealed]
+    log.recovery_point = max(log.recovery_point, min(job.upto, log.log_end_offset))
+    log.last_flush_ms = now_ms
+
+
+def flush_now(log: UnifiedLog, now_ms: int = 0) -> None:
+    """The job, run at once: for tools, tests and shutdown. Blocks."""
+    job = flush_job(log)
+    job.run()
+    flushed(log, job, now_ms)
+
+
+def closing_job(log: UnifiedLog) -> FlushJob | None:
+    """What a clean stop still owes: a flush, the active segment's indexes, a producer snapshot at the log's end. None when that
+    is on the disk already, as for a log that was not written since it was loaded. Run it, then ``flushed``."""
+    if log.failure is not None:
+        raise log.failure
+    assert not log.flush_in_flight, f"{log.topic_partition}: a flush job is under way"
+    job = FlushJob(log.fs, log.dir, log.log_end_offset)
+    end = log.producers.end_offset = log.log_end_offset
+    touched = end > log.segments[0].base_offset or log.producers.entries
+    if touched and log.snapshot_offset != end and all(offset != end for offset, _ in log.pending_snapshots):
+        log.pending_snapshots.append((end, log.producers.encode_snapshot()))
+    try:
+        _fill(log, job)
+        job.index_writes.extend(log.active.pending_index_writes(closing=True))
+        transactions = log.active.transaction_file() if log.recovery_point < end else None
+    except OSError as problem:
+        raise log.fail(f"close of {log.dir}", problem) from problem
+    if transactions is not None:
+        job.sync_files.append(transactions)
+    if not (job.sync_files or job.index_writes or job.file_writes):
+        return None
+    log.flush_in_flight = True
+    return job
+
+
+def close(log: UnifiedLog) -> None:
+    """The closing job, run at once, and all files closed. A log that failed is only closed. Blocks."""
+    if log.failure is None:
+        job = closing_job(log)
+        if job is not None:
+            job.run()
+            flushed(log, job)
+    log.close_files()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.records.batch import BatchHeader
+from tidelog.storage.index import TimeIndex
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.replay import rebuild_producers, snapshot_offsets
 from tidelog.storage.segment import LogSegment, file_stem
@@ -86,7 +87,7 @@ def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
         log.segments = log.segments[:keep]
         segment = log.active = log.segments[-1]
         log.forget_unsealed(segment)
-        segment.truncate_to(offset)
+        cut_segment(segment, offset)
         log.log_end_offset = segment.next_offset
         _move_back(log, log.log_end_offset)
         _remove_snapshots(log, log.log_end_offset)
@@ -135,3 +136,44 @@ def _remove_snapshots(log: UnifiedLog, above: int) -> None:
     for offset in snapshot_offsets(log.fs, log.dir):
         if offset > above:
             log.fs.remove(f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")
+
+
+def cut_segment(segment: LogSegment, offset: int) -> None:
+    """Drops every batch of a segment that reaches ``offset``; it is the active one from now on, and its indexes agree.
+
+    When ``offset`` lies inside a batch, the whole batch goes, and the segment ends where that began: a leader sends it whole.
+    """
+    span = segment.find(offset)
+    segment.largest_timestamp()
+    segment.sealed = False
+    if span is None:
+        segment.next_offset = min(segment.next_offset, offset)
+        segment.forget_recent()
+        return
+    index, times = segment.offset_index(), segment.time_index()
+    segment.file.truncate(span.position)
+    segment.size = span.position
+    segment.next_offset = min(span.base_offset, offset)
+    index.truncate_to_position(span.position)
+    times.truncate_to_offset(segment.next_offset)
+    _rewind_time(segment, times)
+    for file, position, data in segment.pending_index_writes(closing=False):
+        file.write(position, data)
+        file.truncate(position + len(data))
+        file.close()
+    segment.cut_transactions()
+    segment.forget_recent()
+    segment.bytes_since_index_entry = 0
+    segment.index_entries = len(index)
+    if segment.size == 0:
+        segment.first_timestamp = None
+
+
+def _rewind_time(segment: LogSegment, times: TimeIndex) -> None:
+    """The greatest timestamp of what is left: the last entry's, or that of a batch after it."""
+    segment.max_timestamp, segment.max_timestamp_offset = times.last()
+    span = segment.find(segment.max_timestamp_offset)
+    while span is not None:
+        if span.max_timestamp > segment.max_timestamp:
+            segment.max_timestamp, segment.max_timestamp_offset = span.max_timestamp, span.last_offset
+        span = segment.span_at(span.end)

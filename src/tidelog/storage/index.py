@@ -58,7 +58,7 @@ def _to_big_endian(numbers: array[int]) -> bytes:
 class OffsetIndex:
     """Where in the file an offset is, roughly: every ``index.interval.bytes`` one entry."""
 
-    __slots__ = ("base_offset", "positions", "relative_offsets", "written")
+    __slots__ = ("base_offset", "exact", "positions", "relative_offsets", "written")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
@@ -66,6 +66,8 @@ class OffsetIndex:
         self.positions = array("i")
         self.written = 0
         """How many of the entries are in the file already."""
+        self.exact = False
+        """Whether the file ends behind them."""
 
     @classmethod
     def parse(cls, base_offset: int, raw: bytes, log_size: int) -> OffsetIndex:
@@ -75,6 +77,7 @@ class OffsetIndex:
         index.relative_offsets = numbers[0::2]
         index.positions = numbers[1::2]
         index.written = len(index.positions)
+        index.exact = index.written * OFFSET_ENTRY_BYTES == len(raw)
         if index.written:
             relative, position = index.relative_offsets[-1], index.positions[-1]
             if relative < 0 or not 0 < position < log_size:
@@ -85,6 +88,15 @@ class OffsetIndex:
 
     def __len__(self) -> int:
         return len(self.positions)
+
+    def is_written(self) -> bool:
+        """Whether the file has exactly these entries."""
+        return self.exact and self.written == len(self.positions)
+
+    def mark_written(self) -> None:
+        """The file will have exactly these entries."""
+        self.written = len(self.positions)
+        self.exact = True
 
     def append(self, offset: int, position: int) -> None:
         """``offset``: the last offset of the batch that starts at ``position``."""
@@ -108,7 +120,8 @@ class OffsetIndex:
         keep = bisect_left(self.positions, position)
         del self.positions[keep:]
         del self.relative_offsets[keep:]
-        self.written = min(self.written, keep)
+        if keep < self.written:
+            self.written, self.exact = keep, False
 
     def encode(self, start: int = 0) -> bytes:
         """Entries from number ``start`` as the file has them."""
@@ -122,13 +135,14 @@ class OffsetIndex:
 class TimeIndex:
     """The greatest timestamp so far, and which batch brought it, at the places where the offset index has entries."""
 
-    __slots__ = ("base_offset", "relative_offsets", "timestamps", "written")
+    __slots__ = ("base_offset", "exact", "relative_offsets", "timestamps", "written")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
         self.timestamps = array("q")
         self.relative_offsets = array("i")
         self.written = 0
+        self.exact = False
 
     @classmethod
     def parse(cls, base_offset: int, raw: bytes) -> TimeIndex:
@@ -137,6 +151,7 @@ class TimeIndex:
         index = cls(base_offset)
         index.relative_offsets = numbers[2::3]
         count = index.written = len(index.relative_offsets)
+        index.exact = count * TIME_ENTRY_BYTES == len(raw)
         halves = array("i", bytes(8 * count))
         halves[0::2], halves[1::2] = (numbers[1::3], numbers[0::3]) if _LITTLE else (numbers[0::3], numbers[1::3])
         index.timestamps.frombytes(halves.tobytes())
@@ -148,6 +163,15 @@ class TimeIndex:
 
     def __len__(self) -> int:
         return len(self.timestamps)
+
+    def is_written(self) -> bool:
+        """Whether the file has exactly these entries."""
+        return self.exact and self.written == len(self.timestamps)
+
+    def mark_written(self) -> None:
+        """The file will have exactly these entries."""
+        self.written = len(self.timestamps)
+        self.exact = True
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Adds an entry when the timestamp is new; a segment's greatest timestamp so far never goes back."""
@@ -171,7 +195,8 @@ class TimeIndex:
         keep = bisect_left(self.relative_offsets, offset - self.base_offset)
         del self.timestamps[keep:]
         del self.relative_offsets[keep:]
-        self.written = min(self.written, keep)
+        if keep < self.written:
+            self.written, self.exact = keep, False
 
     def encode(self, start: int = 0) -> bytes:
         """Entries from number ``start`` as the file has them."""
@@ -183,6 +208,34 @@ class TimeIndex:
         numbers[1::3] = halves[0::2] if _LITTLE else halves[1::2]
         numbers[2::3] = self.relative_offsets[start:]
         return _to_big_endian(numbers)
+
+
+class Indexer:
+    """Makes a segment's indexes from its batches, by the rule of ``LogSegment.note_batch``."""
+
+    __slots__ = ("_interval", "_since", "max_timestamp", "max_timestamp_offset", "offsets", "times")
+
+    def __init__(self, base_offset: int, interval: int) -> None:
+        self.offsets = OffsetIndex(base_offset)
+        self.times = TimeIndex(base_offset)
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        self._interval = interval
+        self._since = 0
+
+    def add(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """The next batch of the file."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
+        if self._since > self._interval:
+            self.offsets.append(last_offset, position)
+            self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self._since = 0
+        self._since += size
+
+    def finish(self) -> None:
+        """The closing entry of the time index."""
+        self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 
 
 class AbortedTransaction(NamedTuple):

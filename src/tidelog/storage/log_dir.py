@@ -75,7 +75,7 @@ class LogDir:
             _logger.error("%s; it is offline until the node is restarted", failure)
 
     def open(self) -> None:
-        """Locks it and reads meta.properties. OSError when the disk fails; ConfigError when somebody else holds it or it is not ours."""
+        """Locks it and reads meta.properties. OSError when the disk fails; ConfigError when somebody else holds it."""
         self.fs.make_dirs(self.path)
         try:
             self.lock = self.fs.lock(f"{self.path}/{checkpoints.LOCK}")

@@ -16,6 +16,7 @@ from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
+from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_dir import DELETE_SUFFIX, STRAY_SUFFIX, LogDir, check_same_owner, set_aside_name
@@ -171,8 +172,8 @@ class LogManager:
         return jobs
 
     def loaded(self, job: LoadJob) -> None:
-        """Takes the result of a job that ran. A log that cannot be loaded takes its dir offline; ConfigError when a partition lies
-        in two dirs."""
+        """Takes the result of a job that ran. A log that cannot be loaded takes its dir offline. ConfigError when a partition
+        lies in two dirs."""
         partition = job.request.topic_partition
         if job.failure is not None:
             self.fail_dir(job.log_dir.path, job.failure.detail)
@@ -376,21 +377,51 @@ class LogManager:
         assert log_dir.failure is not None
         return log_dir.failure
 
-    def close(self, broker_epoch: int = -1) -> None:
-        """Flushes and closes every log, checkpoints, marks the dirs as clean, unlocks. Blocks. A dir that fails on the way stays
-        without its marker, and will be recovered."""
+    def closing_jobs(self) -> list[tuple[UnifiedLog, FlushJob]]:
+        """What a clean stop has to write, per log; run the jobs in any order or at once, then ``finish_closing``.
+
+        No flush may be under way, and nothing is appended any more.
+        """
+        jobs: list[tuple[UnifiedLog, FlushJob]] = []
+        for log in list(self._logs.values()):
+            try:
+                job = log.closing_job()
+            except StorageFailure as failure:
+                self.fail_dir(failure.log_dir, failure.detail)
+                continue
+            if job is not None:
+                # One sync of the log dir, before its marker, does for all.
+                job.sync_parent = False
+                jobs.append((log, job))
+        return jobs
+
+    def finish_closing(self, jobs: list[tuple[UnifiedLog, FlushJob]], broker_epoch: int = -1) -> None:
+        """Checkpoints, then marks the dirs as clean, then unlocks. Blocks. A dir of which a job failed stays without its marker,
+        and will be recovered."""
+        for log, job in jobs:
+            if log.failure is None:
+                try:
+                    log.flushed(job)
+                except StorageFailure as failure:
+                    self.fail_dir(failure.log_dir, failure.detail)
         for log_dir in self.dirs:
             if log_dir.online:
                 try:
-                    for log in list(log_dir.logs.values()):
-                        log.close()
+                    for log in log_dir.logs.values():
+                        log.close_files()
                     log_dir.write_checkpoints(log_dir.checkpoint_contents())
+                    self.fs.sync_dir(log_dir.path)
                     log_dir.mark_clean(broker_epoch)
-                except StorageFailure as failure:
-                    log_dir.fail(failure)
                 except OSError as problem:
-                    log_dir.fail(StorageFailure(log_dir.path, f"clean stop: {problem}"))
+                    self._failed(log_dir, "clean stop", problem)
             log_dir.release()
+
+    def close(self, broker_epoch: int = -1) -> None:
+        """All of the above, one after another. Blocks."""
+        jobs = self.closing_jobs()
+        for _, job in jobs:
+            job.run()
+        self.finish_closing(jobs, broker_epoch)
 
 
 def _count_of_logs(log_dir: LogDir) -> int:

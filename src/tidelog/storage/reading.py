@@ -45,7 +45,7 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def read(log: UnifiedLog, offset: int, max_bytes: int, upto: int, min_one: bool) -> ReadResult:
+def read(log: UnifiedLog, offset: int, max_bytes: int, *, upto: int, min_one: bool) -> ReadResult:
     """See the module. ``upto`` is exclusive and at most the log's end. StorageFailure when the dir is lost."""
     if log.failure is not None:
         raise log.failure
@@ -103,7 +103,7 @@ def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedT
 
 
 def offset_for_timestamp(log: UnifiedLog, timestamp: int) -> TimestampOffset | None:
-    """The first record at or past the log start whose timestamp is at least ``timestamp``."""
+    """The first record at or past the log start whose timestamp is at least ``timestamp``. Reads batches: run it in a thread."""
     try:
         for segment in list(log.segments):
             if segment.size and segment.largest_timestamp()[0] >= timestamp and segment.next_offset > log.log_start_offset:
@@ -116,7 +116,7 @@ def offset_for_timestamp(log: UnifiedLog, timestamp: int) -> TimestampOffset | N
 
 
 def max_timestamp_offset(log: UnifiedLog) -> TimestampOffset | None:
-    """The first record with the greatest timestamp in the log."""
+    """The first record with the greatest timestamp in the log; None without any. Reads batches: run it in a thread."""
     greatest = max((segment.largest_timestamp()[0] for segment in log.segments if segment.size), default=-1)
     return offset_for_timestamp(log, greatest) if greatest >= 0 else None
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import binascii
 import logging
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
@@ -23,7 +24,7 @@ from tidelog.model.ports import FileSystem, Rng
 from tidelog.records.batch import crc_is_valid
 from tidelog.storage.checkpoints import LEADER_EPOCHS, BadCheckpoint, read_epochs, read_partition_metadata
 from tidelog.storage.epochs import LeaderEpochCache
-from tidelog.storage.index import MAX_RELATIVE_OFFSET
+from tidelog.storage.index import MAX_RELATIVE_OFFSET, Indexer
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, ProducerStateManager
@@ -35,7 +36,6 @@ from tidelog.storage.segment import (
     SEGMENT_SUFFIXES,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    Indexer,
     LogSegment,
     file_stem,
 )
@@ -177,7 +177,7 @@ def _find_segments(fs: FileSystem, directory: str) -> list[LogSegment]:
 
 
 def _link(segments: list[LogSegment]) -> None:
-    for segment, following in zip(segments, segments[1:], strict=False):
+    for segment, following in pairwise(segments):
         segment.next_offset = following.base_offset
 
 

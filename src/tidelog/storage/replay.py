@@ -65,6 +65,7 @@ def rebuild_producers(log: UnifiedLog, now_ms: int) -> None:
     Transaction indexes of segments that recovery emptied fill up again on the way.
     """
     producers, end = log.producers, log.log_end_offset
+    log.snapshot_offset = -1
     producers.clear(log.segments[0].base_offset)
     replay_from = _first_unindexed(log)
     for offset in reversed(snapshot_offsets(log.fs, log.dir)):
@@ -76,6 +77,7 @@ def rebuild_producers(log: UnifiedLog, now_ms: int) -> None:
             continue
         try:
             producers.load_snapshot(read_file(log.fs, path) or b"", offset, now_ms)
+            log.snapshot_offset = offset
             break
         except CorruptSnapshot as problem:
             _logger.warning("%s: %s; an older state and more of the log take its place", path, problem)

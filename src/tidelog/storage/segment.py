@@ -22,6 +22,7 @@ from tidelog.storage.index import (
     TXN_ENTRY_BYTES,
     AbortedTransaction,
     CorruptIndex,
+    Indexer,
     OffsetIndex,
     TimeIndex,
     parse_transaction_index,
@@ -79,6 +80,7 @@ class LogSegment:
         "created_ms",
         "dir",
         "first_timestamp",
+        "index_entries",
         "max_timestamp",
         "max_timestamp_offset",
         "next_offset",
@@ -102,6 +104,8 @@ class LogSegment:
         self._time_index: TimeIndex | None = None
         self._transactions: list[AbortedTransaction] | None = None
         self.bytes_since_index_entry = 0
+        self.index_entries = 0
+        """Of the offset index, as far as it was needed since the segment was loaded; the time index never has more."""
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
         self.first_timestamp: int | None = None
@@ -178,8 +182,10 @@ class LogSegment:
         self.next_offset = last_offset + 1
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
-        self.offset_index().append(last_offset, position)
+        index = self.offset_index()
+        index.append(last_offset, position)
         self.time_index().maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        self.index_entries = len(index)
         self.bytes_since_index_entry = 0
 
     def _forget_older_half(self) -> None:
@@ -201,10 +207,7 @@ class LogSegment:
         waited = max_timestamp - first if first >= 0 else now_ms - self.created_ms
         if waited > limits.segment_ms:
             return True
-        index, times = self._offset_index, self._time_index
-        return (index is not None and len(index) >= limits.index_entries) or (
-            times is not None and len(times) >= limits.time_index_entries
-        )
+        return self.index_entries >= limits.index_entries
 
     def read_first_timestamp(self) -> int:
         """Greatest timestamp of the first batch; -1 when the segment is empty. Read once."""
@@ -270,6 +273,16 @@ class LogSegment:
         if self._fs.exists(self.path(TXN_INDEX_SUFFIX)):
             self._fs.remove(self.path(TXN_INDEX_SUFFIX))
 
+    def cut_transactions(self) -> None:
+        """Drops entries whose marker is no longer in the segment."""
+        entries = self.transactions()
+        keep = [entry for entry in entries if entry.last_offset < self.next_offset]
+        if len(keep) < len(entries):
+            file = self._fs.open(self.path(TXN_INDEX_SUFFIX))
+            file.truncate(len(keep) * TXN_ENTRY_BYTES)
+            file.close()
+            self._transactions = keep
+
     def _read_if_there(self, suffix: str) -> bytes | None:
         try:
             file = self._fs.open(self.path(suffix), write=False)
@@ -318,20 +331,22 @@ class LogSegment:
 
     def pending_index_writes(self, *, closing: bool) -> list[tuple[File, int, bytes]]:
         """What the index files lack: (open file, position, bytes; the file ends behind them). Empty for a segment whose indexes
-        were never loaded: they are on the disk. ``closing``: the greatest timestamp gets its last entry first.
+        are on the disk as they are. ``closing``: the greatest timestamp gets its last entry first.
         """
         index, times = self._offset_index, self._time_index
         if index is None or times is None:
             return []
         if closing:
             times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-        offsets_file = self._fs.open(self.path(INDEX_SUFFIX), create=True)
-        times_file = self._fs.open(self.path(TIME_INDEX_SUFFIX), create=True)
-        writes = [
-            (offsets_file, index.written * OFFSET_ENTRY_BYTES, index.encode(index.written)),
-            (times_file, times.written * TIME_ENTRY_BYTES, times.encode(times.written)),
-        ]
-        index.written, times.written = len(index), len(times)
+        writes: list[tuple[File, int, bytes]] = []
+        if not index.is_written():
+            file = self._fs.open(self.path(INDEX_SUFFIX), create=True)
+            writes.append((file, index.written * OFFSET_ENTRY_BYTES, index.encode(index.written)))
+        if not times.is_written():
+            file = self._fs.open(self.path(TIME_INDEX_SUFFIX), create=True)
+            writes.append((file, times.written * TIME_ENTRY_BYTES, times.encode(times.written)))
+        index.mark_written()
+        times.mark_written()
         return writes
 
     def transaction_file(self) -> File | None:
@@ -388,7 +403,7 @@ class LogSegment:
         return position
 
     def boundary_within(self, start: int, limit: int) -> int:
-        """A batch boundary in (start, limit], the last one that can be told without reading; the end of the first batch if none."""
+        """The last batch boundary in (start, limit] that can be told without reading; the end of the first batch if none."""
         positions = self._recent_positions
         if positions and limit >= positions[0]:
             boundary = positions[bisect_right(positions, limit) - 1]
@@ -405,57 +420,6 @@ class LogSegment:
         return end
 
     # --- changing files ------------------------------------------------------------------------------------------------
-
-    def truncate_to(self, offset: int) -> int:
-        """Drops every batch that reaches ``offset`` or lies past it; bytes dropped. The caller sees to what is in memory elsewhere."""
-        position = self.position_of(offset)
-        dropped = self.size - position
-        if not dropped:
-            return 0
-        index, times = self.offset_index(), self.time_index()
-        previous_end = self._last_offset_before(position)
-        self.file.truncate(position)
-        self.size = position
-        self.next_offset = offset if previous_end is None else previous_end + 1
-        index.truncate_to_position(position)
-        times.truncate_to_offset(self.next_offset)
-        self._rewind_time(times)
-        self._transactions = [entry for entry in self.transactions() if entry.last_offset < self.next_offset]
-        self._rewrite_indexes()
-        self.forget_recent()
-        self.bytes_since_index_entry = 0
-        self.sealed = False
-        if position == 0:
-            self.first_timestamp = None
-        return dropped
-
-    def _last_offset_before(self, position: int) -> int | None:
-        """Last offset of the batch that ends at ``position``; None at the start."""
-        if position == 0:
-            return None
-        last, span = None, self.span_at(max(self.offset_index().last_boundary(0, position - 1), 0))
-        while span is not None and span.position < position:
-            last, span = span.last_offset, self.span_at(span.end)
-        return last
-
-    def _rewind_time(self, times: TimeIndex) -> None:
-        """The greatest timestamp of what is left: the last entry's, or that of a batch after it."""
-        self.max_timestamp, self.max_timestamp_offset = times.last()
-        span = self.find(self.max_timestamp_offset)
-        while span is not None:
-            if span.max_timestamp > self.max_timestamp:
-                self.max_timestamp, self.max_timestamp_offset = span.max_timestamp, span.last_offset
-            span = self.span_at(span.end)
-
-    def _rewrite_indexes(self) -> None:
-        for file, position, data in self.pending_index_writes(closing=False):
-            file.write(position, data)
-            file.truncate(position + len(data))
-            file.close()
-        if self._fs.exists(self.path(TXN_INDEX_SUFFIX)):
-            file = self._fs.open(self.path(TXN_INDEX_SUFFIX))
-            file.truncate(len(self.transactions()) * TXN_ENTRY_BYTES)
-            file.close()
 
     def rename_files(self, suffix: str) -> None:
         """Gives its files ``suffix`` in place of the one they have; files that do not exist are passed over."""
@@ -481,41 +445,12 @@ class LogSegment:
 
 
 class RollLimits:
-    """When a segment is full, worked out once per configuration: bytes, age less jitter in ms, entries of the indexes."""
+    """When a segment is full, worked out once per configuration: bytes, age less jitter in ms, entries of an index."""
 
-    __slots__ = ("index_entries", "segment_bytes", "segment_ms", "time_index_entries")
+    __slots__ = ("index_entries", "segment_bytes", "segment_ms")
 
     def __init__(self, segment_bytes: int, segment_ms: int, segment_index_bytes: int) -> None:
         self.segment_bytes = segment_bytes
         self.segment_ms = segment_ms
-        self.index_entries = max(segment_index_bytes // OFFSET_ENTRY_BYTES, 1)
-        # One entry stays free: closing the segment adds the greatest timestamp.
-        self.time_index_entries = max(segment_index_bytes // TIME_ENTRY_BYTES - 1, 1)
-
-
-class Indexer:
-    """Makes a segment's indexes from its batches, by the rule of ``LogSegment.append``."""
-
-    __slots__ = ("_interval", "_since", "max_timestamp", "max_timestamp_offset", "offsets", "times")
-
-    def __init__(self, base_offset: int, interval: int) -> None:
-        self.offsets = OffsetIndex(base_offset)
-        self.times = TimeIndex(base_offset)
-        self.max_timestamp = -1
-        self.max_timestamp_offset = base_offset
-        self._interval = interval
-        self._since = 0
-
-    def add(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
-        """The next batch of the file."""
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
-        if self._since > self._interval:
-            self.offsets.append(last_offset, position)
-            self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
-            self._since = 0
-        self._since += size
-
-    def finish(self) -> None:
-        """The closing entry of the time index."""
-        self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        # The time index has the larger entries, and one stays free: closing the segment adds the greatest timestamp.
+        self.index_entries = max(segment_index_bytes // TIME_ENTRY_BYTES - 1, 1)
