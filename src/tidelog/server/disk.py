@@ -264,8 +264,10 @@ class DiskFileSystem:
     def rename(self, source: str, target: str) -> None:
         with self._guard:
             os.rename(source, target)
-            below = source + "/"
-            moved = [path for path in self._files if path == source or path.startswith(below)]
+            moved = [source] if source in self._files else []
+            if os.path.isdir(target):
+                below = source + "/"
+                moved = [path for path in self._files if path.startswith(below)]
             for path in moved:
                 new_path = target + path[len(source) :]
                 files = self._files.pop(path)

@@ -121,7 +121,7 @@ class UnifiedLog:
     def validate(
         self, records: bytearray | memoryview, now_ms: int, *, origin: Origin = Origin.CLIENT, zstd_allowed: bool = True
     ) -> Verdict:
-        """First half of an append. A verdict with ``deep`` set is to be replaced by ``verdict.deep.run()``, in a thread if long."""
+        """First half of an append. A verdict with ``deep`` set gives way to ``verdict.deep.run()``, in a thread if it is long."""
         return validate(records, self.rules, origin=origin, now_ms=now_ms, zstd_allowed=zstd_allowed)
 
     def must_roll(self, header: BatchHeader, now_ms: int, *, after_bytes: int = 0) -> bool:
