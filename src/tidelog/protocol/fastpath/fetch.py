@@ -43,7 +43,8 @@ Part: TypeAlias = Buffer | FileSlice
 INLINE_RECORDS = 4096
 """Records in memory up to this many bytes are copied into the bytes around them: cheaper than one more piece to send."""
 
-_HI = struct.Struct(">hi")
+_IHI = struct.Struct(">ihi")
+_RESULT_V12 = struct.Struct(">ihqqqBi")
 _I = struct.Struct(">i")
 _Q = struct.Struct(">q")
 _II = struct.Struct(">ii")
@@ -315,9 +316,7 @@ def encode_fetch_response(
     out = bytearray(response_prefix(correlation_id, flexible, 0))
     parts: list[Part] = [out]
     total = 0
-    out += _I.pack(throttle_time_ms)
-    if version >= 7:
-        out += _HI.pack(error_code, session_id)
+    out += _IHI.pack(throttle_time_ms, error_code, session_id) if version >= 7 else _I.pack(throttle_time_ms)
     write_count(out, len(topics), flexible)
     for name, topic_id, results in topics:
         write_topic(out, version, name, topic_id, flexible)
@@ -328,7 +327,11 @@ def encode_fetch_response(
                 total += len(out) + (records.length if isinstance(records, FileSlice) else len(records))
                 out = bytearray()
                 parts += (records, out)
-            if flexible:
+            if not flexible:
+                continue
+            if result.diverging_epoch is None and result.current_leader is None and result.snapshot_id is None:
+                out.append(0)
+            else:
                 _write_fetch_result_tags(out, result)
         if flexible:
             out.append(0)
@@ -347,17 +350,19 @@ def encode_fetch_response(
 def _write_fetch_result(out: bytearray, version: int, result: FetchResult) -> Part | None:
     """Writes one partition up to its records; gives the records that are to follow as a part of their own."""
     flexible = version >= 12
-    out += _IHQQ.pack(result.index, result.error_code, result.high_watermark, result.last_stable_offset)
-    if version >= 5:
-        out += _Q.pack(result.log_start_offset)
     aborted = result.aborted_transactions
-    write_count(out, -1 if aborted is None else len(aborted), flexible)
-    for transaction in aborted or ():
-        out += _QQ.pack(*transaction)
-        if flexible:
-            out.append(0)
-    if version >= 11:
-        out += _I.pack(result.preferred_read_replica)
+    if flexible and not aborted:
+        out += _RESULT_V12.pack(
+            result.index,
+            result.error_code,
+            result.high_watermark,
+            result.last_stable_offset,
+            result.log_start_offset,
+            0 if aborted is None else 1,
+            result.preferred_read_replica,
+        )
+    else:
+        _write_fetch_result_head(out, version, result)
     records = result.records
     if records is None:
         write_count(out, -1, flexible)
@@ -372,11 +377,23 @@ def _write_fetch_result(out: bytearray, version: int, result: FetchResult) -> Pa
     return records
 
 
+def _write_fetch_result_head(out: bytearray, version: int, result: FetchResult) -> None:
+    """What stands before the records, in any version and with aborted transactions."""
+    out += _IHQQ.pack(result.index, result.error_code, result.high_watermark, result.last_stable_offset)
+    if version >= 5:
+        out += _Q.pack(result.log_start_offset)
+    aborted = result.aborted_transactions
+    write_count(out, -1 if aborted is None else len(aborted), version >= 12)
+    for transaction in aborted or ():
+        out += _QQ.pack(*transaction)
+        if version >= 12:
+            out.append(0)
+    if version >= 11:
+        out += _I.pack(result.preferred_read_replica)
+
+
 def _write_fetch_result_tags(out: bytearray, result: FetchResult) -> None:
     diverging, leader, snapshot = result.diverging_epoch, result.current_leader, result.snapshot_id
-    if diverging is None and leader is None and snapshot is None:
-        out.append(0)
-        return
     tags = bytearray()
     count = 0
     if diverging is not None and diverging != (-1, -1):

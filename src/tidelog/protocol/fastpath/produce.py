@@ -14,11 +14,11 @@ from tidelog.protocol.framing import response_prefix
 from tidelog.protocol.messages.produce import ProduceRequest
 from tidelog.protocol.primitives import (
     BROKEN,
-    read_compact_nullable_records,
     read_compact_nullable_string,
     read_count,
     read_nullable_records,
     read_nullable_string,
+    read_uvarint,
     skip_tags,
     write_compact_nullable_string,
     write_count,
@@ -91,18 +91,35 @@ def _read_produce_topic(buf: Buffer, pos: int, version: int) -> tuple[ProduceTop
     count, pos = read_count(buf, pos, 6 if flexible else 8, flexible)
     if count < 0:
         raise ProtocolViolation("a Produce request with null for a topic's partitions")
-    read_records = read_compact_nullable_records if flexible else read_nullable_records
+    partitions: list[ProducePartition] = []
+    if flexible:
+        pos = _read_flexible_partitions(buf, pos, count, partitions)
+        pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+        return (name, topic_id, partitions), pos
+    for _ in range(count):
+        (index,) = _I.unpack_from(buf, pos)
+        records, pos = read_nullable_records(buf, pos + 4)
+        partitions.append((index, records))
+    return (name, topic_id, partitions), pos
+
+
+def _read_flexible_partitions(buf: Buffer, pos: int, count: int, partitions: list[ProducePartition]) -> int:
+    """The innermost loop of a Produce request: one slice per partition, no call besides the length's."""
+    view = memoryview(buf)
     unpack = _I.unpack_from
-    partitions = []
     for _ in range(count):
         (index,) = unpack(buf, pos)
-        records, pos = read_records(buf, pos + 4)
-        if flexible:
-            pos = skip_tags(buf, pos) if buf[pos] else pos + 1
-        partitions.append((index, records))
-    if flexible:
+        size, pos = read_uvarint(buf, pos + 4)
+        if size:
+            end = pos + size - 1
+            if end > len(buf):
+                raise ProtocolViolation(f"records of {size - 1} bytes where {len(buf) - pos} remain")
+            partitions.append((index, view[pos:end]))
+            pos = end
+        else:
+            partitions.append((index, None))
         pos = skip_tags(buf, pos) if buf[pos] else pos + 1
-    return (name, topic_id, partitions), pos
+    return pos
 
 
 class ProduceResult(Structure):
@@ -180,6 +197,9 @@ def _write_produce_result(out: bytearray, version: int, result: ProduceResult) -
     if version < 8:
         return
     flexible = version >= 9
+    if flexible and not result.record_errors and result.error_message is None and result.current_leader is None:
+        out += b"\x01\x00\x00"
+        return
     write_text = write_compact_nullable_string if flexible else write_nullable_string
     write_count(out, len(result.record_errors), flexible)
     for index, message in result.record_errors:
