@@ -154,6 +154,13 @@ class ErrorCode(IntEnum):
         """Whether a client may send the same request again and hope."""
         return self in RETRIABLE
 
+    @property
+    def text(self) -> str:
+        """A sentence about it, for answers, logs and documentation."""
+        from tidelog.model.error_texts import TEXTS  # read only when something failed
+
+        return TEXTS[self]
+
 
 RETRIABLE = frozenset(
     {

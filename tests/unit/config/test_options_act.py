@@ -9,7 +9,7 @@ from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.topic import TOPIC_OPTIONS
 
 SRC = Path(__file__).parents[3] / "src/tidelog"
-DECLARATIONS = {"typed.py", "topic_config.py"}
+DECLARATIONS = re.compile(r"typed|topic_config|topic|group|own|broker_\w+")
 READ = re.compile(r"(?<!record)\.([a-z][a-z0-9_]+)\b")
 """An attribute of something that is not a metadata record: some of their fields are called like options."""
 
@@ -17,7 +17,7 @@ READ = re.compile(r"(?<!record)\.([a-z][a-z0-9_]+)\b")
 def attributes_read() -> set[str]:
     names: set[str] = set()
     for path in SRC.rglob("*.py"):
-        is_declaration = path.parent.name == "config" and path.name in DECLARATIONS
+        is_declaration = path.parent.name == "config" and DECLARATIONS.fullmatch(path.stem)
         if not is_declaration and path.parent.name not in ("messages", "definitions"):
             names.update(READ.findall(path.read_text()))
     return names
