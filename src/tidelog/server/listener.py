@@ -68,8 +68,8 @@ class ConnectionCount:
             del self.by_host[host]
 
 
-def bind(name: str, host: str, port: int, backlog: int) -> socket.socket:
-    """A listening socket. An empty host means every interface, by IPv6 and IPv4. ConfigError when it cannot be had."""
+def bind(name: str, host: str, port: int) -> socket.socket:
+    """A socket with that address, not listening yet; no host means every interface. ConfigError when it cannot be had."""
     where = f"{name}://{host}:{port}"
     family, address = _resolve(where, host, port)
     try:
@@ -81,16 +81,17 @@ def bind(name: str, host: str, port: int, backlog: int) -> socket.socket:
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
         listening.bind(address)
-        listening.listen(backlog)
     except OSError as error:
         listening.close()
-        if error.errno == errno.EADDRINUSE:
-            raise ConfigError(
-                f"listener {where}: port {port} is in use. Stop what listens there, or change the port in 'listeners'."
-            ) from error
-        raise ConfigError(f"listener {where}: cannot listen there: {error.strerror}") from error
+        raise _unavailable(where, error) from error
     listening.setblocking(False)
     return listening
+
+
+def _unavailable(where: str, error: OSError) -> ConfigError:
+    if error.errno == errno.EADDRINUSE:
+        return ConfigError(f"listener {where}: the port is in use. Stop what listens there, or change the port in 'listeners'.")
+    return ConfigError(f"listener {where}: cannot listen there: {error.strerror}")
 
 
 def _resolve(where: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
@@ -134,7 +135,11 @@ class Listener:
         return int(self._listening.getsockname()[1])
 
     def start(self) -> None:
-        """Accept connections from now on."""
+        """Accept connections from now on. ConfigError when somebody else began to listen there meanwhile."""
+        try:
+            self._listening.listen(self._limits.backlog)
+        except OSError as error:
+            raise _unavailable(self.name, error) from error
         self._accepting = True
         self.runtime.loop.add_reader(self._listening.fileno(), self._accept)
         self._sweeping = self.runtime.loop.call_later(self._sweep_s, self._sweep)

@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 
 BLOCKING_THREADS = 8
 LONG_THREADS = 2
+LONGEST_ALARM_MS = 3_600_000
+"""Some requests have no deadline; timers of centuries are not to be relied on."""
 
 
 def system_now_ms() -> int:
@@ -95,6 +97,7 @@ class LoopRuntime:
         return future
 
     def _set_alarm(self, deadline_ms: int) -> None:
+        deadline_ms = min(deadline_ms, self.now_ms() + LONGEST_ALARM_MS)
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_ms = deadline_ms

@@ -7,8 +7,26 @@ To add an API: definition, handler, row, test, changelog fragment.
 from __future__ import annotations
 
 from tidelog.broker.api import Api
+from tidelog.broker.apis import cluster, configs, fetch, metadata, offsets, produce, topics, transactions, versions
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.fastpath import read_fetch, read_produce
 
-API_TABLE: tuple[Api, ...] = ()
+API_TABLE: tuple[Api, ...] = (
+    # Clients of librdkafka stop compressing where version 0 is not advertised (KAFKA-18659); a request below 3 is refused.
+    Api(ApiKey.PRODUCE, (3, 13), produce.produce, advertised=(0, 13), read=read_produce),
+    Api(ApiKey.FETCH, (4, 18), fetch.fetch, read=read_fetch),
+    Api(ApiKey.LIST_OFFSETS, (1, 11), offsets.list_offsets),
+    Api(ApiKey.METADATA, (0, 13), metadata.metadata, read=metadata.read),
+    Api(ApiKey.API_VERSIONS, (0, 4), versions.api_versions),
+    Api(ApiKey.CREATE_TOPICS, (2, 7), topics.create_topics, on_error=topics.create_topics_refused),
+    Api(ApiKey.DELETE_TOPICS, (1, 6), topics.delete_topics, on_error=topics.delete_topics_refused),
+    Api(ApiKey.DELETE_RECORDS, (0, 2), offsets.delete_records),
+    # Version 6 carries two-phase commit and is unstable in Kafka, too.
+    Api(ApiKey.INIT_PRODUCER_ID, (0, 5), transactions.init_producer_id, on_error=transactions.init_producer_id_refused),
+    Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, (2, 4), offsets.offset_for_leader_epoch),
+    Api(ApiKey.DESCRIBE_CONFIGS, (1, 4), configs.describe_configs),
+    Api(ApiKey.DESCRIBE_CLUSTER, (0, 2), cluster.describe_cluster),
+)
 
 APIS: dict[int, Api] = {row.key: row for row in API_TABLE}
 """The rows by their number on the wire."""

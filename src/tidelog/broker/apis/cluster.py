@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidelog.broker.apis.metadata import CLUSTER_OPERATIONS
 from tidelog.broker.context import Context
+from tidelog.broker.operations import CLUSTER_OPERATIONS
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tidelog.broker.context import Broker, Context, Encoded
+from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
@@ -23,11 +24,6 @@ from tidelog.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-
-TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-"""Read, write, create, delete, alter, describe, describe and alter configs: all that can be done to a topic."""
-CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-"""The same for the cluster. Without an authorizer everybody may do everything."""
 
 MAX_KEPT_ANSWERS = 64
 MAX_KEPT_REQUEST_BYTES = 4096

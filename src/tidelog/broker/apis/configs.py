@@ -1,0 +1,112 @@
+"""DescribeConfigs: what every setting is and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tidelog.broker.context import Context
+from tidelog.config import describe
+from tidelog.config.describe import ConfigRow
+from tidelog.config.options import Type
+from tidelog.controller.topic_names import name_problem
+from tidelog.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+
+def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """Sent by admin clients, Connect, Streams and consoles. v1 added sources and synonyms, v3 types and documentation.
+
+    No list of names means all settings. Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST
+    for another broker or a kind of resource that has no settings here.
+    """
+    return DescribeConfigsResponse(results=[_result(ctx, request, resource) for resource in request.resources])
+
+
+def _result(ctx: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    try:
+        rows = _rows(ctx, resource)
+    except KafkaError as error:
+        return DescribeConfigsResult(
+            error_code=error.code,
+            error_message=error.detail,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+        )
+    return DescribeConfigsResult(
+        error_message=None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[_encoded(row, request) for row in rows],
+    )
+
+
+def _rows(ctx: Context, resource: DescribeConfigsResource) -> Sequence[ConfigRow]:
+    name, keys = resource.resource_name, resource.configuration_keys
+    describers: dict[int, Callable[[Context, str, Iterable[str] | None], Sequence[ConfigRow]]] = {
+        TOPIC_RESOURCE: _topic,
+        BROKER_RESOURCE: _broker,
+        GROUP_RESOURCE: _group,
+        CLIENT_METRICS_RESOURCE: _client_metrics,
+    }
+    describer = describers.get(resource.resource_type)
+    if describer is None:
+        kind = "broker loggers are not served" if resource.resource_type == BROKER_LOGGER_RESOURCE else "it is not known"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} has no settings here: {kind}.")
+    return describer(ctx, name, keys)
+
+
+def _topic(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+    problem = name_problem(name)
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if name not in ctx.image.topics.by_name:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic {name} does not exist.")
+    return describe.describe_topic(ctx.config, ctx.image.topic_configs(name), keys)
+
+
+def _broker(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+    if not name:
+        return describe.describe_broker_default(ctx.config, keys)
+    if name != str(ctx.broker.node_id):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Broker {ctx.broker.node_id} was asked for the settings of broker {name!r}. Ask that broker, or for no name: the "
+            "dynamic settings of all brokers.",
+        )
+    return describe.describe_broker(ctx.config, keys)
+
+
+def _group(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+    return describe.describe_group(ctx.config, ctx.image.configs.get((GROUP_RESOURCE, name), {}), keys)
+
+
+def _client_metrics(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+    return describe.describe_client_metrics(ctx.image.configs.get((CLIENT_METRICS_RESOURCE, name), {}), keys)
+
+
+def _encoded(row: ConfigRow, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = row.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=row.name,
+        value=row.value,
+        read_only=row.read_only,
+        config_source=row.source,
+        is_sensitive=row.is_sensitive,
+        synonyms=[DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in synonyms],
+        config_type=Type(row.type),
+        documentation=row.doc if request.include_documentation else None,
+    )

@@ -1,0 +1,108 @@
+"""A broker's own requests to the controller: it registers, asks to be unfenced, and says goodbye (KIP-631).
+
+A process registers under a fresh incarnation id and is fenced until its image holds its own registration; only then may it
+lead. The broker epoch is the offset of the registration record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tidelog.broker.context import Controller
+from tidelog.config.listeners import EndPoint
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.metadata.features import supported_ranges
+from tidelog.metadata.image import ClusterImage, ControllerImage, Endpoint
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse, Feature
+from tidelog.protocol.messages.broker_registration import Listener as RegisteredListener
+
+SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+"""Kafka's numbers."""
+
+
+def registration(
+    node_id: int,
+    cluster_id: str,
+    incarnation_id: Uuid,
+    *,
+    endpoints: Iterable[EndPoint],
+    rack: str | None,
+    log_dirs: Sequence[Uuid],
+    previous_broker_epoch: int,
+) -> BrokerRegistrationRequest:
+    """What the controller is told of this process."""
+    return BrokerRegistrationRequest(
+        broker_id=node_id,
+        cluster_id=cluster_id,
+        incarnation_id=incarnation_id,
+        listeners=[
+            RegisteredListener(
+                name=point.listener, host=point.host, port=point.port, security_protocol=SECURITY_PROTOCOLS[point.protocol]
+            )
+            for point in endpoints
+        ],
+        features=[
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in supported_ranges().items()
+        ],
+        rack=rack,
+        log_dirs=list(log_dirs),
+        previous_broker_epoch=previous_broker_epoch,
+    )
+
+
+def controller_image(node_id: int, incarnation_id: Uuid, endpoints: Iterable[EndPoint]) -> ControllerImage:
+    """What the quorum's leader writes of itself."""
+    return ControllerImage(
+        id=node_id,
+        incarnation_id=incarnation_id,
+        endpoints={
+            point.listener: Endpoint(point.listener, point.host, point.port, SECURITY_PROTOCOLS[point.protocol])
+            for point in endpoints
+        },
+        features=supported_ranges(),
+    )
+
+
+async def register(controller: Controller, request: BrokerRegistrationRequest) -> int:
+    """The broker epoch of this process. KafkaError when the cluster does not take it."""
+    response: BrokerRegistrationResponse = await controller.submit(QuorumController.register_broker, request)
+    _check("registration", response.error_code)
+    return response.broker_epoch
+
+
+async def unfence(controller: Controller, image: ClusterImage, node_id: int, broker_epoch: int) -> None:
+    """Ask to lead, once ``image`` holds the registration."""
+    request = BrokerHeartbeatRequest(broker_id=node_id, broker_epoch=broker_epoch, current_metadata_offset=image.offset)
+    response: BrokerHeartbeatResponse = await controller.submit(QuorumController.broker_heartbeat, request)
+    _check("heartbeat", response.error_code)
+    assert not response.is_fenced, "a broker that has applied its registration stays fenced"
+
+
+async def shut_down(controller: Controller, image: ClusterImage, node_id: int, broker_epoch: int) -> None:
+    """Give the leaderships away; nobody is sent to this broker from then on."""
+    request = BrokerHeartbeatRequest(
+        broker_id=node_id, broker_epoch=broker_epoch, current_metadata_offset=image.offset, want_shut_down=True
+    )
+    await controller.submit(QuorumController.broker_heartbeat, request)
+
+
+async def report_offline_dirs(
+    controller: Controller, image: ClusterImage, node_id: int, broker_epoch: int, directories: Sequence[Uuid]
+) -> None:
+    """Log dirs failed: what lies in them is led here no more."""
+    request = BrokerHeartbeatRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        current_metadata_offset=image.offset,
+        offline_log_dirs=list(directories),
+    )
+    await controller.submit(QuorumController.broker_heartbeat, request)
+
+
+def _check(what: str, code: int) -> None:
+    if code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(code), f"the controller refuses this broker's {what}")

@@ -1,0 +1,44 @@
+"""``tidelog``: the command line. Each command lives in a module of its own, imported when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "start": "Run a node.",
+    "format": "Prepare log dirs for a node.",
+    "topics": "Create, list, describe and delete topics.",
+    "dump-log": "Print the contents of log, index and snapshot files.",
+    "random-uuid": "Print a new id, for tidelog format --cluster-id.",
+}
+"""Name and one line each: the help needs no command to be imported."""
+
+
+class LazyGroup(click.Group):
+    """Commands by name, imported when one is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"tidelog.cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tidelog", prog_name="tidelog")
+def main() -> None:
+    """Event streaming that speaks Kafka's protocol and writes Kafka's files."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""``tidelog start``: runs a node until it is told to stop (SIGTERM, Ctrl-C)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+import time
+
+import click
+
+from tidelog.config.properties import parse
+from tidelog.config.resolve import BrokerConfig
+from tidelog.metadata.features import UnsupportedFeatureLevel
+from tidelog.metadata.records import MetadataLogError
+from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
+from tidelog.server.node import Node, ready_line
+from tidelog.server.runtime import LoopRuntime, new_event_loop
+
+DEFAULT_DATA = "data"
+"""Where a node keeps its data that was told nothing at all."""
+REFUSALS = (ConfigError, StorageFailure, MetadataLogError, UnsupportedFeatureLevel, KafkaError)
+"""Why a node may not start; one line each, and exit code 1."""
+
+
+@click.command("start", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("properties", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.option("--override", "-o", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting that wins over the file.")
+@click.option("--data", metavar="DIR", help=f"Where to keep the data: log.dirs. [{DEFAULT_DATA}, without a file]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Listen on localhost:PORT; 0 takes a free port. [9092]")
+def command(properties: str | None, overrides: tuple[str, ...], data: str | None, port: int | None) -> None:
+    """Run a node with the settings of a server.properties; without one, a broker for one machine on localhost:9092."""
+    began = time.perf_counter()
+    try:
+        config = BrokerConfig.from_properties(_settings(properties, overrides, data, port))
+    except ConfigError as error:
+        _refuse(error)
+    sys.exit(run(config, began))
+
+
+def run(config: BrokerConfig, began: float) -> int:
+    """Serve until a signal comes; the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    loop = new_event_loop()
+    asyncio.set_event_loop(loop)
+    runtime = LoopRuntime(loop)
+    try:
+        return loop.run_until_complete(_serve(Node(config, runtime), runtime, began))
+    finally:
+        loop.run_until_complete(runtime.close())
+        loop.close()
+
+
+async def _serve(node: Node, runtime: LoopRuntime, began: float) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        runtime.loop.add_signal_handler(number, stop.set)
+    try:
+        await node.start()
+    except REFUSALS as error:
+        _say(error)
+        return 1
+    for warning in node.config.warnings:
+        logging.getLogger("tidelog").warning("%s", warning)
+    # What is there now stays: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    print(ready_line(node, time.perf_counter() - began), flush=True)
+    ends = [runtime.spawn(stop.wait(), "waiting for a signal"), runtime.spawn(node.failed.wait(), "watching the node")]
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    await node.stop()
+    return 1 if node.failed.is_set() else 0
+
+
+def _settings(path: str | None, overrides: tuple[str, ...], data: str | None, port: int | None) -> dict[str, str]:
+    """The file, then the flags."""
+    settings: dict[str, str] = {}
+    if path is not None:
+        with open(path, encoding="utf-8") as file:
+            settings.update(parse(file.read()))
+    if port is not None:
+        settings["listeners"] = f"PLAINTEXT://localhost:{port}"
+    if data is not None:
+        settings.pop("log.dir", None)
+        settings["log.dirs"] = data
+    for override in overrides:
+        name, equals, value = override.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{override!r} is no KEY=VALUE", param_hint="--override")
+        settings[name.strip()] = value.strip()
+    if path is None and not settings.keys() & {"log.dirs", "log.dir"}:
+        settings["log.dirs"] = DEFAULT_DATA
+    return settings
+
+
+def _refuse(error: Exception) -> None:
+    _say(error)
+    sys.exit(1)
+
+
+def _say(error: Exception) -> None:
+    for line in str(error).splitlines():
+        print(f"tidelog: {line}", file=sys.stderr)

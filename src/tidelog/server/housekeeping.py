@@ -1,0 +1,80 @@
+"""What a node does now and then: retention, flushes by time, checkpoints, removing files, metadata snapshots.
+
+Each duty has its interval, Kafka's where Kafka has one, and its own timer; a duty that fails is reported and comes again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from tidelog.broker.context import Broker
+from tidelog.model.errors import StorageFailure
+from tidelog.server.quorum import LocalController
+from tidelog.server.runtime import LoopRuntime
+
+log = logging.getLogger(__name__)
+
+FLUSH_INTERVAL_MS = 1000
+REMOVAL_INTERVAL_MS = 1000
+FIRST_RETENTION_MS = 30_000
+"""Kafka's InitialTaskDelayMs: retention begins that long after the start."""
+SNAPSHOT_CHECK_MS = 5000
+
+
+class Housekeeping:
+    """The timers of one node."""
+
+    def __init__(self, broker: Broker, controller: LocalController, runtime: LoopRuntime) -> None:
+        self._broker = broker
+        self._controller = controller
+        self._runtime = runtime
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._stopped = False
+
+    def start(self) -> None:
+        """Begin all duties."""
+        broker, config, now_ms = self._broker, self._broker.config, self._runtime.now_ms
+        replicas = broker.replicas
+        checkpoint_ms = min(
+            config.replica_high_watermark_checkpoint_interval_ms,
+            config.log_flush_offset_checkpoint_interval_ms,
+            config.log_flush_start_offset_checkpoint_interval_ms,
+        )
+        self.every("retention", config.log_retention_check_interval_ms, self._retain, first_ms=FIRST_RETENTION_MS)
+        self.every("flush.ms", FLUSH_INTERVAL_MS, lambda: replicas.flush_step(now_ms()))
+        self.every("file removal", REMOVAL_INTERVAL_MS, lambda: replicas.removal_step(now_ms()))
+        self.every("checkpoints", checkpoint_ms, replicas.checkpoint_step)
+        self.every(
+            "producer expiry",
+            config.producer_id_expiration_check_interval_ms,
+            lambda: replicas.logs.expire_producers(now_ms()),
+        )
+        self.every("metadata snapshots", SNAPSHOT_CHECK_MS, self._controller.snapshot_step)
+
+    def every(self, name: str, interval_ms: int, duty: Callable[[], object], *, first_ms: int | None = None) -> None:
+        """Do ``duty`` on the loop each ``interval_ms``, first after ``first_ms`` (None: the same)."""
+        interval_s = max(1, interval_ms) / 1000
+
+        def do() -> None:
+            if self._stopped:
+                return
+            self._timers[name] = self._runtime.loop.call_later(interval_s, do)
+            try:
+                duty()
+            except StorageFailure as failure:
+                log.error("%s: %s", name, failure)
+
+        self._timers[name] = self._runtime.loop.call_later(interval_s if first_ms is None else first_ms / 1000, do)
+
+    def stop(self) -> None:
+        """No duty begins any more."""
+        self._stopped = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _retain(self) -> None:
+        for reason in self._broker.replicas.retention_step(self._runtime.now_ms()):
+            log.info("retention: %s", reason)

@@ -1,0 +1,284 @@
+"""A node: the one place where all parts are put together, started in order, and stopped in order.
+
+Start: addresses, log dirs (locked), metadata log, partition logs, registration, listeners. Nothing is served before the
+broker is registered and unfenced. Stop: no new connections, requests in flight are answered, leaderships are given away,
+logs are flushed and marked as clean, locks are released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from tidelog.broker import lifecycle
+from tidelog.broker.apis import APIS
+from tidelog.broker.apis.metadata import Answers
+from tidelog.broker.context import Broker
+from tidelog.broker.producer_ids import ProducerIds
+from tidelog.config.listeners import EndPoint
+from tidelog.config.resolve import BrokerConfig
+from tidelog.controller.config_rules import OptionRules
+from tidelog.controller.metadata_node import MetadataNode, MetadataNodeConfig
+from tidelog.metadata.delta import ClusterDelta
+from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
+from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
+from tidelog.model.ids import Uuid, random_uuid
+from tidelog.model.ports import FileSystem
+from tidelog.replication.replica_manager import ReplicaManager
+from tidelog.server import settings
+from tidelog.server.disk import DiskFileSystem
+from tidelog.server.formatting import format_embedded
+from tidelog.server.housekeeping import Housekeeping
+from tidelog.server.listener import ConnectionCount, Listener, bind
+from tidelog.server.quorum import LocalController
+from tidelog.server.runtime import LoopRuntime
+from tidelog.storage.log_config import LogConfig
+from tidelog.storage.log_manager import LogManager
+
+log = logging.getLogger(__name__)
+
+DRAIN_S = 5.0
+"""How long requests in flight may take when the node stops; longer than a usual long poll."""
+LOAD_THREADS = 4
+PROGRESS_S = 5.0
+"""How often a long recovery says how far it is."""
+
+
+class Node:
+    """One broker and controller in one process."""
+
+    def __init__(self, config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem | None = None) -> None:
+        self.config = config
+        self.runtime = runtime
+        self.fs = fs or DiskFileSystem()
+        self.listeners: list[Listener] = []
+        self.failed = asyncio.Event()
+        """Set when the node cannot go on: its metadata log's disk failed, or all of its log dirs did."""
+        self._image = EMPTY_IMAGE
+        self._broker_epoch = -1
+        self._known_offline: set[str] = set()
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """The port of each listener, by listener name."""
+        return {listener.name: listener.port for listener in self.listeners}
+
+    async def start(self) -> None:
+        """Returns when clients are served. ConfigError, StorageFailure, MetadataLogError or UnsupportedFeatureLevel when not."""
+        config, runtime = self.config, self.runtime
+        sockets = {p.listener: bind(p.listener, p.host, p.port) for p in config.broker_endpoints}
+        try:
+            self._open_logs()
+            advertised = config.advertised({name: each.getsockname()[1] for name, each in sockets.items()}, _hostname())
+            incarnation_id = random_uuid(runtime.rng)
+            self._start_controller(incarnation_id)
+            self._load_logs()
+            self._make_broker()
+            await self._register(incarnation_id, advertised)
+            count = ConnectionCount()
+            limits = settings.limits(config)
+            for name, listening in sockets.items():
+                listener = Listener(name, listening, self.broker, runtime, limits=limits, count=count)
+                listener.start()
+                self.listeners.append(listener)
+        except BaseException:
+            for listening in sockets.values():
+                listening.close()
+            raise
+        self.housekeeping = Housekeeping(self.broker, self.controller, runtime)
+        self.housekeeping.start()
+        self.housekeeping.every("log dirs", 1000, self._watch_dirs)
+
+    async def stop(self) -> None:
+        """In order; what fails on the way is reported and the rest goes on."""
+        self.housekeeping.stop()
+        for listener in self.listeners:
+            listener.stop_accepting()
+        await asyncio.gather(*(listener.drain(DRAIN_S) for listener in self.listeners))
+        if not self.failed.is_set():
+            try:
+                await lifecycle.shut_down(self.controller, self._image, self.config.node_id, self._broker_epoch)
+            except KafkaError as error:
+                log.error("the controller was not told of the stop: %s", error)
+        try:
+            await self.controller.close()
+        except StorageFailure as failure:
+            log.error("the metadata log was not closed in order: %s", failure)
+        await self.runtime.run_blocking(lambda: self.logs.close(self._broker_epoch))
+
+    # Starting
+
+    def _open_logs(self) -> None:
+        config = self.config
+        dirs = settings.log_dirs(config)
+        if config.embedded:
+            format_embedded(self.fs, config, dirs, self.runtime.rng)
+        self.logs = LogManager(
+            self.fs,
+            dirs,
+            node_id=config.node_id,
+            rng=self.runtime.rng,
+            config_for=self._log_config,
+            producer_expiration_ms=config.producer_id_expiration_ms,
+        )
+        self.logs.open_dirs()
+
+    def _start_controller(self, incarnation_id: Uuid) -> None:
+        config = self.config
+        wanted = (config.metadata_log_dir or self.logs.dirs[0].path).rstrip("/") or "/"
+        metadata_dir = next((each for each in self.logs.dirs if each.path == wanted), None)
+        if metadata_dir is None:
+            raise ConfigError(f"metadata.log.dir is {wanted}, which is not among log.dirs. Name one of them.")
+        if metadata_dir.failure is not None:
+            raise metadata_dir.failure
+        assert self.logs.cluster_id is not None
+        node = MetadataNode.start(
+            self.fs,
+            MetadataNodeConfig(
+                node_id=config.node_id,
+                cluster_id=self.logs.cluster_id,
+                directory_id=Uuid(metadata_dir.directory_id),
+                log_dir=metadata_dir.path,
+                controller=lifecycle.controller_image(config.node_id, incarnation_id, config.controller_endpoints),
+                log=settings.metadata_log_config(config),
+                settings=settings.controller_settings(config),
+            ),
+            rng=self.runtime.rng,
+            rules=OptionRules(config),
+            now_ms=self.runtime.now_ms(),
+        )
+        self._image = node.image
+        config.apply_dynamic(node.image.cluster_configs, node.image.broker_configs(config.node_id))
+        self.controller = LocalController(node, self.runtime, self._metadata_failed)
+        self._metadata_dir = metadata_dir.path
+
+    def _load_logs(self) -> None:
+        """Every partition's log, several at once. The loop does not run yet, so this simply blocks."""
+        jobs = self.logs.load_jobs()
+        if not jobs:
+            return
+        now_ms = self.runtime.now_ms()
+        started = self.runtime.loop.time()
+        told = started
+        threads = min(LOAD_THREADS, max(1, self.config.num_recovery_threads_per_data_dir) * len(self.logs.dirs))
+        with ThreadPoolExecutor(threads, "load") as pool:
+            running = [(job, pool.submit(job.run, now_ms)) for job in jobs]
+            for done, (job, future) in enumerate(running, 1):
+                future.result()
+                self.logs.loaded(job)
+                now = self.runtime.loop.time()
+                if now - told >= PROGRESS_S:
+                    told = now
+                    log.info("loading logs: %d of %d partitions, %.0f s", done, len(jobs), now - started)
+
+    def _make_broker(self) -> None:
+        config, runtime = self.config, self.runtime
+        replicas = ReplicaManager(
+            config.node_id,
+            self.logs,
+            background=self._in_background,
+            rng=runtime.rng,
+            fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
+        )
+        assert self.logs.cluster_id is not None
+        self.broker = Broker(
+            node_id=config.node_id,
+            cluster_id=self.logs.cluster_id,
+            config=config,
+            image=self._image,
+            replicas=replicas,
+            controller=self.controller,
+            runtime=runtime,
+            rng=runtime.rng,
+            producer_ids=ProducerIds(),
+            apis=APIS,
+            metadata_answers=Answers(),
+        )
+        replicas.load(self._image, runtime.now_ms())
+        self.controller.node.add_listener(self._committed)
+
+    async def _register(self, incarnation_id: Uuid, advertised: tuple[EndPoint, ...]) -> None:
+        config = self.config
+        online = self.logs.online_dirs()
+        self._known_offline = {each.path for each in self.logs.dirs if not each.online}
+        request = lifecycle.registration(
+            config.node_id,
+            self.broker.cluster_id,
+            incarnation_id,
+            endpoints=advertised,
+            rack=config.broker_rack,
+            log_dirs=sorted(Uuid(each.directory_id) for each in online),
+            previous_broker_epoch=max(each.previous_broker_epoch for each in online),
+        )
+        self._broker_epoch = await lifecycle.register(self.controller, request)
+        await lifecycle.unfence(self.controller, self._image, config.node_id, self._broker_epoch)
+
+    # Running
+
+    def _committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta) -> None:
+        """The metadata log moved on."""
+        self._image = new
+        if old.cluster_configs != new.cluster_configs or old.broker_configs(self.config.node_id) != new.broker_configs(
+            self.config.node_id
+        ):
+            try:
+                changed = self.config.apply_dynamic(new.cluster_configs, new.broker_configs(self.config.node_id))
+            except ConfigError as error:
+                log.error("dynamic settings are not taken over: %s", error)
+            else:
+                log.info("dynamic settings changed: %s", ", ".join(sorted(changed)) or "none")
+        self.broker.image = new
+        self.broker.replicas.apply(delta, new, self.runtime.now_ms())
+
+    def _log_config(self, topic: str) -> LogConfig:
+        overrides: Mapping[str, str] = self._image.topic_configs(topic)
+        return settings.log_config(self.config.topic_config(overrides))
+
+    def _in_background(self, job: Callable[[], None], done: Callable[[int], None]) -> None:
+        def finished(future: asyncio.Future[None]) -> None:
+            if not future.cancelled():
+                future.result()
+                done(self.runtime.now_ms())
+
+        self.runtime.run_blocking(job).add_done_callback(finished)
+
+    def _metadata_failed(self, failure: StorageFailure) -> None:
+        log.critical("the metadata log failed, the node stops: %s", failure)
+        self.failed.set()
+
+    def _watch_dirs(self) -> None:
+        """A log dir that failed since the last look: the controller hears of it. Without any left the node stops."""
+        offline = [each for each in self.logs.dirs if not each.online and each.path not in self._known_offline]
+        if not offline:
+            return
+        self._known_offline.update(each.path for each in offline)
+        if not self.logs.online_dirs() or self._metadata_dir in self._known_offline:
+            log.critical("log dir %s failed, and the node cannot go on without it", offline[0].path)
+            self.failed.set()
+            return
+        directories = [Uuid(each.directory_id) for each in offline if each.meta is not None]
+        self.runtime.spawn(
+            lifecycle.report_offline_dirs(self.controller, self._image, self.config.node_id, self._broker_epoch, directories),
+            "reporting failed log dirs",
+        )
+
+
+def _hostname() -> str:
+    """By what name others may reach this machine, where no name was set."""
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return "localhost"
+    return name
+
+
+def ready_line(node: Node, seconds: float) -> str:
+    """What is printed once clients are served."""
+    where = ", ".join(str(point) for point in node.config.advertised(node.ports, _hostname()))
+    dirs = ", ".join(os.path.relpath(each.path) if not each.path.startswith("/") else each.path for each in node.logs.dirs)
+    return f"tidelog is ready: {where} (node {node.config.node_id}, data in {dirs}, started in {seconds:.2f} s)"
