@@ -106,33 +106,28 @@ def metadata_version_name(level: int) -> str:
     return str(level)
 
 
-def level_problem(name: str, level: int) -> str | None:
-    """Why ``name`` cannot stand at ``level`` on this node; None when it can."""
-    feature = FEATURES.get(name)
-    if feature is None:
-        if level == 0:
-            return None
-        return (
-            f"feature {name} is finalized at level {level}, and this node does not know it. On the software that wrote it, run "
-            f"kafka-features --bootstrap-server HOST:PORT downgrade --feature {name}=0"
-        )
-    if level > feature.max_level:
-        return (
-            f"feature {name} is finalized at level {level}, and this node supports levels {feature.min_level} to "
-            f"{feature.max_level}. On the software that wrote it, run "
-            f"kafka-features --bootstrap-server HOST:PORT downgrade --feature {name}={feature.max_level}"
-        )
-    if level < feature.min_level and (level > 0 or name == METADATA_VERSION):
-        return (
-            f"feature {name} is finalized at level {level}, and this node supports levels {feature.min_level} to "
-            f"{feature.max_level}. On the software that wrote it, run "
-            f"kafka-features --bootstrap-server HOST:PORT upgrade --feature {name}={feature.min_level}"
-        )
-    return None
-
-
 def check_levels(levels: Mapping[str, int]) -> None:
-    """UnsupportedFeatureLevel, naming every offending feature, both levels and the way down, unless all are supported."""
-    problems = [problem for name, level in sorted(levels.items()) if (problem := level_problem(name, level)) is not None]
-    if problems:
-        raise UnsupportedFeatureLevel("This directory cannot be served: " + "; ".join(problems) + ".")
+    """UnsupportedFeatureLevel, naming each offending feature, both levels and the way to ours, unless all are supported."""
+    found: list[str] = []
+    steps: dict[str, list[str]] = {}
+    for name, level in sorted(levels.items()):
+        wanted = _supported_level(name, level)
+        if wanted == level:
+            continue
+        feature = FEATURES.get(name)
+        supported = "does not know it" if feature is None else f"supports levels {feature.min_level} to {feature.max_level}"
+        found.append(f"feature {name} is finalized at level {level}, and this node {supported}")
+        steps.setdefault("downgrade" if level > wanted else "upgrade", []).append(f"--feature {name}={wanted}")
+    if found:
+        commands = " and ".join(
+            f"kafka-features --bootstrap-server HOST:PORT {direction} {' '.join(options)}" for direction, options in steps.items()
+        )
+        raise UnsupportedFeatureLevel(
+            f"This directory cannot be served: {'; '.join(found)}. On the software that wrote it, run: {commands}"
+        )
+
+
+def _supported_level(name: str, level: int) -> int:
+    """The level nearest to ``level`` that we support; level 0 of an unknown feature is as good as no such feature."""
+    feature = FEATURES.get(name)
+    return 0 if feature is None else min(max(level, feature.min_level), feature.max_level)
