@@ -8,7 +8,7 @@ base_timestamp and timestamp deltas relative to it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from tidelog.records.batch import (
 )
 from tidelog.records.checksum import crc32c
 from tidelog.records.compression import Codec, compress
-from tidelog.records.record import MAX_LONG, MIN_LONG, Headers, Record, iter_spans, wrap_long
+from tidelog.records.record import MAX_LONG, MIN_LONG, Headers, Record, RecordSpan, iter_spans, wrap_long
 
 NO_TIMESTAMP = -1
 _CRC = Struct(">I")
@@ -169,27 +169,35 @@ def renumber_records(body: bytes, count: int) -> bytes:
     return b"".join(parts)
 
 
-def rebuild_batch(header: BatchHeader, records: Iterable[Record], *, delete_horizon_ms: int | None = None) -> bytearray:
-    """The batch of ``header`` with only ``records`` left in it, each at its own offset, compressed with the same codec.
+def rebuild_batch(
+    header: BatchHeader, body: bytes, kept: Sequence[RecordSpan], *, delete_horizon_ms: int | None = None
+) -> bytearray:
+    """The batch of ``header`` with only the records ``kept`` of its decompressed ``body``, compressed with the same codec.
 
-    ``records`` must not be empty. ``delete_horizon_ms`` None keeps the horizon that the batch has, if any.
+    Each keeps its offset and timestamp. ``delete_horizon_ms`` None keeps the horizon that the batch has, if any. ValueError
+    when nothing is kept.
     """
-    kept = list(records)
     if not kept:
         raise ValueError("no records to keep: use empty_batch")
     horizon = header.delete_horizon_ms if delete_horizon_ms is None else delete_horizon_ms
-    base_timestamp = kept[0].timestamp if horizon is None else horizon
-    base_offset = header.base_offset
-    body = b"".join([encode_record(record, record.offset - base_offset, record.timestamp - base_timestamp) for record in kept])
+    append_time = header.max_timestamp if header.log_append_time else None
+    timestamps = [header.base_timestamp + span.timestamp_delta if append_time is None else append_time for span in kept]
+    base_timestamp = timestamps[0] if horizon is None else horizon
+    parts: list[bytes] = []
+    for span, timestamp in zip(kept, timestamps, strict=True):
+        head = b"\0" + write_varint(timestamp - base_timestamp) + write_varint(span.offset_delta)
+        rest = body[span.tail : span.end]
+        parts += (write_varint(len(head) + len(rest)), head, rest)
+    rebuilt = b"".join(parts)
     return assemble(
-        body if header.codec == Codec.NONE else compress(header.codec, body),
+        rebuilt if header.codec == Codec.NONE else compress(header.codec, rebuilt),
         len(kept),
-        base_offset=base_offset,
+        base_offset=header.base_offset,
         last_offset_delta=header.last_offset_delta,
         leader_epoch=header.leader_epoch,
         attributes=header.attributes & ~DELETE_HORIZON_BIT | (0 if horizon is None else DELETE_HORIZON_BIT),
-        base_timestamp=base_timestamp,
-        max_timestamp=header.max_timestamp if header.log_append_time else max(record.timestamp for record in kept),
+        base_timestamp=wrap_long(base_timestamp),
+        max_timestamp=wrap_long(max(timestamps)),
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,

@@ -1,0 +1,394 @@
+"""Log compaction: which log is cleaned next, how far, and how its new segments take the place of the old ones (LogCleaner).
+
+Decided here, as in Kafka:
+
+- A log is clean up to its checkpointed offset. What follows may be cleaned up to the first segment that is active, not yet on
+  stable storage, at or past the last stable offset, or younger than min.compaction.lag.ms. The log with the greatest share of
+  dirty bytes goes first, if that share is above min.cleanable.dirty.ratio or max.compaction.lag.ms has passed.
+- All segments up to the end of the offset map are written anew, in groups that fit one segment.
+- New files are written as ``.cleaned``, become ``.swap`` when all of them are safe, then the old ones become ``.deleted``, then
+  the new ones lose their suffix. Names are synced between these steps, so that a crash leaves either all old segments (and
+  ``.cleaned`` rubbish), or a ``.swap`` which loading puts in place of what it covers. A crash never leaves neither.
+
+A ``Cleaning`` is one log's compaction as a chain of jobs: run ``cleaning.job`` in any thread, call ``advance`` on the loop, until
+``job`` is None. Retention, appends and readers go on meanwhile; a cleaning whose segments went away ends without a trace.
+
+Deliberately elsewhere: what is left of a batch (cleaner_filter.py), reading and writing (cleaner_jobs.py), what a crash left
+(recovery.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidelog.model.ids import TopicPartition
+from tidelog.model.ports import FileSystem
+from tidelog.storage.checkpoints import CLEANER_OFFSETS, BadCheckpoint, encode_offsets, read_offsets
+from tidelog.storage.cleaner_filter import LastRecord, OffsetMap, TransactionFilter
+from tidelog.storage.cleaner_jobs import CLEANED_SUFFIX, CheckpointJob, CleanerJob, MapJob, RewriteJob, Source, SyncJob, source_of
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.log_config import NEVER_MS
+from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
+from tidelog.storage.retention import RetentionResult
+from tidelog.storage.segment import DELETED_SUFFIX, LogSegment, file_stem
+
+SWAP_SUFFIX = ".swap"
+DEDUPE_BUFFER_BYTES = 128 << 20
+_LOAD_FACTOR = 0.9
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CleanableRange:
+    """What a cleaning of a log would do now. Bytes are those of whole segments.
+
+    ``overdue``: records have been dirty for longer than max.compaction.lag.ms. ``checkpoint_is_wrong``: the checkpointed offset
+    lies outside the log, and the log start takes its place.
+    """
+
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    cleanable_bytes: int
+    overdue: bool
+    checkpoint_is_wrong: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        """The share of dirty bytes among those below the first uncleanable offset; 0.0 when there are none."""
+        total = self.clean_bytes + self.cleanable_bytes
+        return self.cleanable_bytes / total if total else 0.0
+
+
+def cleanable_range(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> CleanableRange:
+    """How far ``log`` is clean, and how far it may be cleaned."""
+    first_dirty = log.log_start_offset if checkpoint is None else checkpoint
+    wrong = not log.log_start_offset <= first_dirty <= log.log_end_offset
+    if wrong:
+        first_dirty = log.log_start_offset
+    segments = log.segments
+    holding = log.segment_index(first_dirty)
+    dirty = [segment for segment in segments[holding:] if segment is not log.active]
+    bound = min(log.last_stable_offset, log.active.base_offset)
+    min_lag = log.config.min_compaction_lag_ms
+    for segment in dirty:
+        if not segment.sealed or (min_lag > 0 and segment.largest_timestamp()[0] > now_ms - min_lag):
+            bound = min(bound, segment.base_offset)
+            break
+    # A whole segment is cleaned or none of it: the one that holds the bound is not.
+    first_uncleanable = segments[log.segment_index(max(bound, first_dirty))].base_offset
+    below = segments[: log.segment_index(first_uncleanable)] if first_uncleanable > segments[0].base_offset else []
+    clean = sum(segment.size for segment in below if segment.base_offset < first_dirty)
+    cleanable = sum(segment.size for segment in below[holding:])
+    return CleanableRange(first_dirty, first_uncleanable, clean, cleanable, _overdue(log, dirty, now_ms), wrong)
+
+
+def _overdue(log: UnifiedLog, dirty: list[LogSegment], now_ms: int) -> bool:
+    max_lag = log.config.max_compaction_lag_ms
+    if max_lag >= NEVER_MS:
+        return False
+    stamps = [stamp for segment in dirty if (stamp := segment.read_first_timestamp()) > 0]
+    return bool(stamps) and min(stamps) < now_ms - max_lag
+
+
+@dataclass(slots=True)
+class CleanerStats:
+    """What one cleaning did."""
+
+    map_bytes_read: int = 0
+    map_records_read: int = 0
+    map_keys: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    records_read: int = 0
+    records_kept: int = 0
+
+
+class LogCleaner:
+    """Chooses logs to compact and keeps their checkpoints. All methods on the loop, except ``load``."""
+
+    def __init__(self, fs: FileSystem, *, dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES) -> None:
+        """``dedupe_buffer_bytes``: memory for one cleaning's keys (log.cleaner.dedupe.buffer.size by log.cleaner.threads)."""
+        self._fs = fs
+        self.map_bytes = int(dedupe_buffer_bytes * _LOAD_FACTOR)
+        self.clean_offsets: dict[str, dict[TopicPartition, int]] = {}
+        """By log dir: each compacted partition's first dirty offset."""
+        self.cleanings: dict[TopicPartition, Cleaning] = {}
+        """Under way now."""
+        self.uncleanable: dict[TopicPartition, str] = {}
+        """Partitions that are left alone until the node is restarted, and why."""
+        self.dirtiest_ratio = 0.0
+        """Greatest dirty ratio at the last ``begin`` (max-dirty-percent)."""
+        self._writing: set[str] = set()
+        self._changed_meanwhile: set[str] = set()
+
+    def load(self, log_dirs: Iterable[str]) -> None:
+        """Reads the checkpoints; what cannot be read counts as not there, and costs a cleaning from the start. Blocks."""
+        for log_dir in log_dirs:
+            try:
+                self.clean_offsets[log_dir] = read_offsets(self._fs, f"{log_dir}/{CLEANER_OFFSETS}")
+            except BadCheckpoint as problem:
+                _logger.warning("%s; all compacted partitions in it count as never cleaned", problem)
+                self.clean_offsets[log_dir] = {}
+
+    def begin(self, logs: Iterable[UnifiedLog], now_ms: int) -> Cleaning | None:
+        """The next cleaning, of the filthiest log that is due; None when nothing is. StorageFailure when a disk fails."""
+        best: tuple[float, UnifiedLog, CleanableRange] | None = None
+        self.dirtiest_ratio = 0.0
+        known: dict[str, set[TopicPartition]] = {}
+        for log in logs:
+            known.setdefault(log.log_dir, set()).add(log.topic_partition)
+            if not self._may_clean(log):
+                continue
+            found = self._range(log, now_ms)
+            ratio = found.dirty_ratio
+            self.dirtiest_ratio = max(self.dirtiest_ratio, ratio)
+            due = ratio > log.config.min_cleanable_dirty_ratio or (found.overdue and found.cleanable_bytes > 0)
+            if due and (best is None or ratio > best[0]):
+                best = ratio, log, found
+        self._forget_all_but(known)
+        if best is None:
+            return None
+        return self._start(best[1], best[2], now_ms)
+
+    def _may_clean(self, log: UnifiedLog) -> bool:
+        partition = log.topic_partition
+        return (
+            log.config.compact and log.failure is None and partition not in self.cleanings and partition not in self.uncleanable
+        )
+
+    def _range(self, log: UnifiedLog, now_ms: int) -> CleanableRange:
+        offsets = self.clean_offsets.setdefault(log.log_dir, {})
+        try:
+            found = cleanable_range(log, offsets.get(log.topic_partition), now_ms)
+        except OSError as problem:
+            raise log.fail(f"choice of what to compact in {log.dir}", problem) from problem
+        if found.checkpoint_is_wrong:
+            offsets[log.topic_partition] = found.first_dirty_offset
+        return found
+
+    def _forget_all_but(self, known: dict[str, set[TopicPartition]]) -> None:
+        """Partitions that are gone leave the checkpoints with them."""
+        for log_dir, partitions in known.items():
+            offsets = self.clean_offsets.setdefault(log_dir, {})
+            for partition in [partition for partition in offsets if partition not in partitions]:
+                del offsets[partition]
+
+    def _start(self, log: UnifiedLog, found: CleanableRange, now_ms: int) -> Cleaning:
+        try:
+            cleaning = Cleaning(self, log, found, now_ms)
+        except OSError as problem:
+            raise log.fail(f"compaction of {log.dir}", problem) from problem
+        self.cleanings[log.topic_partition] = cleaning
+        return cleaning
+
+    def cancel(self, partition: TopicPartition) -> None:
+        """A cleaning of the partition ends at its next step, and leaves the segments as they are then."""
+        cleaning = self.cleanings.get(partition)
+        if cleaning is not None:
+            cleaning.cancelled = True
+
+    def truncated(self, log: UnifiedLog, offset: int) -> None:
+        """The log was cut at ``offset``: it is clean no further, and what is being cleaned is not what is there."""
+        self.cancel(log.topic_partition)
+        offsets = self.clean_offsets.get(log.log_dir, {})
+        if offsets.get(log.topic_partition, -1) > offset:
+            offsets[log.topic_partition] = offset
+
+    def checkpoint_job(self, log_dir: str) -> CheckpointJob | None:
+        """Writes a dir's clean offsets; None while another such job is under way, which will be followed by one more."""
+        if log_dir in self._writing:
+            self._changed_meanwhile.add(log_dir)
+            return None
+        self._writing.add(log_dir)
+        content = encode_offsets(self.clean_offsets.get(log_dir, {}))
+        return CheckpointJob(self._fs, f"{log_dir}/{CLEANER_OFFSETS}", content)
+
+    def checkpointed(self, log_dir: str) -> CheckpointJob | None:
+        """After such a job: the next one, if offsets changed meanwhile."""
+        self._writing.discard(log_dir)
+        if log_dir in self._changed_meanwhile:
+            self._changed_meanwhile.discard(log_dir)
+            return self.checkpoint_job(log_dir)
+        return None
+
+
+class Cleaning:
+    """One log's compaction, step by step. ``job`` is what to run next; None when it is over.
+
+    ``removals``: old segments, to be removed when due; the caller takes them as they come.
+    """
+
+    def __init__(self, cleaner: LogCleaner, log: UnifiedLog, found: CleanableRange, now_ms: int) -> None:
+        self._cleaner = cleaner
+        self.log = log
+        self.range = found
+        self.stats = CleanerStats()
+        self.removals: list[RetentionResult] = []
+        self.cancelled = False
+        self._dir = log.dir
+        self._log_dir = log.log_dir
+        self._now_ms = now_ms
+        self._transactions = TransactionFilter()
+        self._groups: list[list[Source]] = []
+        self._offsets = OffsetMap.within(cleaner.map_bytes)
+        self._end_offset = found.first_dirty_offset
+        self._rewritten: RewriteJob | None = None
+        """The group whose new segment is being put in place."""
+        sources = [source_of(segment) for segment in log.segments if segment.base_offset < found.first_uncleanable_offset]
+        self.job: CleanerJob | None = MapJob(
+            log.fs,
+            tuple(log.segments),
+            sources,
+            self._offsets,
+            start=found.first_dirty_offset,
+            upper_bound=found.first_uncleanable_offset,
+            segment_bytes=log.config.segment_bytes,
+            segment_index_bytes=log.config.segment_index_bytes,
+        )
+
+    def advance(self, now_ms: int) -> None:
+        """Takes the result of ``job``, which has run, and sets the next one. StorageFailure when the disk failed."""
+        job = self.job
+        assert job is not None, f"the cleaning of {self.log.topic_partition} is over"
+        try:
+            if not isinstance(job, CheckpointJob) and not self._goes_on(job):
+                self._abandon()
+            elif job.error is not None:
+                raise job.error
+            elif job.corrupt is not None:
+                self._give_up(job.corrupt)
+            elif isinstance(job, MapJob):
+                self._mapped(job)
+            elif isinstance(job, RewriteJob):
+                self._rewrote(job)
+            elif isinstance(job, SyncJob):
+                self._synced(now_ms)
+            else:
+                self._checkpointed()
+        except OSError as problem:
+            self._end()
+            raise self.log.fail(f"compaction of {self.log.dir}", problem) from problem
+
+    def _goes_on(self, job: CleanerJob) -> bool:
+        """Whether the log is still the one that is being cleaned. A group that was put in place is finished in any case."""
+        log = self.log
+        if log.failure is not None or log.dir != self._dir:
+            return False
+        if self._rewritten is not None and self._rewritten.cleaned in log.segments:
+            return True
+        group = job.group if isinstance(job, RewriteJob) else self._rewritten.group if self._rewritten is not None else ()
+        if self.cancelled or log.config.compact is False:
+            return False
+        if not group:
+            return True
+        start = log.segment_index(group[0].base_offset)
+        present = log.segments[start : start + len(group)]
+        return len(present) == len(group) and all(there is source.segment for there, source in zip(present, group, strict=True))
+
+    def _mapped(self, job: MapJob) -> None:
+        stats = self.stats
+        stats.map_bytes_read, stats.map_records_read, stats.map_keys = job.bytes_read, job.records_read, len(job.offsets)
+        if job.end_offset <= self.range.first_dirty_offset:
+            self._give_up(f"{len(job.offsets)} keys fill log.cleaner.dedupe.buffer.size before one batch is read: raise it")
+            return
+        self._end_offset = job.end_offset
+        self._groups = job.groups
+        self._next_group()
+
+    def _next_group(self) -> None:
+        """The next group's rewriting, or the checkpoint after the last."""
+        log = self.log
+        self._rewritten = None
+        if not self._groups:
+            self._cleaner.clean_offsets.setdefault(self._log_dir, {})[log.topic_partition] = self._end_offset
+            self.job = self._cleaner.checkpoint_job(self._log_dir)
+            if self.job is None:
+                self._end()
+            return
+        last_records = {
+            entry.producer_id: LastRecord(entry.last_offset if entry.batches else None, entry.epoch)
+            for entry in log.producers.entries.values()
+        }
+        self.job = RewriteJob(
+            log.fs,
+            log.dir,
+            tuple(log.segments),
+            self._groups.pop(0),
+            self._offsets,
+            self._transactions,
+            last_records,
+            upper_bound=self.range.first_uncleanable_offset,
+            now_ms=self._now_ms,
+            delete_retention_ms=log.config.delete_retention_ms,
+            index_interval_bytes=log.config.index_interval_bytes,
+        )
+
+    def _rewrote(self, job: RewriteJob) -> None:
+        """The new segment is complete and safe: from here on it is the one that a crash leaves."""
+        stats = self.stats
+        stats.bytes_read += job.bytes_read
+        stats.bytes_written += job.cleaned.size
+        stats.records_read += job.records_read
+        stats.records_kept += job.records_kept
+        job.cleaned.rename_files(SWAP_SUFFIX)
+        self._rewritten = job
+        self.job = SyncJob(self.log.fs, self.log.dir)
+
+    def _synced(self, now_ms: int) -> None:
+        """Names are safe: after ``.swap`` the old segments go, after that the suffix goes."""
+        done, log = self._rewritten, self.log
+        assert done is not None
+        if done.cleaned not in log.segments:
+            self._put_in_place(done, now_ms)
+            self.job = SyncJob(log.fs, log.dir)
+            return
+        done.cleaned.rename_files("")
+        done.cleaned.drop_indexes()
+        log.names_synced = False
+        self._next_group()
+
+    def _put_in_place(self, done: RewriteJob, now_ms: int) -> None:
+        log = self.log
+        old = tuple(source.segment for source in done.group)
+        snapshots: list[str] = []
+        for segment in old:
+            snapshot = f"{log.dir}/{file_stem(segment.base_offset)}{SNAPSHOT_SUFFIX}"
+            if segment.base_offset != done.cleaned.base_offset and log.fs.exists(snapshot):
+                log.fs.rename(snapshot, snapshot + DELETED_SUFFIX)
+                snapshots.append(snapshot + DELETED_SUFFIX)
+            segment.rename_files(DELETED_SUFFIX)
+        start = log.segment_index(old[0].base_offset)
+        # A new list in one step: a reader in another thread goes on with the one it has.
+        log.segments = [*log.segments[:start], done.cleaned, *log.segments[start + len(old) :]]
+        self.removals.append(RetentionResult(old, tuple(snapshots), now_ms + log.config.file_delete_delay_ms, ()))
+
+    def _checkpointed(self) -> None:
+        self.job = self._cleaner.checkpointed(self._log_dir)
+        if self.job is None:
+            self._end()
+
+    def _give_up(self, reason: str) -> None:
+        """These records cannot be compacted; somebody must look at them."""
+        partition = self.log.topic_partition
+        self._cleaner.uncleanable[partition] = reason
+        _logger.error("%s is not compacted any more until the node is restarted: %s", partition, reason)
+        self._abandon()
+
+    def _abandon(self) -> None:
+        """Takes away what was written and not put in place."""
+        job = self._rewritten if self._rewritten is not None else self.job
+        if isinstance(job, RewriteJob) and self.log.failure is None and self.log.dir == self._dir:
+            # First .cleaned again: an index left alone as .swap would take the place of one that is in use.
+            job.cleaned.rename_files(CLEANED_SUFFIX)
+            job.cleaned.remove_files()
+        self._end()
+
+    def _end(self) -> None:
+        self.job = None
+        self._groups = []
+        self._rewritten = None
+        self._cleaner.cleanings.pop(self.log.topic_partition, None)

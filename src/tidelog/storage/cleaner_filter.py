@@ -1,0 +1,246 @@
+"""Which records compaction keeps: the latest of each key, tombstones and markers until their time has come (KIP-534, KIP-98).
+
+Decided here, batch by batch, as Kafka's Cleaner decides it; no files. ``OffsetMap`` knows the latest offset of each key in the
+dirty part of the log, within a bounded memory. ``TransactionFilter`` knows which transactions were aborted while the batches go
+by in order. ``BatchFilter`` says what is left of a batch:
+
+- a record stays when its offset is past the map, or is the latest of its key; one without a key goes; a tombstone goes once the
+  batch's delete horizon has passed;
+- records of aborted transactions go at once; a marker goes when no record of its transaction is left and its horizon has passed;
+- a batch without records goes, unless it is the last of its producer (whose sequence number is in it) or the last of the round
+  (so that the log's end offset is not lost): then its header stays;
+- a batch that keeps tombstones, or a marker of an emptied transaction, gets the horizon now + delete.retention.ms when it has
+  none. A batch that keeps everything else as well stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from tidelog.records.batch import BatchHeader, Buffer, CorruptBatch, crc_is_valid
+from tidelog.records.builder import empty_batch, rebuild_batch
+from tidelog.records.control import parse_end_txn_marker
+from tidelog.records.record import RecordSpan, iter_records, iter_spans, records_body
+from tidelog.storage.index import AbortedTransaction
+
+BYTES_PER_KEY = 160
+"""Memory that one key takes in an OffsetMap; log.cleaner.dedupe.buffer.size divided by it is the map's limit."""
+SMALLEST_LIMIT = 10_000
+MAX_DECOMPRESSED = 1 << 30
+"""Bytes one batch may decompress to while it is compacted; more than what is asked of producers: the batch is in the log."""
+_DIGEST_SIZE = 16
+_DIGEST_NAME = b"tidelog.cleaner"
+
+
+class OffsetMap:
+    """Latest offset by key. Keys of 16 bytes and more are kept as their digests of 16 bytes, shorter ones as they are."""
+
+    __slots__ = ("_offsets", "latest_offset", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self._offsets: dict[bytes, int] = {}
+        self.limit = limit
+        self.latest_offset = -1
+        """Every record up to and including this offset is accounted for."""
+
+    @classmethod
+    def within(cls, memory_bytes: int) -> OffsetMap:
+        """A map that takes about so many bytes when it is full."""
+        return cls(max(memory_bytes // BYTES_PER_KEY, SMALLEST_LIMIT))
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def offset_of(self, key: bytes) -> int:
+        """The latest offset of ``key``, -1 when the map does not have it."""
+        return self._offsets.get(key if len(key) < _DIGEST_SIZE else _digest(key), -1)
+
+    def put(self, key: bytes, offset: int) -> bool:
+        """False when the map is full and the key is new."""
+        if len(key) >= _DIGEST_SIZE:
+            key = _digest(key)
+        offsets = self._offsets
+        if len(offsets) >= self.limit and key not in offsets:
+            return False
+        offsets[key] = offset
+        return True
+
+    def add_batch(self, header: BatchHeader, batch: Buffer, start_offset: int) -> bool:
+        """Takes the keys of a data batch, from ``start_offset`` on. False when the map was full before all were in."""
+        base_offset = header.base_offset
+        body = records_body(batch, header, MAX_DECOMPRESSED)
+        for span in iter_spans(body, header.records_count):
+            offset = base_offset + span.offset_delta
+            if span.key_start >= 0 and offset >= start_offset and not self.put(body[span.key_start : span.key_end], offset):
+                return False
+        return True
+
+    def accounted_for(self, offset: int) -> None:
+        """Everything up to ``offset`` went into the map, or need not."""
+        self.latest_offset = max(self.latest_offset, offset)
+
+
+def _digest(key: bytes) -> bytes:
+    return blake2b(key, digest_size=_DIGEST_SIZE, person=_DIGEST_NAME).digest()
+
+
+class _OngoingAbort:
+    """An aborted transaction whose marker has not gone by yet."""
+
+    __slots__ = ("entry", "has_records")
+
+    def __init__(self, entry: AbortedTransaction) -> None:
+        self.entry = entry
+        self.has_records = False
+
+
+class TransactionFilter:
+    """Follows transactions while batches go by in order of offset. ``kept``: aborts whose records are not all gone yet."""
+
+    __slots__ = ("_aborted", "_committed", "_waiting", "kept")
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, AbortedTransaction]] = []
+        self._aborted: dict[int, _OngoingAbort] = {}
+        self._committed: set[int] = set()
+        self.kept: list[AbortedTransaction] = []
+        """Entries for the transaction index of the segment that is being written; its writer empties it."""
+
+    def add_aborted(self, entries: Iterable[AbortedTransaction]) -> None:
+        """Aborted transactions that touch the batches to come."""
+        for entry in entries:
+            heappush(self._waiting, (entry.first_offset, entry))
+
+    def _begin_up_to(self, offset: int) -> None:
+        while self._waiting and self._waiting[0][0] <= offset:
+            entry = heappop(self._waiting)[1]
+            if entry.producer_id not in self._aborted:
+                self._aborted[entry.producer_id] = _OngoingAbort(entry)
+
+    def on_data(self, header: BatchHeader) -> bool:
+        """A data batch goes by: whether it belongs to an aborted transaction, so that all of it may go."""
+        self._begin_up_to(header.last_offset)
+        if not header.is_transactional:
+            return False
+        ongoing = self._aborted.get(header.producer_id)
+        if ongoing is None:
+            self._committed.add(header.producer_id)
+            return False
+        ongoing.has_records = True
+        return True
+
+    def on_control(self, header: BatchHeader, batch: Buffer) -> bool:
+        """A control batch goes by: whether nothing is left of its transaction, so that it may go too."""
+        self._begin_up_to(header.last_offset)
+        if header.records_count == 0:
+            return True
+        record = next(iter_records(batch, header), None)
+        marker = None if record is None else parse_end_txn_marker(record.key, record.value)
+        if marker is None:
+            return False
+        if marker.commit:
+            had_records = header.producer_id in self._committed
+            self._committed.discard(header.producer_id)
+            return not had_records
+        ongoing = self._aborted.pop(header.producer_id, None)
+        if ongoing is None or not ongoing.has_records:
+            return True
+        # The batches that were seen are dropped in this very round; the marker waits for the next.
+        self.kept.append(ongoing.entry)
+        return False
+
+
+class LastRecord(NamedTuple):
+    """Where an active producer wrote last: the last offset of its last data batch (None: only a marker is known), its epoch."""
+
+    last_data_offset: int | None
+    producer_epoch: int
+
+
+class BatchFilter:
+    """What is left of each batch of a segment. Batches are given in order of offset. The counters are for statistics."""
+
+    __slots__ = (
+        "_delete_retention_ms",
+        "_last_records",
+        "_now_ms",
+        "_offsets",
+        "_transactions",
+        "_upper_bound",
+        "records_kept",
+        "records_read",
+    )
+
+    def __init__(
+        self,
+        offsets: OffsetMap,
+        transactions: TransactionFilter,
+        last_records: Mapping[int, LastRecord],
+        *,
+        upper_bound: int,
+        now_ms: int,
+        delete_retention_ms: int,
+    ) -> None:
+        """``upper_bound``: the offset at which this round of cleaning ends; the batch before it is kept, if only its header."""
+        self._offsets = offsets
+        self._transactions = transactions
+        self._last_records = last_records
+        self._upper_bound = upper_bound
+        self._now_ms = now_ms
+        self._delete_retention_ms = delete_retention_ms
+        self.records_read = 0
+        self.records_kept = 0
+
+    def filter(self, header: BatchHeader, batch: Buffer) -> Buffer | None:
+        """``batch`` itself, a smaller or re-dated one, or None. CorruptBatch when its records cannot be read."""
+        emptied = self._transactions.on_control(header, batch) if header.is_control else self._transactions.on_data(header)
+        horizon = header.delete_horizon_ms
+        discard = emptied and (not header.is_control or (horizon is not None and horizon <= self._now_ms))
+        self.records_read += header.records_count
+        if discard or header.records_count == 0:
+            return empty_batch(header) if self._keeps_header(header) else None
+        if not crc_is_valid(batch, header):
+            # What is written anew gets a new checksum, and nobody would ever know.
+            raise CorruptBatch(f"the batch at offset {header.base_offset} does not have the checksum it claims")
+        body = records_body(batch, header, MAX_DECOMPRESSED)
+        spans = iter_spans(body, header.records_count)
+        kept = list(spans if header.is_control else filter(self._retains(header, body), spans))
+        if not kept:
+            return empty_batch(header) if self._keeps_header(header) else None
+        self.records_kept += len(kept)
+        needs_horizon = horizon is None and ((emptied and header.is_control) or not all(span.has_value for span in kept))
+        if needs_horizon:
+            return rebuild_batch(header, body, kept, delete_horizon_ms=self._now_ms + self._delete_retention_ms)
+        if len(kept) == header.records_count:
+            return batch
+        return rebuild_batch(header, body, kept)
+
+    def _retains(self, header: BatchHeader, body: bytes) -> Callable[[RecordSpan], bool]:
+        """The test for one record of a data batch."""
+        offsets, base_offset, latest = self._offsets, header.base_offset, self._offsets.latest_offset
+        horizon = header.delete_horizon_ms
+        tombstones_stay = horizon is None or self._now_ms < horizon
+
+        def retains(span: RecordSpan) -> bool:
+            offset = base_offset + span.offset_delta
+            if offset > latest:
+                return True
+            if span.key_start < 0 or not (span.has_value or tombstones_stay):
+                return False
+            return offset >= offsets.offset_of(body[span.key_start : span.key_end])
+
+        return retains
+
+    def _keeps_header(self, header: BatchHeader) -> bool:
+        """Whether a batch without records stays for what its header says."""
+        if header.next_offset == self._upper_bound:
+            return True
+        last = self._last_records.get(header.producer_id) if header.has_producer_id else None
+        if last is None:
+            return False
+        if last.last_data_offset is not None:
+            return header.last_offset == last.last_data_offset
+        return header.is_control and header.producer_epoch == last.producer_epoch
