@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.controller.activation import abort_records
 from tidelog.controller.loading import load
@@ -61,6 +61,15 @@ class MetadataNodeConfig:
     settings: ControllerSettings = field(default_factory=ControllerSettings)
 
 
+class _Group(NamedTuple):
+    """An atomic group that is in the log: records in memory until they are committed."""
+
+    records: Sequence[MetadataRecord]
+    last_offset: int
+    epoch: int
+    timestamp_ms: int
+
+
 class Pending:
     """One submitted request. ``response`` counts once ``done``; records at or below ``offset`` have to be committed first."""
 
@@ -86,14 +95,13 @@ class MetadataNode:
         self.failure: StorageFailure | None = None
         self.flush_in_flight = False
         self._listeners: list[Listener] = []
-        self._uncommitted: deque[tuple[ClusterImage, ClusterDelta]] = deque()
+        self._uncommitted: deque[_Group] = deque()
         self._waiting: deque[Pending] = deque()
         self._tokens = 0
         self._snapshot_job: SnapshotJob | None = None
         self._bytes_since_snapshot = 0
         self._last_snapshot_ms = 0
-        self.load_delta = ClusterDelta(image)
-        """From nothing to the image that was loaded: for listeners that come first."""
+        self._load_delta: ClusterDelta | None = None
 
     @staticmethod
     def start(fs: FileSystem, config: MetadataNodeConfig, *, rng: Rng, rules: ConfigRules, now_ms: int) -> MetadataNode:
@@ -114,7 +122,7 @@ class MetadataNode:
         )
         controller = QuorumController(loaded.image, rng=rng, rules=rules, settings=config.settings)
         node = MetadataNode(log, raft, controller, loaded.image)
-        node.load_delta = loaded.delta
+        node._load_delta = loaded.delta
         node._bytes_since_snapshot = loaded.bytes_since_snapshot
         node._last_snapshot_ms = now_ms
         node._lead(fs, now_ms)
@@ -134,9 +142,8 @@ class MetadataNode:
 
     def _advanced(self, last_offset: int, now_ms: int) -> None:
         """The log grew by something that changes nothing in the image but its offset."""
-        before = self.controller.image
         self.controller.advance(last_offset, self.raft.epoch, now_ms)
-        self._uncommitted.append((self.controller.image, ClusterDelta(before)))
+        self._uncommitted.append(_Group((), last_offset, self.raft.epoch, now_ms))
 
     def _activate(self, fs: FileSystem, config: MetadataNodeConfig, transaction_open: bool, now_ms: int) -> None:
         if transaction_open:
@@ -171,8 +178,8 @@ class MetadataNode:
         if not result.records:
             return None
         last_offset = self._append_raw(result.records, now_ms)
-        delta = self.controller.replay(result.records, last_offset, self.raft.epoch, now_ms)
-        self._uncommitted.append((self.controller.image, delta))
+        self.controller.replay(result.records, last_offset, self.raft.epoch, now_ms)
+        self._uncommitted.append(_Group(result.records, last_offset, self.raft.epoch, now_ms))
         return last_offset
 
     def _append_raw(self, records: Sequence[MetadataRecord], now_ms: int) -> int:
@@ -223,17 +230,31 @@ class MetadataNode:
             raise self._fail(failure) from failure
         high_watermark = self.raft.synced(synced)
         self.log.committed(high_watermark)
-        while self._uncommitted and self._uncommitted[0][0].offset < high_watermark:
-            image, delta = self._uncommitted.popleft()
-            old, self.image = self.image, image
-            for listener in self._listeners:
-                listener(old, image, delta)
+        self._publish(high_watermark)
         released = []
         while self._waiting and self._waiting[0].offset < high_watermark:
             pending = self._waiting.popleft()
             pending.done = True
             released.append(pending)
         return released
+
+    def _publish(self, high_watermark: int) -> None:
+        """The committed groups, together, are the next image: however many there were, listeners hear of them once."""
+        delta = ClusterDelta(self.image)
+        last: _Group | None = None
+        while self._uncommitted and self._uncommitted[0].last_offset < high_watermark:
+            last = self._uncommitted.popleft()
+            for record in last.records:
+                delta.replay(record)
+        if last is None:
+            return
+        # Mostly all that was appended is committed now: then the controller's image is the same one, and shared.
+        caught_up = not self._uncommitted
+        image = self.controller.image if caught_up else delta.apply(last.last_offset, last.epoch, last.timestamp_ms)
+        assert image.offset == last.last_offset, (image.offset, last.last_offset)
+        old, self.image = self.image, image
+        for listener in self._listeners:
+            listener(old, image, delta)
 
     def flush_now(self, now_ms: int) -> list[Pending]:
         """Job and commit at once: for the start, the stop, and tools. Blocks."""
@@ -242,8 +263,15 @@ class MetadataNode:
         return self.flushed(job, now_ms)
 
     def add_listener(self, listener: Listener) -> None:
-        """From the next commit on. What is there already: ``image``, and ``load_delta`` for what the load brought."""
+        """From the next commit on; ``announce`` tells it what is there already."""
         self._listeners.append(listener)
+
+    def announce(self) -> None:
+        """Tells all listeners what the load brought, as one change from an empty cluster. Once, before the first request."""
+        delta, self._load_delta = self._load_delta, None
+        assert delta is not None, "announced already"
+        for listener in self._listeners:
+            listener(delta.base, self.image, delta)
 
     # snapshots
 
