@@ -226,6 +226,7 @@ class Librdkafka:
         reads: list[Read] = []
         ended: set[int] = set()
         with self.consumer(bootstrap, committed) as consumer:
+            consumer.list_topics(topic, LIMIT_S)  # who does not know the leader yet asks for offsets half a second later
             if isinstance(start, AtTime):
                 wanted = [confluent_kafka.TopicPartition(topic, p, start.timestamp) for p in partitions]
                 wanted = consumer.offsets_for_times(wanted, timeout=LIMIT_S)
@@ -254,6 +255,7 @@ class Librdkafka:
 
     def read_after_end(self, bootstrap: str, topic: str, sample: Sample) -> list[Read]:
         with self.consumer(bootstrap) as consumer:
+            consumer.list_topics(topic, LIMIT_S)
             consumer.assign([confluent_kafka.TopicPartition(topic, sample.partition, confluent_kafka.OFFSET_END)])
             message = consumer.poll(LIMIT_S)
             assert message is not None, "the end was not reached"

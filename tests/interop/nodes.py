@@ -157,8 +157,8 @@ class Node:
             ]
         return [sys.executable, "-m", "tidelog.cli.main", "start", properties]
 
-    def start(self, kind: str | None = None) -> Node:
-        """Start and wait until it answers. Raises NodeFailed with the end of its log."""
+    def launch(self, kind: str | None = None) -> None:
+        """Start the process, formatting the directory first when a Kafka node needs it. Does not wait."""
         assert self.process is None, "started twice"
         self.home.mkdir(parents=True, exist_ok=True)
         self.kind = kind or self.kind
@@ -169,6 +169,11 @@ class Node:
             self.process = subprocess.Popen(
                 self.command(), stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment(), cwd=self.home
             )
+
+    def start(self, kind: str | None = None) -> Node:
+        """Start and wait until it answers. Raises NodeFailed with the end of its log."""
+        self.launch(kind)
+        assert self.process is not None
         deadline = time.monotonic() + START_LIMIT_S
         while not answers(self.ports[0]):
             status = self.process.poll()

@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 SAFE = Delivery("all", True)
 SEGMENT_BYTES = 1 << 20  # the least that Kafka 4 takes
 PROPERTIES = {
+    "broker.session.timeout.ms": "1500",  # a Kafka node that comes back after kill -9 waits until its former self is given up
+    "broker.heartbeat.interval.ms": "300",
     "log.retention.ms": "-1",  # the samples carry old timestamps
     "log.segment.bytes": str(SEGMENT_BYTES),
     "log.cleaner.backoff.ms": "200",
