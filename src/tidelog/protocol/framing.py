@@ -4,7 +4,7 @@ A frame is an int32 size and that many bytes. A request begins with header v1, o
 has the client id as a plain nullable string. A response begins with header v0, or v1 where the version is flexible, except that
 ApiVersions is always answered with v0, so that a client which speaks none of our versions can still read it.
 
-Invariants: ``FrameReader`` never holds more than twice the bytes that came (plus its first ``initial`` bytes), whatever size
+Invariants: ``FrameReader`` never holds more than four times the bytes that came (or its first ``initial`` bytes), whatever size
 a peer announces; a frame it gave out stays valid and writable until ``writable`` is called again.
 """
 
@@ -21,7 +21,12 @@ from tidelog.protocol.structure import Message
 MAX_FRAME_BYTES = 104857600
 """Default of ``socket.request.max.bytes``."""
 
+MAX_PLAIN_REQUEST_BYTES = 16 * 1024 * 1024
+"""Limit for requests other than Produce. Only Produce carries bulk as bytes; what the others carry is decoded, and the smallest
+structures take up to 64 times their bytes as objects, so that a frame of the full size could take all memory."""
+
 _SIZE = struct.Struct(">i")
+_SIZE_AND_KEY = struct.Struct(">ih")
 _REQUEST = struct.Struct(">hhih")
 _RESPONSE = struct.Struct(">ii")
 _RESPONSE_FLEXIBLE = struct.Struct(">iiB")
@@ -139,12 +144,16 @@ class FrameReader:
     """Cuts a byte stream into frames, in one buffer that is used again and again.
 
     A socket's reader calls ``recv_into(reader.writable())``, then ``received(n)``, then ``next_frame()`` until it gives None.
+    ``max_plain_bytes`` is for whoever reads requests: the limit of those that are not Produce.
     """
 
-    __slots__ = ("_buffer", "_end", "_initial", "_max", "_start", "_view")
+    __slots__ = ("_buffer", "_end", "_initial", "_max", "_max_plain", "_start", "_view")
 
-    def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES, initial: int = 4096) -> None:
+    def __init__(
+        self, max_frame_bytes: int = MAX_FRAME_BYTES, initial: int = 4096, max_plain_bytes: int = MAX_FRAME_BYTES
+    ) -> None:
         self._max = max_frame_bytes
+        self._max_plain = max_plain_bytes
         self._initial = initial
         self._buffer = bytearray(initial)
         self._view = memoryview(self._buffer)
@@ -169,7 +178,8 @@ class FrameReader:
                 self._view[:pending] = self._view[self._start : self._end]
             self._start, self._end = 0, pending
         if pending == len(self._buffer):
-            self._resize(2 * pending)
+            needed = 4 + int(_SIZE.unpack_from(self._buffer, 0)[0])
+            self._resize(min(max(needed, 2 * pending), 4 * pending))
         return self._view[pending:]
 
     def received(self, count: int) -> None:
@@ -185,6 +195,10 @@ class FrameReader:
         (size,) = _SIZE.unpack_from(self._buffer, start)
         if not 0 <= size <= self._max:
             raise ProtocolViolation(f"a frame of {size} bytes, allowed are 0 to {self._max} (socket.request.max.bytes)")
+        if size > self._max_plain and self._end - start >= 6:
+            _, api_key = _SIZE_AND_KEY.unpack_from(self._buffer, start)
+            if api_key != ApiKey.PRODUCE:
+                raise ProtocolViolation(f"a request with API key {api_key} of {size} bytes, allowed are {self._max_plain}")
         start += 4
         if self._end - start < size:
             return None

@@ -87,3 +87,26 @@ def test_null_and_empty_records_differ() -> None:
         assert isinstance(frame, bytearray)
         response = FetchResponse.decode(frame[9 if version >= 12 else 8 :], version)
         assert [p.records for p in response.responses[0].partitions] == [None, b""]
+
+
+def test_a_tag_that_is_not_yet_known_at_a_version_is_passed_over() -> None:
+    topics = [FetchTopic(topic_id=ID, partitions=[FetchPartition(partition=1, fetch_offset=9)])]
+    data = FetchRequest(topics=topics).encode(17)
+    at = data.index(b"\0\0\0\x01") + 32
+    assert data[at] == 0, "the partition's tags"
+    with_tag = data[:at] + b"\x01\x01\x03abc" + data[at + 1 :]
+    assert read_fetch(with_tag, 0, 17).topics == [(None, ID, [(1, -1, 9, -1, -1, 0)])]
+    with pytest.raises(ProtocolViolation, match="tag 1"):
+        read_fetch(with_tag, 0, 18)
+
+
+def test_what_the_version_has_no_place_for_is_dropped() -> None:
+    result = FetchResult(0, diverging_epoch=(1, 2), current_leader=(3, 4), snapshot_id=(5, 6), preferred_read_replica=7)
+    for version in range(4, 19):
+        (frame,), _ = encode_fetch_response(3, version, [("t", ID, [result])], node_endpoints=[(3, "h", 9092, None)])
+        assert isinstance(frame, bytearray)
+        response = FetchResponse.decode(frame[9 if version >= 12 else 8 :], version)
+        partition = response.responses[0].partitions[0]
+        assert partition.current_leader.leader_id == (3 if version >= 12 else -1)
+        assert partition.preferred_read_replica == (7 if version >= 11 else -1)
+        assert len(response.node_endpoints) == (1 if version >= 16 else 0)
