@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tidelog.broker.apis.metadata import Answers
     from tidelog.broker.producer_ids import ProducerIds
     from tidelog.config.resolve import BrokerConfig
+    from tidelog.coordinator.group.coordinator import GroupCoordinator
+    from tidelog.coordinator.shards import Shards
     from tidelog.controller.quorum_controller import QuorumController
     from tidelog.controller.result import ControllerResult
     from tidelog.metadata.image import ClusterImage
@@ -111,6 +113,8 @@ class Broker:
     apis: Mapping[int, Api]
     """What is served, by API key."""
     metadata_answers: Answers
+    groups: Shards[GroupCoordinator]
+    """The groups whose coordinator this broker is."""
     topics_being_created: dict[str, None] = field(default_factory=dict)
     """Topics that a Metadata request asked for and the controller is making."""
 

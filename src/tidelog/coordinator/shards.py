@@ -80,6 +80,11 @@ class Shards(Generic[M]):
     # -- asking --------------------------------------------------------------------------------------------------------------
 
     @property
+    def running(self) -> bool:
+        """Whether any shard is here."""
+        return bool(self._shards)
+
+    @property
     def exists(self) -> bool:
         """Whether the topic has been created."""
         return self.topic in self._replicas.image.topics.by_name

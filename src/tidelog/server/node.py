@@ -28,14 +28,16 @@ from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
 from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
 from tidelog.model.ids import Uuid, random_uuid
 from tidelog.model.ports import FileSystem
+from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server import settings
+from tidelog.server.coordinators import Coordinators
 from tidelog.server.disk import DiskFileSystem
-from tidelog.server.formatting import format_embedded
 from tidelog.server.housekeeping import Housekeeping
 from tidelog.server.listener import ConnectionCount, Listener, bind
 from tidelog.server.quorum import LocalController
 from tidelog.server.runtime import LoopRuntime
+from tidelog.storage.checkpoints import META_PROPERTIES
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_manager import LogManager
 
@@ -98,6 +100,7 @@ class Node:
         self.housekeeping.stop()
         for listener in self.listeners:
             listener.stop_accepting()
+        self.coordinators.stop()
         await asyncio.gather(*(listener.drain(DRAIN_S) for listener in self.listeners))
         if not self.failed.is_set():
             try:
@@ -115,8 +118,8 @@ class Node:
     def _open_logs(self) -> None:
         config = self.config
         dirs = settings.log_dirs(config)
-        if config.embedded:
-            format_embedded(self.fs, config, dirs, self.runtime.rng)
+        if config.embedded and not any(self.fs.exists(f"{path}/{META_PROPERTIES}") for path in dirs):
+            self._format(dirs)
         self.logs = LogManager(
             self.fs,
             dirs,
@@ -126,6 +129,16 @@ class Node:
             producer_expiration_ms=config.producer_id_expiration_ms,
         )
         self.logs.open_dirs()
+
+    def _format(self, dirs: tuple[str, ...]) -> None:
+        """A new cluster of one. Only a node whose roles were left to us does this; others are formatted by a person, so that
+        nobody begins a second cluster by a mistyped path."""
+        request = FormatRequest(dirs, self.config.node_id, metadata_log_dir=self.config.metadata_log_dir or "")
+        try:
+            result = format_dirs(self.fs, request, rng=self.runtime.rng, now_ms=self.runtime.now_ms())
+        except OSError as problem:
+            raise StorageFailure(dirs[0], f"cannot be formatted: {problem}") from problem
+        log.info("formatted %s for a new cluster, %s", ", ".join(dirs), result.cluster_id)
 
     def _start_controller(self, incarnation_id: Uuid) -> None:
         config = self.config
@@ -184,6 +197,7 @@ class Node:
             rng=runtime.rng,
             fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
         )
+        self.coordinators = Coordinators(config, replicas, runtime)
         assert self.logs.cluster_id is not None
         self.broker = Broker(
             node_id=config.node_id,
@@ -197,8 +211,10 @@ class Node:
             producer_ids=ProducerIds(),
             apis=APIS,
             metadata_answers=Answers(),
+            groups=self.coordinators.groups,
         )
         replicas.load(self._image, runtime.now_ms())
+        self.coordinators.follow()
         self.controller.node.add_listener(self._committed)
 
     async def _register(self, incarnation_id: Uuid, advertised: tuple[EndPoint, ...]) -> None:
@@ -233,6 +249,7 @@ class Node:
                 log.info("dynamic settings changed: %s", ", ".join(sorted(changed)) or "none")
         self.broker.image = new
         self.broker.replicas.apply(delta, new, self.runtime.now_ms())
+        self.coordinators.follow(delta)
 
     def _log_config(self, topic: str) -> LogConfig:
         overrides: Mapping[str, str] = self._image.topic_configs(topic)

@@ -7,7 +7,20 @@ To add an API: definition, handler, row, test, changelog fragment.
 from __future__ import annotations
 
 from tidelog.broker.api import Api
-from tidelog.broker.apis import cluster, configs, fetch, metadata, offsets, produce, topics, transactions, versions
+from tidelog.broker.apis import (
+    cluster,
+    configs,
+    coordinators,
+    fetch,
+    group_offsets,
+    groups,
+    metadata,
+    offsets,
+    produce,
+    topics,
+    transactions,
+    versions,
+)
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.fastpath import read_fetch, read_produce
 
@@ -17,6 +30,15 @@ API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.FETCH, (4, 18), fetch.fetch, read=read_fetch),
     Api(ApiKey.LIST_OFFSETS, (1, 11), offsets.list_offsets),
     Api(ApiKey.METADATA, (0, 13), metadata.metadata, read=metadata.read),
+    Api(ApiKey.OFFSET_COMMIT, (2, 10), group_offsets.offset_commit),
+    Api(ApiKey.OFFSET_FETCH, (1, 10), group_offsets.offset_fetch),
+    Api(ApiKey.FIND_COORDINATOR, (0, 6), coordinators.find_coordinator),
+    Api(ApiKey.JOIN_GROUP, (0, 9), groups.join_group),
+    Api(ApiKey.HEARTBEAT, (0, 4), groups.heartbeat),
+    Api(ApiKey.LEAVE_GROUP, (0, 5), groups.leave_group),
+    Api(ApiKey.SYNC_GROUP, (0, 5), groups.sync_group),
+    Api(ApiKey.DESCRIBE_GROUPS, (0, 6), groups.describe_groups),
+    Api(ApiKey.LIST_GROUPS, (0, 5), groups.list_groups),
     Api(ApiKey.API_VERSIONS, (0, 4), versions.api_versions),
     Api(ApiKey.CREATE_TOPICS, (2, 7), topics.create_topics, on_error=topics.create_topics_refused),
     Api(ApiKey.DELETE_TOPICS, (1, 6), topics.delete_topics, on_error=topics.delete_topics_refused),
@@ -24,6 +46,8 @@ API_TABLE: tuple[Api, ...] = (
     # Version 6 carries two-phase commit and is unstable in Kafka, too.
     Api(ApiKey.INIT_PRODUCER_ID, (0, 5), transactions.init_producer_id, on_error=transactions.init_producer_id_refused),
     Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, (2, 4), offsets.offset_for_leader_epoch),
+    Api(ApiKey.DELETE_GROUPS, (0, 2), groups.delete_groups),
+    Api(ApiKey.OFFSET_DELETE, (0, 0), group_offsets.offset_delete),
     Api(ApiKey.DESCRIBE_CONFIGS, (1, 4), configs.describe_configs),
     Api(ApiKey.DESCRIBE_CLUSTER, (0, 2), cluster.describe_cluster),
 )
