@@ -1,0 +1,160 @@
+"""Every metric once: name, kind, labels, and what it tells.
+
+Names that begin with ``kafka_`` are those under which the usual Kafka dashboards look (a JMX exporter's form of Kafka's
+MBeans, and kafka_exporter's); what begins with ``process_`` is Prometheus's own convention; ``tidelog_`` is ours.
+A row without labels of a per-topic counter (``topic=""``) is the sum over all topics since the start, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class Kind(StrEnum):
+    """What one may do with a metric's values."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Metric:
+    """One row. ``name`` is complete: a counter's ends in ``_total``. ``bounds`` are a histogram's bucket limits."""
+
+    __slots__ = ("bounds", "doc", "kind", "labels", "name")
+
+    def __init__(self, name: str, kind: Kind, doc: str, labels: tuple[str, ...] = (), bounds: tuple[float, ...] = ()) -> None:
+        self.name = name
+        self.kind = kind
+        self.doc = doc
+        self.labels = labels
+        self.bounds = bounds
+
+    def __repr__(self) -> str:
+        return f"Metric({self.name})"
+
+
+_ALL: list[Metric] = []
+
+
+def _metric(name: str, kind: Kind, doc: str, *labels: str) -> Metric:
+    metric = Metric(name, kind, doc, labels)
+    _ALL.append(metric)
+    return metric
+
+
+def _topic_counter(name: str, doc: str) -> Metric:
+    return _metric(f"kafka_server_brokertopicmetrics_{name}_total", Kind.COUNTER, doc, "topic")
+
+
+def _gauge(name: str, doc: str, *labels: str) -> Metric:
+    return _metric(name, Kind.GAUGE, doc, *labels)
+
+
+def _counter(name: str, doc: str, *labels: str) -> Metric:
+    return _metric(name, Kind.COUNTER, doc, *labels)
+
+
+MESSAGES_IN = _topic_counter("messagesin", "Records written by producers.")
+BYTES_IN = _topic_counter("bytesin", "Bytes of record batches written by producers.")
+BYTES_OUT = _topic_counter("bytesout", "Bytes of record batches sent to consumers.")
+BYTES_REJECTED = _topic_counter("bytesrejected", "Bytes of record batches that were refused.")
+TOTAL_PRODUCE_REQUESTS = _topic_counter("totalproducerequests", "Produce requests, counted per partition that they name.")
+FAILED_PRODUCE_REQUESTS = _topic_counter("failedproducerequests", "Those that were refused.")
+TOTAL_FETCH_REQUESTS = _topic_counter("totalfetchrequests", "Fetch requests, counted per partition that they name.")
+FAILED_FETCH_REQUESTS = _topic_counter("failedfetchrequests", "Those that were refused.")
+
+PARTITION_COUNT = _gauge("kafka_server_replicamanager_partitioncount", "Partitions that this node holds.")
+LEADER_COUNT = _gauge("kafka_server_replicamanager_leadercount", "Partitions that it leads.")
+OFFLINE_REPLICA_COUNT = _gauge("kafka_server_replicamanager_offlinereplicacount", "Partitions whose log dir has failed.")
+UNDER_REPLICATED = _gauge(
+    "kafka_server_replicamanager_underreplicatedpartitions", "Partitions led here with replicas out of sync."
+)
+UNDER_MIN_ISR_COUNT = _gauge(
+    "kafka_server_replicamanager_underminisrpartitioncount",
+    "Partitions led here with fewer replicas in sync than min.insync.replicas.",
+)
+AT_MIN_ISR_COUNT = _gauge(
+    "kafka_server_replicamanager_atminisrpartitioncount", "Partitions led here with just min.insync.replicas in sync."
+)
+FETCH_SESSIONS = _gauge(
+    "kafka_server_fetchsessioncache_numincrementalfetchsessions", "Incremental fetch sessions that are remembered (KIP-227)."
+)
+FETCH_SESSION_PARTITIONS = _gauge(
+    "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached", "Partitions in those sessions."
+)
+
+PARTITION_UNDER_MIN_ISR = _gauge(
+    "kafka_cluster_partition_underminisr", "1 when fewer replicas are in sync than min.insync.replicas.", "topic", "partition"
+)
+PARTITION_AT_MIN_ISR = _gauge(
+    "kafka_cluster_partition_atminisr", "1 when just min.insync.replicas are in sync.", "topic", "partition"
+)
+PARTITION_REPLICAS = _gauge("kafka_cluster_partition_replicascount", "Replicas of the partition.", "topic", "partition")
+
+ACTIVE_CONTROLLER = _gauge("kafka_controller_kafkacontroller_activecontrollercount", "1 on the node whose controller is active.")
+OFFLINE_PARTITIONS = _gauge(
+    "kafka_controller_kafkacontroller_offlinepartitionscount", "Partitions of the cluster without a leader."
+)
+GLOBAL_TOPICS = _gauge("kafka_controller_kafkacontroller_globaltopiccount", "Topics of the cluster.")
+GLOBAL_PARTITIONS = _gauge("kafka_controller_kafkacontroller_globalpartitioncount", "Partitions of the cluster.")
+ACTIVE_BROKERS = _gauge("kafka_controller_kafkacontroller_activebrokercount", "Brokers that are registered and not fenced.")
+FENCED_BROKERS = _gauge("kafka_controller_kafkacontroller_fencedbrokercount", "Brokers that are registered and fenced.")
+PREFERRED_IMBALANCE = _gauge(
+    "kafka_controller_kafkacontroller_preferredreplicaimbalancecount", "Partitions not led by their preferred replica."
+)
+
+RAFT_STATE = _gauge(
+    "kafka_server_raftmetrics_current_state", "1 for the role that this node plays in the metadata quorum.", "state"
+)
+RAFT_LEADER = _gauge("kafka_server_raftmetrics_current_leader", "Number of the quorum's leader, -1 without one.")
+RAFT_EPOCH = _gauge("kafka_server_raftmetrics_current_epoch", "Epoch of the quorum.")
+RAFT_HIGH_WATERMARK = _gauge("kafka_server_raftmetrics_high_watermark", "End of what the quorum has committed.")
+RAFT_LOG_END = _gauge("kafka_server_raftmetrics_log_end_offset", "End of this node's metadata log.")
+
+LOG_SIZE = _gauge("kafka_log_log_size", "Bytes of the partition's segments on disk.", "topic", "partition")
+LOG_START_OFFSET = _gauge("kafka_log_log_logstartoffset", "First offset that can be read.", "topic", "partition")
+LOG_END_OFFSET = _gauge("kafka_log_log_logendoffset", "Offset that the next record gets.", "topic", "partition")
+LOG_SEGMENTS = _gauge("kafka_log_log_numlogsegments", "Segments of the partition.", "topic", "partition")
+OFFLINE_LOG_DIRS = _gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log dirs that have failed.")
+LOG_DIR_OFFLINE = _gauge("kafka_log_logmanager_logdirectoryoffline", "1 for a log dir that has failed.", "logDirectory")
+
+CONNECTIONS = _gauge("kafka_server_socket_server_metrics_connection_count", "Open client connections.", "listener")
+LOOP_IDLE_NETWORK = _gauge(
+    "kafka_network_socketserver_networkprocessoravgidle_percent",
+    "Share of time, 0 to 1, in which the event loop's thread had nothing to do, since the last look at it.",
+)
+LOOP_IDLE_HANDLERS = _gauge(
+    "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", "The same: one loop does the network and the requests."
+)
+BROKER_STATE = _gauge("kafka_server_kafkaserver_brokerstate", "3 while the node serves, as Kafka numbers a broker's states.")
+DISK_READ = _gauge("kafka_server_kafkaserver_linux_disk_read_bytes", "Bytes that this process had read from disks.")
+DISK_WRITE = _gauge("kafka_server_kafkaserver_linux_disk_write_bytes", "Bytes that this process had written to disks.")
+
+TOPIC_PARTITIONS = _gauge("kafka_topic_partitions", "Partitions of the topic.", "topic")
+TOPIC_CURRENT_OFFSET = _gauge("kafka_topic_partition_current_offset", "High watermark of the partition.", "topic", "partition")
+TOPIC_OLDEST_OFFSET = _gauge("kafka_topic_partition_oldest_offset", "First offset of the partition.", "topic", "partition")
+TOPIC_REPLICAS = _gauge("kafka_topic_partition_replicas", "Replicas of the partition.", "topic", "partition")
+TOPIC_IN_SYNC = _gauge(
+    "kafka_topic_partition_in_sync_replica", "Replicas of the partition that are in sync.", "topic", "partition"
+)
+TOPIC_LEADER = _gauge("kafka_topic_partition_leader", "Number of the broker that leads the partition.", "topic", "partition")
+TOPIC_PREFERRED = _gauge(
+    "kafka_topic_partition_leader_is_preferred", "1 when the preferred replica leads the partition.", "topic", "partition"
+)
+TOPIC_UNDER_REPLICATED = _gauge(
+    "kafka_topic_partition_under_replicated_partition", "1 when replicas of the partition are out of sync.", "topic", "partition"
+)
+BROKERS = _gauge("kafka_brokers", "Brokers of the cluster.")
+BROKER_INFO = _gauge("kafka_broker_info", "1 for each broker of the cluster.", "id", "address")
+
+INFO = _gauge("tidelog_info", "1; which version runs here, as which node of which cluster.", "version", "node_id", "cluster_id")
+UPTIME = _gauge("tidelog_uptime_seconds", "Time since the node was ready.")
+REFUSED_CONNECTIONS = _counter(
+    "tidelog_refused_connections_total", "Connections closed because of max.connections.per.ip.", "listener"
+)
+LOG_DIR_FREE = _gauge("tidelog_log_dir_free_bytes", "Free space of the disk that a log dir lies on.", "log_dir")
+
+CATALOG: Final[tuple[Metric, ...]] = tuple(_ALL)
+"""All rows, in the order of the documentation."""

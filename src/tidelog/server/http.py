@@ -1,0 +1,173 @@
+"""A small HTTP server for /metrics and /healthz: GET and HEAD, HTTP/1.1, nothing else.
+
+What is decided here: what a stranger may cost. Header lines, connections, idle time and the time for a request are bounded,
+bodies are not read, and an answer that nobody takes is given up. The protocol itself is h11's; sockets are asyncio's, since
+nothing here is hot. ``h11`` is imported when the first request comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tidelog.config.listeners import address_text
+from tidelog.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    import h11
+
+log = logging.getLogger(__name__)
+
+MAX_HEADER_BYTES: Final = 16 * 1024
+MAX_CONNECTIONS: Final = 64
+READ_BYTES: Final = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Status, body and the body's type."""
+
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+
+
+Page = Callable[[], Awaitable[Answer]]
+"""Makes the answer for one path."""
+
+
+class HttpServer:
+    """Serves ``pages`` by path. ``timeout_s`` bounds reading a request, sending an answer, and idling between the two."""
+
+    def __init__(self, pages: Mapping[str, Page], *, timeout_s: float = 10.0) -> None:
+        self._pages = pages
+        self._timeout_s = timeout_s
+        self._server: asyncio.Server | None = None
+        self._conversations: set[asyncio.Task[Any]] = set()
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen (no host: every interface; port 0: a free one); the address that it got. ConfigError when it is not free."""
+        try:
+            self._server = await asyncio.start_server(self._converse, host or None, port, limit=MAX_HEADER_BYTES)
+        except OSError as error:
+            where = address_text(host, port)
+            raise ConfigError(f"tidelog.http.listener is {where}, but the node cannot listen there: {error.strerror}.") from error
+        bound = self._server.sockets[0].getsockname()
+        return bound[0], bound[1]
+
+    async def close(self) -> None:
+        """Stop listening and end all conversations."""
+        if self._server is None:
+            return
+        self._server.close()
+        for task in tuple(self._conversations):
+            task.cancel()
+        await asyncio.gather(*self._conversations, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._conversations) >= MAX_CONNECTIONS:
+            writer.transport.abort()
+            return
+        self._conversations.add(task)
+        try:
+            await _Conversation(self._pages, reader, writer, self._timeout_s).run()
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            # The peer is gone or too slow, or the node stops: there is nobody left to tell.
+            pass
+        finally:
+            self._conversations.discard(task)
+            writer.transport.abort()
+
+
+class _Conversation:
+    """One connection: requests read and answered one after another, until the peer or an error ends it."""
+
+    def __init__(
+        self, pages: Mapping[str, Page], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout_s: float
+    ) -> None:
+        import h11
+
+        self._pages = pages
+        self._reader = reader
+        self._writer = writer
+        self._timeout_s = timeout_s
+        self._h11 = h11
+        self._connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
+
+    async def run(self) -> None:
+        h11 = self._h11
+        while True:
+            try:
+                request = await self._request()
+            except h11.RemoteProtocolError as error:
+                if self._connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+                    await self._answer(Answer(error.error_status_hint, b"The request cannot be read.\n"), close=True)
+                return
+            if request is None:
+                return
+            answer, close = await self._respond(request)
+            await self._answer(answer, close=close, head=request.method == b"HEAD")
+            if self._connection.our_state is not h11.DONE or self._connection.their_state is not h11.DONE:
+                return
+            self._connection.start_next_cycle()
+
+    async def _request(self) -> h11.Request | None:
+        """The next request whole; None when the peer ended."""
+        request: h11.Request | None = None
+        async with asyncio.timeout(self._timeout_s):
+            while True:
+                event = self._connection.next_event()
+                if event is self._h11.NEED_DATA:
+                    self._connection.receive_data(await self._reader.read(READ_BYTES))
+                elif isinstance(event, self._h11.Request):
+                    request = event
+                    if _has_body(event):
+                        return event
+                elif isinstance(event, self._h11.EndOfMessage):
+                    return request
+                else:
+                    return None
+
+    async def _respond(self, request: h11.Request) -> tuple[Answer, bool]:
+        """The answer, and whether the connection ends with it: it does where a body would follow that nobody reads."""
+        close = _has_body(request)
+        if request.method not in (b"GET", b"HEAD"):
+            return Answer(405, b"Only GET and HEAD are served.\n"), close
+        path = request.target.partition(b"?")[0].decode("ascii", "replace")
+        page = self._pages.get(path)
+        if page is None:
+            return Answer(404, f"There is {' and '.join(sorted(self._pages))}.\n".encode()), close
+        try:
+            return await page(), close
+        except Exception:  # whatever a page stumbles over must not end the server
+            log.exception("GET %s failed", path)
+            return Answer(500, b"The node's log says what failed.\n"), True
+
+    async def _answer(self, answer: Answer, *, close: bool, head: bool = False) -> None:
+        headers = [("Content-Type", answer.content_type), ("Content-Length", str(len(answer.body)))]
+        if answer.status == 405:
+            headers.append(("Allow", "GET, HEAD"))
+        if close:
+            headers.append(("Connection", "close"))
+        h11 = self._h11
+        parts = [self._connection.send(h11.Response(status_code=answer.status, headers=headers))]
+        if not head:
+            parts.append(self._connection.send(h11.Data(answer.body)))
+        parts.append(self._connection.send(h11.EndOfMessage()))
+        self._writer.write(b"".join(part for part in parts if part))
+        async with asyncio.timeout(self._timeout_s):
+            await self._writer.drain()
+            if close:
+                self._writer.write_eof()
+
+
+def _has_body(request: h11.Request) -> bool:
+    """Whether the request announces a body. None of what is served needs one."""
+    announced = {name: value for name, value in request.headers if name in (b"content-length", b"transfer-encoding")}
+    return announced.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in announced

@@ -1,0 +1,74 @@
+"""What the node writes to standard error: text for people or one JSON object a line, with a level for each logger.
+
+The specification of levels is one for all, and others for single loggers: ``info,tidelog.storage=debug``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Final, TextIO
+
+from tidelog.model.errors import ConfigError
+
+LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+_OPTION: Final = "tidelog.log.level"
+
+
+class TextFormatter(logging.Formatter):
+    """``2026-11-21 12:37:31,123 INFO tidelog.server.node: message``, in UTC."""
+
+    converter = time.gmtime
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line: time (UTC, ISO 8601), level, logger, message, and the trace of an exception."""
+
+    converter = time.gmtime
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False)
+
+
+def parse_levels(text: str) -> dict[str, int]:
+    """Levels by logger; the one for all stands under the empty name. ConfigError names what cannot be read."""
+    levels = {"": logging.INFO}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        logger, equals, level = item.rpartition("=")
+        if level.strip().lower() not in LEVELS or (equals and not logger.strip()):
+            raise ConfigError(f"{_OPTION} holds {item!r}, but must hold a level ({', '.join(LEVELS)}) or logger=level.")
+        levels[logger.strip()] = LEVELS[level.strip().lower()]
+    return levels
+
+
+def set_up(levels: str = "info", form: str = "text", stream: TextIO | None = None) -> None:
+    """Send all logs to ``stream`` (standard error) in this form, at these levels. May be called again."""
+    parsed = parse_levels(levels)
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        if isinstance(old.formatter, TextFormatter | JsonFormatter):
+            root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(parsed.pop(""))
+    for name, level in parsed.items():
+        logging.getLogger(name).setLevel(level)
