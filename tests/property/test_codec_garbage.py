@@ -92,3 +92,21 @@ def test_memory_is_bounded_by_what_came_even_for_huge_lengths_and_counts() -> No
                 _, peak = tracemalloc.get_traced_memory()
                 tracemalloc.stop()
             assert peak < ONCE + PER_BYTE * len(garbage), f"{message.name} version {version}: {peak} bytes for {len(garbage)}"
+
+
+@pytest.mark.parametrize("message", all_messages(), ids=lambda m: m.name)
+def test_the_smallest_structures_stay_within_the_bound_too(message: Message) -> None:
+    version = message.versions[1]
+    for field in message.fields:
+        if not (field.is_array and field.is_struct and field.versions[0] <= version <= field.versions[1]):
+            continue
+        maker = Maker(message, version, random.Random(1))
+        smallest = maker.struct_class(field.element)()
+        value = class_of(message)(**{field.attribute: [smallest] * 2000})
+        data = value.encode(version)
+        del value
+        tracemalloc.start()
+        class_of(message).decode(data, version)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < ONCE + PER_BYTE * len(data), f"{field.name}: {peak} bytes for {len(data)}"
