@@ -25,16 +25,15 @@ _OPTION: Final = "tidelog.log.level"
 class TextFormatter(logging.Formatter):
     """``2026-11-21 12:37:31,123 INFO tidelog.server.node: message``, in UTC."""
 
-    converter = time.gmtime
-
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        return f"{time.strftime(datefmt or '%Y-%m-%d %H:%M:%S', time.gmtime(record.created))},{int(record.msecs):03d}"
 
 
 class JsonFormatter(logging.Formatter):
     """One object a line: time (UTC, ISO 8601), level, logger, message, and the trace of an exception."""
-
-    converter = time.gmtime
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {

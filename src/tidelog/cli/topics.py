@@ -1,0 +1,294 @@
+"""``tidelog topics``, also installed as ``kafka-topics``: the flags, words and columns of Kafka's tool of that name."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import click
+
+from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
+from tidelog.client.connection import UnsupportedByBroker
+from tidelog.config.describe import Source
+from tidelog.metadata.image import TOPIC_RESOURCE
+from tidelog.model.errors import ConfigError, ErrorCode, ProtocolViolation
+from tidelog.model.ids import INTERNAL_TOPICS, NO_BROKER, uuid_from_text, uuid_to_text
+from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from tidelog.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tidelog.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+COLLISION_WARNING = (
+    "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
+    "To avoid issues it is best to use either, but not both."
+)
+_BY_ID_FROM = 6
+"""From this version on DeleteTopics takes structures instead of names."""
+
+
+class Failed(Exception):
+    """The command cannot be done; the text is what Kafka's tool says after its usual beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The flags of one call."""
+
+    topic: str | None
+    topic_id: str | None
+    partitions: int | None
+    replication_factor: int | None
+    replica_assignment: str | None
+    config: tuple[str, ...]
+    if_not_exists: bool
+    if_exists: bool
+    exclude_internal: bool
+    topics_with_overrides: bool
+    under_replicated: bool
+    unavailable: bool
+    under_min_isr: bool
+    at_min_isr: bool
+
+
+@click.command("topics", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--bootstrap-server", required=True, metavar="HOST:PORT,...", help="The brokers to connect to first.")
+@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@click.option("--create", "action", flag_value="create", help="Create a topic.")
+@click.option("--list", "action", flag_value="list", help="List the names of all topics.")
+@click.option("--describe", "action", flag_value="describe", help="Show topics and their partitions.")
+@click.option("--delete", "action", flag_value="delete", help="Delete topics.")
+@click.option("--alter", "action", flag_value="alter", help="Give a topic more partitions.")
+@click.option("--topic", help="The topic; except with --create it is a regular expression.")
+@click.option("--topic-id", help="With --describe: the topic by its id.")
+@click.option("--partitions", type=click.IntRange(min=1), help="How many partitions; without it, as the cluster is set.")
+@click.option("--replication-factor", type=click.IntRange(1, 32767), help="How many replicas; without it, as the cluster is set.")
+@click.option("--replica-assignment", metavar="B:B,B:B", help="Brokers by hand: replicas joined by colons, partitions by commas.")
+@click.option("--config", multiple=True, metavar="NAME=VALUE", help="With --create: a setting of the topic.")
+@click.option("--if-not-exists", is_flag=True, help="With --create: no error when the topic is there.")
+@click.option("--if-exists", is_flag=True, help="With --alter, --delete, --describe: no error when the topic is not there.")
+@click.option("--exclude-internal", is_flag=True, help="Leave Kafka's internal topics out.")
+@click.option("--topics-with-overrides", is_flag=True, help="Only topics with settings of their own.")
+@click.option(
+    "--under-replicated-partitions", "under_replicated", is_flag=True, help="Only partitions that lack replicas in sync."
+)
+@click.option("--unavailable-partitions", "unavailable", is_flag=True, help="Only partitions without an available leader.")
+@click.option("--under-min-isr-partitions", "under_min_isr", is_flag=True, help="Only partitions below min.insync.replicas.")
+@click.option("--at-min-isr-partitions", "at_min_isr", is_flag=True, help="Only partitions at min.insync.replicas.")
+def command(bootstrap_server: str, command_config: str | None, action: str | None, **flags: object) -> None:
+    """Create, list, describe and delete topics."""
+    if action is None:
+        raise click.UsageError("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
+    options = Options(**flags)  # type: ignore[arg-type]
+    if action in {"create", "alter", "delete"} and options.topic is None:
+        raise click.UsageError(f'Missing required argument "[topic]" for --{action}')
+    try:
+        with BrokerConnection(bootstrap_server, command_config) as broker:
+            ACTIONS[action](broker, options)
+    except (Failed, CannotConnect, ConfigError, UnsupportedByBroker, ProtocolViolation) as error:
+        print(f"Error while executing topic command : {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def create(broker: BrokerConnection, options: Options) -> None:
+    assert options.topic is not None
+    if "." in options.topic or "_" in options.topic:
+        print(COLLISION_WARNING)
+    topic = CreatableTopic(
+        name=options.topic,
+        num_partitions=options.partitions or -1,
+        replication_factor=options.replication_factor or -1,
+        configs=[_setting(text) for text in options.config],
+    )
+    if options.replica_assignment is not None:
+        topic.num_partitions = topic.replication_factor = -1
+        topic.assignments = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=brokers)
+            for index, brokers in enumerate(_assignment(options.replica_assignment))
+        ]
+    response = broker.ask(CreateTopicsRequest(topics=[topic], timeout_ms=broker.timeout_ms))
+    for result in response.topics:
+        if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and options.if_not_exists:
+            return
+        _check(result.error_code, result.error_message)
+    print(f"Created topic {options.topic}.")
+
+
+def list_topics(broker: BrokerConnection, options: Options) -> None:
+    for topic in _selected(broker, options):
+        print(topic.name)
+
+
+def describe(broker: BrokerConnection, options: Options) -> None:
+    topics = _selected(broker, options)
+    _must_exist(topics, options)
+    if not topics:
+        return
+    settings = _settings(broker, [topic.name or "" for topic in topics])
+    only_partitions = options.under_replicated or options.unavailable or options.under_min_isr or options.at_min_isr
+    for topic in topics:
+        own = settings[topic.name or ""]
+        shown = {name: value for name, (value, source) in own.items() if source != Source.DEFAULT}
+        if options.topics_with_overrides and not any(source == Source.TOPIC for _, source in own.values()):
+            continue
+        if not only_partitions:
+            print(
+                f"Topic: {topic.name}\tTopicId: {uuid_to_text(topic.topic_id)}\tPartitionCount: {len(topic.partitions)}"
+                f"\tReplicationFactor: {len(topic.partitions[0].replica_nodes)}"
+                f"\tConfigs: {','.join(f'{name}={value}' for name, value in shown.items())}"
+            )
+        if options.topics_with_overrides:
+            continue
+        min_isr = int(own["min.insync.replicas"][0] or 1)
+        for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
+            if not only_partitions or _matches(partition, options, min_isr):
+                print(_partition_line(topic.name or "", partition))
+
+
+def delete(broker: BrokerConnection, options: Options) -> None:
+    topics = _selected(broker, options)
+    _must_exist(topics, options)
+    if not topics:
+        return
+    names = [topic.name or "" for topic in topics]
+    request = DeleteTopicsRequest(timeout_ms=broker.timeout_ms)
+    if broker.version_of(DeleteTopicsRequest.API_KEY) >= _BY_ID_FROM:
+        request.topics = [DeleteTopicState(name=name) for name in names]
+    else:
+        request.topic_names = names
+    for result in broker.ask(request).responses:
+        _check(result.error_code, result.error_message)
+
+
+def alter(broker: BrokerConnection, options: Options) -> None:
+    if options.partitions is None:
+        raise click.UsageError("--alter needs --partitions")
+    topics = _selected(broker, options)
+    _must_exist(topics, options)
+    request = CreatePartitionsRequest(
+        topics=[CreatePartitionsTopic(name=topic.name or "", count=options.partitions) for topic in topics],
+        timeout_ms=broker.timeout_ms,
+    )
+    if topics:
+        for result in broker.ask(request).results:
+            _check(result.error_code, result.error_message)
+
+
+ACTIONS = {"create": create, "list": list_topics, "describe": describe, "delete": delete, "alter": alter}
+
+
+def _selected(broker: BrokerConnection, options: Options) -> list[MetadataResponseTopic]:
+    """The topics that the flags name, by name."""
+    if options.topic_id is not None:
+        try:
+            topic_id = uuid_from_text(options.topic_id)
+        except ValueError as error:
+            raise Failed(f"Topic id {options.topic_id!r} is not valid: {error}") from error
+        asked = [MetadataRequestTopic(topic_id=topic_id, name=None)]
+        response: MetadataResponse = broker.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False))
+        return [topic for topic in response.topics if topic.error_code == ErrorCode.NONE]
+    response = broker.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    _check(response.error_code, None)
+    pattern = None if options.topic is None else _pattern(options.topic)
+    found = [
+        topic
+        for topic in response.topics
+        if (pattern is None or pattern.fullmatch(topic.name or "")) and not (options.exclude_internal and topic.is_internal)
+    ]
+    return sorted(found, key=lambda topic: topic.name or "")
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Kafka's tool takes commas as alternatives."""
+    try:
+        return re.compile("|".join(part.strip() for part in text.split(",")))
+    except re.error as error:
+        raise Failed(f"{text} is not a valid regular expression: {error}") from error
+
+
+def _must_exist(topics: Sequence[MetadataResponseTopic], options: Options) -> None:
+    if topics or options.if_exists:
+        return
+    if options.topic is not None:
+        hint = (
+            " Use --exclude-internal only for topics of your own."
+            if options.exclude_internal and options.topic in INTERNAL_TOPICS
+            else ""
+        )
+        raise Failed(f"Topic '{options.topic}' does not exist as expected{hint}")
+    if options.topic_id is not None:
+        raise Failed(f"TopicId '{options.topic_id}' does not exist as expected")
+
+
+def _settings(broker: BrokerConnection, names: Iterable[str]) -> dict[str, dict[str, tuple[str | None, int]]]:
+    """By topic, then by name: value and source of each setting."""
+    resources = [
+        DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in names
+    ]
+    result: dict[str, dict[str, tuple[str | None, int]]] = {}
+    for described in broker.ask(DescribeConfigsRequest(resources=resources)).results:
+        _check(described.error_code, described.error_message)
+        result[described.resource_name] = {row.name: (row.value, row.config_source) for row in described.configs}
+    return result
+
+
+def _matches(partition: MetadataResponsePartition, options: Options, min_isr: int) -> bool:
+    in_sync, replicas = len(partition.isr_nodes), len(partition.replica_nodes)
+    effective = min(min_isr, replicas)
+    return (
+        (options.under_replicated and in_sync < replicas)
+        or (options.unavailable and partition.leader_id == NO_BROKER)
+        or (options.under_min_isr and in_sync < effective)
+        or (options.at_min_isr and in_sync == effective)
+    )
+
+
+def _partition_line(topic: str, partition: MetadataResponsePartition) -> str:
+    leader = "none" if partition.leader_id == NO_BROKER else str(partition.leader_id)
+    replicas = ",".join(map(str, partition.replica_nodes))
+    in_sync = ",".join(map(str, partition.isr_nodes))
+    return (
+        f"\tTopic: {topic}\tPartition: {partition.partition_index}\tLeader: {leader}\tReplicas: {replicas}\tIsr: {in_sync}"
+        "\tElr: N/A\tLastKnownElr: N/A"
+    )
+
+
+def _setting(text: str) -> CreatableTopicConfig:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise Failed(f'requirement failed: Invalid topic config: all configs to be added must be in the format "key=val": {text}')
+    return CreatableTopicConfig(name=name.strip(), value=value.strip())
+
+
+def _assignment(text: str) -> list[list[int]]:
+    try:
+        return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
+    except ValueError as error:
+        raise Failed(f"--replica-assignment {text!r} must be broker ids, joined by colons and commas: 1:2,2:3") from error
+
+
+def _check(code: int, message: str | None) -> None:
+    if code != ErrorCode.NONE:
+        raise Failed(message or ErrorCode(code).name)
+
+
+def main() -> None:
+    """``kafka-topics``."""
+    command(prog_name="kafka-topics")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""A client's side of one Kafka connection, sans-IO: requests become bytes, bytes become responses.
+
+Versions are agreed on first: ``hello`` asks for them, and every later request is sent at the highest version that both sides
+know. Responses come in the order of the requests; one that answers another request ends the connection.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, TypeVar
+
+from tidelog.model.errors import ErrorCode, ProtocolViolation
+from tidelog.protocol import registry
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.framing import (
+    FrameReader,
+    RequestHeader,
+    decode_response_header,
+    encode_request,
+    response_header_is_flexible,
+)
+from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tidelog.protocol.structure import Message
+
+R = TypeVar("R")
+MAX_RESPONSE_BYTES = 1 << 30
+
+
+class UnsupportedByBroker(Exception):
+    """The broker does not serve the API, or no version of it that we know."""
+
+
+class ClientConnection:
+    """State of one connection. The caller moves the bytes."""
+
+    def __init__(self, client_id: str, software_version: str = "0") -> None:
+        self._client_id = client_id
+        self._software_version = software_version
+        self._next_correlation = 0
+        self._waiting: deque[tuple[int, int, int]] = deque()
+        self._reader = FrameReader(MAX_RESPONSE_BYTES)
+        self._served: dict[int, tuple[int, int]] | None = None
+
+    def hello(self) -> bytes:
+        """The first frame: which versions does the broker serve."""
+        request = ApiVersionsRequest(client_software_name="tidelog", client_software_version=self._software_version)
+        return self._encode(request, ApiKey.API_VERSIONS, ApiVersionsRequest.MAX_VERSION)
+
+    def welcomed(self, response: ApiVersionsResponse) -> bytes | None:
+        """Take the answer. A broker that does not know our version of the question is asked again: send these bytes."""
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            return self._encode(ApiVersionsRequest(), ApiKey.API_VERSIONS, 0)
+        if response.error_code != ErrorCode.NONE:
+            raise ProtocolViolation(f"ApiVersions was answered with {ErrorCode(response.error_code).name}")
+        self._served = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        return None
+
+    def version_of(self, api_key: int) -> int:
+        """The version at which requests of this API go out. UnsupportedByBroker when there is none."""
+        assert self._served is not None, "say hello first"
+        ours = registry.request_class(api_key)
+        low, high = self._served.get(api_key, (0, -1))
+        version = min(high, ours.MAX_VERSION)
+        if version < max(low, ours.MIN_VERSION):
+            raise UnsupportedByBroker(f"the broker does not serve {ApiKey(api_key).name} in a version that is known here")
+        return version
+
+    def request(self, request: Message) -> bytes:
+        """The frame of ``request``. ValueError when it holds what the agreed version cannot say."""
+        api_key: int = request.API_KEY  # type: ignore[attr-defined]
+        return self._encode(request, api_key, self.version_of(api_key))
+
+    def receive(self, data: bytes) -> list[Any]:
+        """The responses that ``data`` completes. ProtocolViolation when they are not answers to what was asked."""
+        return [self._decode(frame) for frame in self._reader.feed(data)]
+
+    def _encode(self, request: Message, api_key: int, version: int) -> bytes:
+        correlation_id = self._next_correlation
+        self._next_correlation = (correlation_id + 1) & 0x7FFFFFFF
+        self._waiting.append((correlation_id, api_key, version))
+        return encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request)
+
+    def _decode(self, frame: bytes) -> Any:
+        if not self._waiting:
+            raise ProtocolViolation("the broker answers what nobody asked")
+        correlation_id, api_key, version = self._waiting.popleft()
+        if api_key == ApiKey.API_VERSIONS and frame[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
+            # That answer is in version 0, whatever version was asked in.
+            version = 0
+        answered, position = decode_response_header(frame, response_header_is_flexible(api_key, version))
+        if answered != correlation_id:
+            raise ProtocolViolation(f"the broker answers request {answered}, asked was {correlation_id}")
+        return registry.response_class(api_key).decode(memoryview(frame)[position:], version)
