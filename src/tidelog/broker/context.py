@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tidelog.broker.apis.metadata import Answers
     from tidelog.broker.producer_ids import ProducerIds
     from tidelog.config.resolve import BrokerConfig
-    from tidelog.coordinator.group.coordinator import GroupCoordinator
-    from tidelog.coordinator.shards import Shards
     from tidelog.controller.quorum_controller import QuorumController
     from tidelog.controller.result import ControllerResult
+    from tidelog.coordinator.group.coordinator import GroupCoordinator
+    from tidelog.coordinator.shards import Shards
     from tidelog.metadata.image import ClusterImage
     from tidelog.replication.delayed import Parked
     from tidelog.replication.replica_manager import ReplicaManager
