@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
+from tidelog.metadata.image import PartitionImage
+from tidelog.model import ids
+from tidelog.model.errors import ErrorCode
+from tidelog.replication.partition import OffsetAnswer, Partition, TimestampLookup
+from tidelog.storage.appending import AppendResult
+from tidelog.storage.log_config import LogConfig
+from tidelog.storage.validation import DeepValidation
+
+
+def append(partition: Partition, records: memoryview, acks: int = 1) -> AppendResult:
+    result = partition.append(records, NOW_MS, acks)
+    assert isinstance(result, AppendResult)
+    return result
+
+
+def one_partition(config: LogConfig | None = None) -> tuple[World, Partition]:
+    world = World()
+    world.create("t", config=config)
+    return world, world.partition("t")
+
+
+def look_up(answer: OffsetAnswer | TimestampLookup) -> OffsetAnswer:
+    return answer.finish(answer.run()) if isinstance(answer, TimestampLookup) else answer
+
+
+def test_an_append_of_the_only_replica_is_visible_at_once() -> None:
+    _, partition = one_partition()
+    result = append(partition, batch(b"a", b"b"))
+    assert (result.error, result.first_offset, result.last_offset) == (ErrorCode.NONE, 0, 1)
+    assert partition.is_safe(1, -1) and partition.is_safe(1, 1)
+    read = partition.read(0, 1 << 20, min_one=True)
+    assert (read.error, read.high_watermark, read.last_stable_offset, read.log_start_offset) == (ErrorCode.NONE, 2, 2, 0)
+    assert read.records is not None and read.size == read.records.length
+
+
+def test_a_follower_refuses_to_append_and_to_serve_reads() -> None:
+    world = World()
+    world.create("t", PartitionImage((1, 2), (1, 2), 2, leader_epoch=3, directories=(b"A" * 16, b"C" * 16)))
+    partition = world.partition("t")
+    assert append(partition, batch()).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.read(0, 100, min_one=True).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.delete_records(-1) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_the_leader_epoch_of_a_request_fences_both_ways_before_leadership_is_looked_at() -> None:
+    world = World()
+    world.create("t", PartitionImage((1, 2), (1, 2), 2, leader_epoch=3, directories=(b"A" * 16, b"C" * 16)))
+    partition = world.partition("t")
+    assert partition.check_leader(2) == ErrorCode.FENCED_LEADER_EPOCH
+    assert partition.check_leader(4) == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert partition.check_leader(3) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.read(0, 100, min_one=True, leader_epoch=2).error == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_acks_all_needs_min_insync_replicas_and_acks_one_does_not() -> None:
+    world = World()
+    two = PartitionImage((1, 2), (1,), 1, directories=(b"A" * 16, b"C" * 16))
+    world.create("t", two, config=LogConfig(min_insync_replicas=2))
+    partition = world.partition("t")
+    assert append(partition, batch(), acks=-1).error == ErrorCode.NOT_ENOUGH_REPLICAS
+    assert append(partition, batch(), acks=1).error == ErrorCode.NONE
+
+
+def test_min_insync_replicas_never_exceeds_the_number_of_replicas() -> None:
+    _, partition = one_partition(LogConfig(min_insync_replicas=2))
+    assert append(partition, batch(), acks=-1).error == ErrorCode.NONE
+
+
+def test_with_another_replica_in_sync_the_high_watermark_waits_for_it() -> None:
+    world = World()
+    world.create("t", PartitionImage((1, 2), (1, 2), 1, directories=(b"A" * 16, b"C" * 16)))
+    partition = world.partition("t")
+    assert append(partition, batch(), acks=-1).error == ErrorCode.NONE
+    assert not partition.is_safe(0, -1) and partition.is_safe(0, 1)
+    assert partition.read(0, 100, min_one=True).size == 0
+    assert partition.read(0, 100, min_one=True, follower=True).size > 0
+    partition.update_metadata(PartitionImage((1, 2), (1,), 1, partition_epoch=1, directories=(b"A" * 16, b"C" * 16)))
+    assert partition.is_safe(0, -1)
+
+
+def test_records_that_must_be_flushed_are_neither_visible_nor_acknowledged_before() -> None:
+    world, partition = one_partition(LogConfig(flush_messages=1))
+    append(partition, batch(b"a"))
+    append(partition, batch(b"b"))
+    assert partition.acknowledge(0, 1) == ErrorCode.REQUEST_TIMED_OUT
+    assert not partition.is_safe(0, -1)
+    assert partition.read(0, 100, min_one=True).size == 0
+    assert world.run_jobs() == 2, "the first flush began with one batch, the second takes what came meanwhile"
+    assert partition.acknowledge(1, 1) == ErrorCode.NONE == partition.acknowledge(1, -1)
+    assert partition.read(0, 1000, min_one=True).high_watermark == 2
+
+
+def test_one_flush_serves_everybody_who_appended_before_it_began() -> None:
+    world, partition = one_partition(LogConfig(flush_messages=1))
+    append(partition, batch(b"a"))
+    job, done = world.jobs.pop()
+    for _ in range(5):
+        append(partition, batch(b"b"))
+    assert not world.jobs, "one flush of a log at a time"
+    job()
+    done(NOW_MS)
+    assert partition.is_safe(0, 1) and not partition.is_safe(1, 1)
+    assert world.run_jobs() == 1
+    assert partition.is_safe(5, 1)
+
+
+def test_between_two_demanded_flushes_nothing_waits() -> None:
+    world, partition = one_partition(LogConfig(flush_messages=3))
+    append(partition, batch(b"a"))
+    append(partition, batch(b"b"))
+    assert partition.is_safe(1, -1) and not world.jobs
+    append(partition, batch(b"c"))
+    assert partition.is_safe(1, -1) and not partition.is_safe(2, 1)
+    world.run_jobs()
+    assert partition.is_safe(2, 1) and partition.log is not None and partition.log.high_watermark == 3
+
+
+def test_a_failed_flush_takes_the_log_dir_offline_and_acknowledges_nothing() -> None:
+    world, partition = one_partition(LogConfig(flush_messages=1))
+    append(partition, batch())
+    world.disk.broken.append(("/data0", "sync"))
+    world.run_jobs()
+    assert partition.log is None
+    assert partition.acknowledge(0, 1) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert append(partition, batch()).error == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_failed_write_and_a_failed_lookup_are_storage_errors() -> None:
+    world, partition = one_partition()
+    append(partition, batch())
+    world.disk.broken.append(("/data0", "write"))
+    assert append(partition, batch()).error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert partition.read(0, 100, min_one=True).error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert partition.list_offset(-2, -1, committed=False) == OffsetAnswer(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert partition.delete_records(-1) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
+def test_a_duplicate_is_answered_with_the_original_offsets() -> None:
+    _, partition = one_partition()
+    append(partition, batch(b"x", producer_id=5, producer_epoch=0, base_sequence=0))
+    append(partition, batch(b"y", producer_id=5, producer_epoch=0, base_sequence=1))
+    again = append(partition, batch(b"x", producer_id=5, producer_epoch=0, base_sequence=0))
+    assert again.duplicate and (again.error, again.first_offset) == (ErrorCode.NONE, 0)
+    assert partition.stats.messages_in == 2
+
+
+def test_a_large_batch_that_must_be_walked_comes_back_as_a_job() -> None:
+    _, partition = one_partition(LogConfig(cleanup_policy=frozenset({"compact"})))
+    assert append(partition, batch(b"small")).error == ErrorCode.NONE
+    deep = partition.append(batch(*[b"v"] * 100), NOW_MS, 1)
+    assert isinstance(deep, DeepValidation)
+    result = partition.append_validated(deep.run(), NOW_MS, 1)
+    assert (result.error, result.first_offset, result.last_offset) == (ErrorCode.NONE, 1, 100)
+
+
+def test_a_batch_that_was_walked_while_the_leadership_moved_is_refused() -> None:
+    world, partition = one_partition(LogConfig(cleanup_policy=frozenset({"compact"})))
+    deep = partition.append(batch(*[b"v"] * 100), NOW_MS, 1)
+    assert isinstance(deep, DeepValidation)
+    partition.update_metadata(led_by_us(1, leader=2))
+    assert partition.append_validated(deep.run(), NOW_MS, 1).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert world.partition("t").log is not None
+
+
+def test_reads_beyond_the_ends_are_out_of_range_but_the_end_itself_is_empty() -> None:
+    _, partition = one_partition()
+    append(partition, batch(b"a", b"b", b"c"))
+    partition.delete_records(2)
+    assert partition.read(1, 100, min_one=True).error == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert partition.read(4, 100, min_one=True).error == ErrorCode.OFFSET_OUT_OF_RANGE
+    end = partition.read(3, 100, min_one=True)
+    assert (end.error, end.size, end.aborted, end.log_start_offset) == (ErrorCode.NONE, 0, None, 2)
+    assert partition.read(3, 100, min_one=True, committed=True).aborted == ()
+
+
+def test_a_follower_whose_log_diverges_is_told_where() -> None:
+    world, partition = one_partition()
+    append(partition, batch(b"a", b"b"))
+    partition.update_metadata(led_by_us(leader_epoch=2))
+    append(partition, batch(b"c"))
+    assert partition.read(5, 100, min_one=True, follower=True, last_fetched_epoch=0).diverging == (0, 2)
+    assert partition.read(3, 100, min_one=True, follower=True, last_fetched_epoch=1).diverging == (0, 2)
+    assert partition.read(2, 100, min_one=True, follower=True, last_fetched_epoch=0).diverging is None
+
+
+def test_special_timestamps_have_the_offset_and_the_epoch_of_what_is_there() -> None:
+    _, partition = one_partition()
+    append(partition, batch(b"a", b"b", timestamp=NOW_MS - 100))
+    partition.update_metadata(led_by_us(leader_epoch=7))
+    append(partition, batch(b"c", timestamp=NOW_MS - 500))
+    answers = {special: look_up(partition.list_offset(special, -1, committed=False)) for special in range(-6, 0)}
+    none = OffsetAnswer(ErrorCode.NONE)
+    assert answers == {
+        ids.LATEST_TIMESTAMP: OffsetAnswer(ErrorCode.NONE, 3, 7),
+        ids.EARLIEST_TIMESTAMP: OffsetAnswer(ErrorCode.NONE, 0, 0),
+        ids.MAX_TIMESTAMP: OffsetAnswer(ErrorCode.NONE, 1, 0, NOW_MS - 99),
+        ids.EARLIEST_LOCAL_TIMESTAMP: OffsetAnswer(ErrorCode.NONE, 0, 0),
+        ids.LATEST_TIERED_TIMESTAMP: none,
+        ids.EARLIEST_PENDING_UPLOAD_TIMESTAMP: none,
+    }
+
+
+def test_a_search_by_time_finds_the_first_record_at_or_after_it() -> None:
+    _, partition = one_partition()
+    append(partition, batch(b"a", b"b", timestamp=1000))
+    append(partition, batch(b"c", timestamp=2000))
+    found = {ts: look_up(partition.list_offset(ts, -1, committed=False)) for ts in (0, 1001, 1500, 2001)}
+    assert found == {
+        0: OffsetAnswer(ErrorCode.NONE, 0, 0, 1000),
+        1001: OffsetAnswer(ErrorCode.NONE, 1, 0, 1001),
+        1500: OffsetAnswer(ErrorCode.NONE, 2, 0, 2000),
+        2001: OffsetAnswer(ErrorCode.NONE),
+    }
+
+
+def test_an_empty_log_has_offsets_but_no_epoch_of_records() -> None:
+    _, partition = one_partition()
+    assert look_up(partition.list_offset(-2, -1, committed=False)) == OffsetAnswer(ErrorCode.NONE, 0, -1)
+    assert look_up(partition.list_offset(-1, -1, committed=False)) == OffsetAnswer(ErrorCode.NONE, 0, 0)
+    assert look_up(partition.list_offset(-3, -1, committed=False)) == OffsetAnswer(ErrorCode.NONE)
+
+
+def test_a_new_leader_that_has_not_caught_up_says_so_instead_of_naming_an_older_end() -> None:
+    world = World()
+    world.create("t", led_by_us())
+    partition = world.partition("t")
+    partition.update_metadata(PartitionImage((1, 2), (1, 2), 1, leader_epoch=1, directories=(b"A" * 16, b"C" * 16)))
+    append(partition, batch(b"a"))
+    partition.update_metadata(PartitionImage((1, 2), (1, 2), 1, leader_epoch=2, directories=(b"A" * 16, b"C" * 16)))
+    assert look_up(partition.list_offset(-1, -1, committed=False)).error == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert look_up(partition.list_offset(NOW_MS + 5, -1, committed=False)).error == ErrorCode.OFFSET_NOT_AVAILABLE
+    assert look_up(partition.list_offset(-1, -1, committed=False, follower=True)).offset == 1
+
+
+def test_an_epoch_ends_where_the_next_one_begins_and_the_current_one_at_the_log_end() -> None:
+    _, partition = one_partition()
+    append(partition, batch(b"a", b"b"))
+    partition.update_metadata(led_by_us(leader_epoch=3))
+    append(partition, batch(b"c"))
+    ends = {epoch: partition.offset_for_leader_epoch(epoch, -1) for epoch in (0, 2, 3, 4)}
+    assert ends == {
+        0: OffsetAnswer(ErrorCode.NONE, 2, 0),
+        2: OffsetAnswer(ErrorCode.NONE, 2, 0),
+        3: OffsetAnswer(ErrorCode.NONE, 3, 3),
+        4: OffsetAnswer(ErrorCode.NONE, -1, -1),
+    }
+
+
+def test_an_epoch_without_records_truncates_nobody() -> None:
+    """A consumer that learned epoch 5 from ListOffsets, before a record was written in it, keeps its position after a restart."""
+    _, partition = one_partition()
+    append(partition, batch(b"a", b"b"))
+    partition.update_metadata(led_by_us(leader_epoch=5))
+    partition.update_metadata(led_by_us(leader_epoch=9))
+    assert partition.offset_for_leader_epoch(5, -1) == OffsetAnswer(ErrorCode.NONE, 2, 0)
+    assert partition.offset_for_leader_epoch(9, 9) == OffsetAnswer(ErrorCode.NONE, 2, 9)
+    assert partition.offset_for_leader_epoch(9, 8).error == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_deleting_records_raises_the_log_start_and_nothing_else() -> None:
+    _, partition = one_partition()
+    append(partition, batch(b"a", b"b", b"c"))
+    assert partition.delete_records(2) == (ErrorCode.NONE, 2)
+    assert partition.delete_records(1) == (ErrorCode.NONE, 2)
+    assert partition.delete_records(4) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+    assert partition.delete_records(-2) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+    assert partition.delete_records(-1) == (ErrorCode.NONE, 3)
+
+
+def test_records_of_a_topic_that_is_only_compacted_cannot_be_deleted() -> None:
+    _, compacted = one_partition(LogConfig(cleanup_policy=frozenset({"compact"})))
+    assert compacted.delete_records(-1) == (ErrorCode.POLICY_VIOLATION, -1)
+    _, both = one_partition(LogConfig(cleanup_policy=frozenset({"compact", "delete"})))
+    assert both.delete_records(-1) == (ErrorCode.NONE, 0)
+
+
+def test_what_a_coordinator_writes_may_be_what_clients_may_not() -> None:
+    _, partition = one_partition()
+    control = batch(b"v", producer_id=1, producer_epoch=0, transactional=True, control=True)
+    assert append(partition, control).error == ErrorCode.INVALID_RECORD
+    result = partition.append_own(batch(b"v", base_sequence=0), NOW_MS)
+    assert result.error == ErrorCode.NONE and partition.is_safe(result.last_offset, -1)
+
+
+def test_readers_of_committed_records_stop_at_an_open_transaction() -> None:
+    _, partition = one_partition()
+    append(partition, batch(b"before"))
+    append(partition, batch(b"open", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True))
+    assert partition.read(0, 1 << 20, min_one=True).high_watermark == 2
+    committed = partition.read(0, 1 << 20, min_one=True, committed=True)
+    assert committed.last_stable_offset == 1
+    assert committed.size < partition.read(0, 1 << 20, min_one=True).size
+    assert partition.read(1, 1 << 20, min_one=True, committed=True).size == 0
+    assert look_up(partition.list_offset(-1, -1, committed=True)).offset == 1

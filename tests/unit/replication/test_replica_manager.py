@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+from tests.unit.replication.world import NOW_MS, World, batch, led_by_us, topic_id
+from tidelog.metadata.image import TOPIC_RESOURCE, PartitionImage
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import ZERO_UUID, TopicPartition, Uuid
+from tidelog.protocol.messages.config_record import ConfigRecord
+from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
+from tidelog.protocol.messages.partition_record import PartitionRecord
+from tidelog.protocol.messages.remove_topic_record import RemoveTopicRecord
+from tidelog.protocol.messages.topic_record import TopicRecord
+from tidelog.replication.fetch_sessions import FetchPartition
+from tidelog.replication.partition import Partition
+from tidelog.storage.log_config import LogConfig
+
+ELSEWHERE = PartitionImage((2,), (2,), 2, directories=(b"C" * 16,))
+T = topic_id("t")
+
+
+def created(index: int = 0, replicas: tuple[int, ...] = (1,)) -> PartitionRecord:
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=T,
+        replicas=list(replicas),
+        isr=list(replicas),
+        leader=replicas[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=[b"A" * 16 for _ in replicas],
+    )
+
+
+def wanted(topic: str | None, id: Uuid = ZERO_UUID, index: int = 0) -> FetchPartition:
+    return FetchPartition(topic, id, index)
+
+
+def test_topics_appear_and_vanish_with_the_metadata_log() -> None:
+    world = World()
+    world.replay(TopicRecord(name="t", topic_id=T), created(0), created(1))
+    log = world.partition("t", 1).log
+    assert log is not None and log.dir == "/data0/t-1" and log.topic_id == T
+    world.replay(RemoveTopicRecord(topic_id=T))
+    assert world.manager.by_name("t", 0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert world.manager.by_id(T, 0) == ErrorCode.UNKNOWN_TOPIC_ID
+    assert world.logs.get(TopicPartition("t", 0)) is None
+    assert not [name for name in world.disk.files if name.startswith("/data0/t-0/")]
+
+
+def test_a_partition_that_moves_away_is_dropped_and_one_that_comes_is_made() -> None:
+    world = World()
+    world.replay(TopicRecord(name="t", topic_id=T), created(0), created(1, (2,)))
+    world.replay(
+        PartitionChangeRecord(partition_id=0, topic_id=T, replicas=[2], isr=[2], leader=2),
+        PartitionChangeRecord(partition_id=1, topic_id=T, replicas=[1], isr=[1], leader=1, directories=[b"A" * 16]),
+    )
+    assert world.manager.by_name("t", 0) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert world.partition("t", 1).is_leader
+
+
+def test_a_change_of_leader_reaches_the_partition() -> None:
+    world = World()
+    world.replay(TopicRecord(name="t", topic_id=T), created(0))
+    world.replay(PartitionChangeRecord(partition_id=0, topic_id=T, leader=1))
+    assert world.partition("t").leader_epoch == 1
+    assert world.partition("t").partition_epoch == 1
+
+
+def test_a_changed_setting_reaches_the_log() -> None:
+    world = World()
+    world.replay(TopicRecord(name="t", topic_id=T), created(0))
+    world.configs["t"] = LogConfig(max_message_bytes=10)
+    world.replay(ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name="t", name="max.message.bytes", value="10"))
+    result = world.partition("t").append(batch(), NOW_MS, 1)
+    assert not hasattr(result, "run") and result.error == ErrorCode.MESSAGE_TOO_LARGE  # type: ignore[union-attr]
+
+
+def test_a_changed_broker_default_reaches_all_logs() -> None:
+    world = World()
+    world.replay(TopicRecord(name="t", topic_id=T), created(0))
+    world.configs["t"] = LogConfig(flush_messages=1)
+    world.replay(ConfigRecord(resource_type=4, resource_name="", name="log.flush.interval.messages", value="1"))
+    log = world.partition("t").log
+    assert log is not None and log.config.flush_messages == 1
+
+
+def test_what_cannot_be_found_says_why() -> None:
+    world = World()
+    world.create("t", led_by_us(), ELSEWHERE)
+    assert world.manager.by_name("t", 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert world.manager.by_name("t", 2) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert world.manager.by_name("t", -1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert world.manager.by_name("u", 0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert world.manager.by_id(T, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert world.manager.by_id(T, 2) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert world.manager.by_id(bytes(16), 0) == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_a_fetch_finds_a_topic_by_name_or_by_id() -> None:
+    world = World()
+    world.create("t")
+    by_id = wanted(None, T)
+    assert world.manager.locate(by_id) is world.partition("t") is world.manager.locate(wanted("t"))
+    assert by_id.topic == "t"
+
+
+def test_a_topic_made_anew_is_inconsistent_for_who_knew_the_old_one_and_unknown_for_others() -> None:
+    world = World()
+    world.create("t")
+    known = wanted(None, T)
+    world.manager.locate(known)
+    world.delete("t")
+    assert world.manager.locate(known) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    world.create("t", id=Uuid(b"N" * 16))
+    assert world.manager.locate(known) == ErrorCode.INCONSISTENT_TOPIC_ID
+    assert world.manager.locate(wanted(None, T)) == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_a_topic_id_that_becomes_known_is_found_by_who_kept_asking() -> None:
+    world = World()
+    early = wanted(None, T)
+    assert world.manager.locate(early) == ErrorCode.UNKNOWN_TOPIC_ID
+    world.create("t")
+    assert world.manager.locate(early) is world.partition("t")
+
+
+def test_logs_that_the_metadata_does_not_place_here_are_set_aside_at_load() -> None:
+    world = World()
+    world.create("t")
+    world.logs.get_or_create(TopicPartition("ghost", 0), b"G" * 16, NOW_MS)
+    world.manager.load(world.image, NOW_MS)
+    assert world.logs.get(TopicPartition("ghost", 0)) is None
+    assert any("-stray/" in name for name in world.disk.files)
+    assert world.partition("t").log is not None
+
+
+def test_a_failing_log_dir_takes_its_partitions_and_no_others() -> None:
+    world = World(dirs=2)
+    world.create("t", led_by_us(), led_by_us(directories=(b"B" * 16,)))
+    world.disk.broken.append(("/data0", "write"))
+    result = world.partition("t", 0).append(batch(), NOW_MS, 1)
+    assert result.error == ErrorCode.KAFKA_STORAGE_ERROR  # type: ignore[union-attr]
+    assert world.partition("t", 1).append(batch(), NOW_MS, 1).error == ErrorCode.NONE  # type: ignore[union-attr]
+    assert world.manager.gauges()["kafka_server_replicamanager_offlinereplicacount"] == 1
+
+
+def test_a_topic_created_on_a_failing_dir_is_there_but_offline() -> None:
+    world = World()
+    world.disk.broken.append(("/data0", "write"))
+    world.create("t")
+    assert world.partition("t").log is None
+    assert world.partition("t").check_leader(-1) == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_flush_ms_flushes_what_has_waited_long_enough() -> None:
+    world = World()
+    world.create("t", config=LogConfig(flush_ms=1000))
+    partition = world.partition("t")
+    assert partition.log is not None
+    assert world.manager.flush_step(NOW_MS + 5000) == 0, "nothing to flush"
+    partition.append(batch(), NOW_MS, 1)
+    partition.log.last_flush_ms = NOW_MS
+    assert world.manager.flush_step(NOW_MS + 999) == 0
+    assert world.manager.flush_step(NOW_MS + 1000) == 1
+    world.run_jobs()
+    assert partition.log.recovery_point == 1
+
+
+def test_a_closed_segment_is_flushed_in_the_background() -> None:
+    world = World()
+    world.create("t", config=LogConfig(segment_bytes=len(batch())))
+    partition = world.partition("t")
+    partition.append(batch(), NOW_MS, 1)
+    assert not world.jobs
+    partition.append(batch(), NOW_MS, 1)
+    assert world.run_jobs() == 1
+    assert partition.log is not None and partition.log.recovery_point == 1
+
+
+def test_a_flush_of_a_deleted_partition_fails_nobody() -> None:
+    world = World()
+    world.create("t", config=LogConfig(flush_messages=1))
+    world.partition("t").append(batch(), NOW_MS, 1)
+    world.disk.broken.append(("/data0/t-0", "sync"))
+    world.delete("t")
+    world.disk.broken.append(("/data0", "sync"))
+    world.run_jobs()
+    assert world.logs.online_dirs()
+
+
+def test_retention_takes_old_segments_and_removes_their_files_later() -> None:
+    world = World()
+    world.create("t", config=LogConfig(segment_bytes=len(batch()), retention_ms=1000, file_delete_delay_ms=60_000))
+    partition = world.partition("t")
+    partition.append(batch(timestamp=NOW_MS - 5000), NOW_MS, 1)
+    partition.append(batch(timestamp=NOW_MS), NOW_MS, 1)
+    world.run_jobs()
+    assert len(world.manager.retention_step(NOW_MS)) == 1
+    assert partition.log is not None and partition.log.log_start_offset == 1
+    assert world.manager.removal_step(NOW_MS + 59_999) == 0
+    assert any(name.endswith(".deleted") for name in world.disk.files)
+    assert world.manager.removal_step(NOW_MS + 60_000) == 1
+    world.run_jobs()
+    assert not any(name.endswith(".deleted") for name in world.disk.files)
+
+
+def test_checkpoints_hold_the_high_watermarks() -> None:
+    world = World()
+    world.create("t")
+    world.partition("t").append(batch(b"a", b"b"), NOW_MS, 1)
+    world.manager.checkpoint_step()
+    world.run_jobs()
+    assert world.disk.files["/data0/replication-offset-checkpoint"] == b"0\n1\nt 0 2\n"
+
+
+def test_a_checkpoint_that_cannot_be_written_takes_its_dir_offline() -> None:
+    world = World()
+    world.create("t")
+    world.manager.checkpoint_step()
+    world.disk.broken.append(("/data0", "sync"))
+    world.run_jobs()
+    assert world.partition("t").log is None
+
+
+def test_gauges_count_leaders_and_partitions_in_trouble() -> None:
+    world = World()
+    behind = PartitionImage((1, 2), (1,), 1, directories=(b"A" * 16, b"C" * 16))
+    followed = PartitionImage((1, 2), (1, 2), 2, directories=(b"A" * 16, b"C" * 16))
+    world.create("t", behind, followed, ELSEWHERE, config=LogConfig(min_insync_replicas=2))
+    world.create("alone")
+    gauges = {name.rpartition("_")[2]: value for name, value in world.manager.gauges().items()}
+    assert gauges == {
+        "partitioncount": 3,
+        "leadercount": 2,
+        "offlinereplicacount": 0,
+        "underreplicatedpartitions": 1,
+        "underminisrpartitioncount": 1,
+        "atminisrpartitioncount": 1,
+        "numincrementalfetchsessions": 0,
+        "numincrementalfetchpartitionscached": 0,
+    }
+
+
+def test_counters_outlive_their_topic_in_the_totals() -> None:
+    world = World()
+    world.create("t")
+    world.partition("t").append(batch(b"a", b"b"), NOW_MS, 1)
+    assert world.manager.topic_stats()["t"].messages_in == 2
+    world.delete("t")
+    assert not world.manager.topic_stats()
+    assert world.manager.totals().messages_in == 2
+
+
+def test_partitions_are_listed_topic_by_topic() -> None:
+    world = World()
+    world.create("b", led_by_us(), led_by_us())
+    world.create("a")
+    listed = [partition.topic_partition for partition in world.manager.partitions()]
+    assert listed == [("b", 0), ("b", 1), ("a", 0)]
+    assert all(isinstance(world.manager.by_name(*each), Partition) for each in listed)
