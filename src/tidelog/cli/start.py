@@ -16,6 +16,7 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.features import UnsupportedFeatureLevel
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
+from tidelog.server import logs
 from tidelog.server.node import Node, ready_line
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 
@@ -35,6 +36,7 @@ def command(properties: str | None, overrides: tuple[str, ...], data: str | None
     began = time.perf_counter()
     try:
         config = BrokerConfig.from_properties(_settings(properties, overrides, data, port))
+        logs.set_up(config.tidelog_log_level, config.tidelog_log_format)
     except ConfigError as error:
         _refuse(error)
     sys.exit(run(config, began))
@@ -42,7 +44,6 @@ def command(properties: str | None, overrides: tuple[str, ...], data: str | None
 
 def run(config: BrokerConfig, began: float) -> int:
     """Serve until a signal comes; the exit code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     runtime = LoopRuntime(loop)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from tidelog.metrics.catalog import Kind, Metric
@@ -80,6 +80,7 @@ class Registry:
     def __init__(self) -> None:
         self._series: dict[Metric, dict[tuple[str, ...], Counter | Gauge | Histogram]] = {}
         self._watched: dict[Metric, Callable[[], float | Iterable[Sample]]] = {}
+        self._groups: list[tuple[tuple[Metric, ...], Callable[[], Sequence[Iterable[Sample]]]]] = []
         self._reported: set[str] = set()
 
     def counter(self, metric: Metric, *labels: str) -> Counter:
@@ -105,28 +106,45 @@ class Registry:
 
     def watch(self, metric: Metric, read: Callable[[], float | Iterable[Sample]]) -> None:
         """Ask ``read`` whenever somebody looks: a number for a metric without labels, else its samples."""
-        assert metric not in self._watched and metric not in self._series, f"{metric.name} has a source already"
-        assert metric.kind is not Kind.HISTOGRAM, metric.name
+        self._assert_free(metric)
         self._watched[metric] = read
+
+    def watch_group(self, metrics: Sequence[Metric], read: Callable[[], Sequence[Iterable[Sample]]]) -> None:
+        """The same for metrics that are read in one pass over the same objects: ``read`` returns the samples of each."""
+        for metric in metrics:
+            self._assert_free(metric)
+        self._groups.append((tuple(metrics), read))
 
     def metrics(self) -> list[Metric]:
         """The metrics that have a source."""
-        return [*self._series, *self._watched]
+        return [*self._series, *self._watched, *(metric for metrics, _ in self._groups for metric in metrics)]
 
     def collect(self) -> list[Family]:
-        """All values now. A callback that fails loses its metric for this time, and is reported once."""
+        """All values now. A callback that fails loses its metrics for this time, and is reported once."""
         families = [self._family(metric, series) for metric, series in self._series.items()]
         for metric, read in self._watched.items():
             try:
                 families.append(_watched_family(metric, read()))
             except Exception as error:  # one broken source must not hide all others from whoever looks for the fault
-                if metric.name not in self._reported:
-                    self._reported.add(metric.name)
-                    log.warning("metric %s cannot be read: %r", metric.name, error)
+                self._report(metric, error)
+        for metrics, read_all in self._groups:
+            try:
+                families += [_watched_family(metric, samples) for metric, samples in zip(metrics, read_all(), strict=True)]
+            except Exception as error:  # as above
+                self._report(metrics[0], error)
         return families
 
+    def _report(self, metric: Metric, error: Exception) -> None:
+        if metric.name not in self._reported:
+            self._reported.add(metric.name)
+            log.warning("metric %s cannot be read: %r", metric.name, error)
+
+    def _assert_free(self, metric: Metric) -> None:
+        assert metric not in self.metrics(), f"{metric.name} has a source already"
+        assert metric.kind is not Kind.HISTOGRAM, f"{metric.name}: a histogram is not watched, it is observed"
+
     def _of(self, metric: Metric) -> dict[tuple[str, ...], Counter | Gauge | Histogram]:
-        assert metric not in self._watched, f"{metric.name} has a source already"
+        assert metric in self._series or metric not in self.metrics(), f"{metric.name} has a source already"
         series = self._series.setdefault(metric, {})
         assert len(series) < MAX_SERIES, f"{metric.name} has more than {MAX_SERIES} series"
         return series

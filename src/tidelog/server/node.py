@@ -35,6 +35,7 @@ from tidelog.server.coordinators import Coordinators
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.housekeeping import Housekeeping
 from tidelog.server.listener import ConnectionCount, Listener, bind
+from tidelog.server.monitoring import Monitoring
 from tidelog.server.quorum import LocalController
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.checkpoints import META_PROPERTIES
@@ -81,6 +82,8 @@ class Node:
             self._load_logs()
             self._make_broker()
             await self._register(incarnation_id, advertised)
+            self.monitoring = Monitoring(self)
+            await self.monitoring.start()
             count = ConnectionCount()
             limits = settings.limits(config)
             for name, listening in sockets.items():
@@ -98,6 +101,7 @@ class Node:
     async def stop(self) -> None:
         """In order; what fails on the way is reported and the rest goes on."""
         self.housekeeping.stop()
+        await self.monitoring.stop()
         for listener in self.listeners:
             listener.stop_accepting()
         self.coordinators.stop()

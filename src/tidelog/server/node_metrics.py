@@ -1,0 +1,228 @@
+"""Where each metric of the catalogue comes from in a running node.
+
+Two registries: ``on_loop`` reads what the loop changes, in one pass over the partitions; ``in_thread`` asks the operating
+system, which may block (a log dir may lie on a network file system that is gone).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from tidelog import __version__
+from tidelog.config.listeners import address_text
+from tidelog.metrics import catalog
+from tidelog.metrics.registry import Registry, Sample
+from tidelog.model.ids import NO_BROKER
+from tidelog.raft.node import Role
+
+if TYPE_CHECKING:
+    from tidelog.metadata.image import ClusterImage
+    from tidelog.replication.partition import Partition
+    from tidelog.server.node import Node
+
+RUNNING: Final = 3
+"""Kafka's number of a broker that serves."""
+
+_TOPIC_COUNTERS: Final = (
+    (catalog.MESSAGES_IN, "messages_in"),
+    (catalog.BYTES_IN, "bytes_in"),
+    (catalog.BYTES_OUT, "bytes_out"),
+    (catalog.BYTES_REJECTED, "bytes_rejected"),
+    (catalog.TOTAL_PRODUCE_REQUESTS, "total_produce_requests"),
+    (catalog.FAILED_PRODUCE_REQUESTS, "failed_produce_requests"),
+    (catalog.TOTAL_FETCH_REQUESTS, "total_fetch_requests"),
+    (catalog.FAILED_FETCH_REQUESTS, "failed_fetch_requests"),
+)
+_PER_PARTITION: Final = (
+    catalog.LOG_SIZE,
+    catalog.LOG_START_OFFSET,
+    catalog.LOG_END_OFFSET,
+    catalog.LOG_SEGMENTS,
+    catalog.TOPIC_CURRENT_OFFSET,
+    catalog.TOPIC_OLDEST_OFFSET,
+    catalog.PARTITION_UNDER_MIN_ISR,
+    catalog.PARTITION_AT_MIN_ISR,
+    catalog.PARTITION_REPLICAS,
+    catalog.TOPIC_REPLICAS,
+    catalog.TOPIC_IN_SYNC,
+    catalog.TOPIC_LEADER,
+    catalog.TOPIC_PREFERRED,
+    catalog.TOPIC_UNDER_REPLICATED,
+)
+_REPLICA_MANAGER: Final = (
+    catalog.PARTITION_COUNT,
+    catalog.LEADER_COUNT,
+    catalog.OFFLINE_REPLICA_COUNT,
+    catalog.UNDER_REPLICATED,
+    catalog.UNDER_MIN_ISR_COUNT,
+    catalog.AT_MIN_ISR_COUNT,
+    catalog.FETCH_SESSIONS,
+    catalog.FETCH_SESSION_PARTITIONS,
+)
+_CLUSTER: Final = (
+    catalog.OFFLINE_PARTITIONS,
+    catalog.GLOBAL_TOPICS,
+    catalog.GLOBAL_PARTITIONS,
+    catalog.ACTIVE_BROKERS,
+    catalog.FENCED_BROKERS,
+    catalog.PREFERRED_IMBALANCE,
+)
+
+
+def on_loop(node: Node) -> Registry:
+    """What the node's own objects say; ``collect`` it on the loop."""
+    registry = Registry()
+    broker = node.broker
+    registry.watch_group([metric for metric, _ in _TOPIC_COUNTERS], lambda: _topic_counters(node))
+    registry.watch_group(_PER_PARTITION, lambda: _partitions(broker.replicas.partitions()))
+    registry.watch_group(_REPLICA_MANAGER, lambda: _single(map(broker.replicas.gauges().__getitem__, _names(_REPLICA_MANAGER))))
+    registry.watch_group(_CLUSTER, lambda: _single(_cluster(broker.image)))
+    registry.watch(
+        catalog.TOPIC_PARTITIONS, lambda: [((t.name,), len(t.partitions)) for t in broker.image.topics.by_name.values()]
+    )
+    registry.watch(catalog.BROKERS, lambda: len(broker.image.brokers))
+    registry.watch(catalog.BROKER_INFO, lambda: _broker_info(broker.image))
+    _watch_quorum(registry, node)
+    _watch_server(registry, node)
+    return registry
+
+
+def in_thread(log_dirs: Iterable[str]) -> Registry:
+    """What the operating system says of this process and its disks; ``collect`` it where blocking is allowed."""
+    registry = Registry()
+    paths = tuple(log_dirs)
+    registry.watch(catalog.LOG_DIR_FREE, lambda: list(_free_space(paths)))
+    registry.watch(catalog.DISK_READ, lambda: _disk_bytes("read_bytes"))
+    registry.watch(catalog.DISK_WRITE, lambda: _disk_bytes("write_bytes"))
+    return registry
+
+
+def _names(metrics: Iterable[catalog.Metric]) -> list[str]:
+    return [metric.name for metric in metrics]
+
+
+def _single(values: Iterable[float]) -> list[list[Sample]]:
+    """Samples of metrics without labels."""
+    return [[((), value)] for value in values]
+
+
+def _topic_counters(node: Node) -> list[list[Sample]]:
+    replicas = node.broker.replicas
+    rows = [("", replicas.totals()), *replicas.topic_stats().items()]
+    return [[((topic,), getattr(stats, name)) for topic, stats in rows] for _, name in _TOPIC_COUNTERS]
+
+
+def _partitions(partitions: Iterator[Partition]) -> list[list[Sample]]:
+    samples: list[list[Sample]] = [[] for _ in _PER_PARTITION]
+    size, start, end, segments, current, oldest, under_min, at_min, replicas, all_replicas, in_sync, leader, preferred, under = (
+        samples
+    )
+    for partition in partitions:
+        labels = (partition.topic, str(partition.index))
+        log = partition.log
+        if log is not None:
+            size.append((labels, log.size_bytes))
+            start.append((labels, log.log_start_offset))
+            end.append((labels, log.log_end_offset))
+            segments.append((labels, len(log.segments)))
+            current.append((labels, log.high_watermark))
+            oldest.append((labels, log.log_start_offset))
+        spare = len(partition.isr) - partition.min_insync_replicas
+        under_min.append((labels, int(spare < 0)))
+        at_min.append((labels, int(spare == 0)))
+        count = len(partition.replicas)
+        replicas.append((labels, count))
+        all_replicas.append((labels, count))
+        in_sync.append((labels, len(partition.isr)))
+        leader.append((labels, partition.leader))
+        preferred.append((labels, int(bool(count) and partition.leader == partition.replicas[0])))
+        under.append((labels, int(len(partition.isr) < count)))
+    return samples
+
+
+def _cluster(image: ClusterImage) -> tuple[int, ...]:
+    """The values of ``_CLUSTER``, in its order."""
+    offline = imbalanced = partitions = 0
+    for topic in image.topics.by_name.values():
+        partitions += len(topic.partitions)
+        for partition in topic.partitions:
+            offline += partition.leader == NO_BROKER
+            imbalanced += bool(partition.replicas) and partition.leader != partition.replicas[0]
+    fenced = sum(broker.fenced for broker in image.brokers.values())
+    return offline, len(image.topics.by_name), partitions, len(image.brokers) - fenced, fenced, imbalanced
+
+
+def _broker_info(image: ClusterImage) -> list[Sample]:
+    samples: list[Sample] = []
+    for broker in image.brokers.values():
+        endpoint = next(iter(broker.endpoints.values()), None)
+        address = address_text(endpoint.host, endpoint.port) if endpoint is not None else ""
+        samples.append(((str(broker.id), address), 1))
+    return samples
+
+
+def _watch_quorum(registry: Registry, node: Node) -> None:
+    metadata = node.controller.node
+    raft = metadata.raft
+    registry.watch(catalog.ACTIVE_CONTROLLER, lambda: int(raft.role is Role.LEADER and metadata.failure is None))
+    registry.watch(catalog.RAFT_STATE, lambda: [((role.value,), int(raft.role is role)) for role in Role])
+    registry.watch(catalog.RAFT_LEADER, lambda: raft.key.id if raft.role is Role.LEADER else NO_BROKER)
+    registry.watch(catalog.RAFT_EPOCH, lambda: raft.epoch)
+    registry.watch(catalog.RAFT_HIGH_WATERMARK, lambda: raft.high_watermark)
+    registry.watch(catalog.RAFT_LOG_END, lambda: metadata.log.end_offset)
+
+
+def _watch_server(registry: Registry, node: Node) -> None:
+    loop = node.runtime.loop
+    began = loop.time()
+    idle = IdleShare(loop.time, time.thread_time)
+    registry.watch_group((catalog.LOOP_IDLE_NETWORK, catalog.LOOP_IDLE_HANDLERS), lambda: _single([idle.look()] * 2))
+    registry.watch(catalog.CONNECTIONS, lambda: [((each.name,), len(each.connections)) for each in node.listeners])
+    registry.watch(catalog.REFUSED_CONNECTIONS, lambda: [((each.name,), each.refused) for each in node.listeners])
+    registry.watch(catalog.OFFLINE_LOG_DIRS, lambda: sum(not each.online for each in node.logs.dirs))
+    registry.watch(catalog.LOG_DIR_OFFLINE, lambda: [((each.path,), int(not each.online)) for each in node.logs.dirs])
+    registry.watch(catalog.BROKER_STATE, lambda: RUNNING)
+    registry.watch(catalog.UPTIME, lambda: loop.time() - began)
+    registry.watch(catalog.INFO, lambda: [((__version__, str(node.config.node_id), node.broker.cluster_id), 1)])
+
+
+class IdleShare:
+    """The share of time in which one thread had nothing to do, between two looks; it must be looked at from that thread."""
+
+    def __init__(self, wall: Callable[[], float], busy: Callable[[], float]) -> None:
+        """``wall`` and ``busy``: seconds passed, and seconds of CPU that the thread used."""
+        self._wall = wall
+        self._busy = busy
+        self._last = (wall(), busy())
+        self._share = 1.0
+
+    def look(self) -> float:
+        """From 0 (always busy) to 1."""
+        now = (self._wall(), self._busy())
+        passed = now[0] - self._last[0]
+        if passed > 0:
+            self._share = min(1.0, max(0.0, 1 - (now[1] - self._last[1]) / passed))
+            self._last = now
+        return self._share
+
+
+def _free_space(paths: Iterable[str]) -> Iterator[Sample]:
+    for path in paths:
+        try:
+            disk = os.statvfs(path)
+        except OSError:
+            continue  # an offline dir says so in another metric
+        yield (path,), disk.f_bavail * disk.f_frsize
+
+
+def _disk_bytes(field: str) -> list[Sample]:
+    """From Linux's account of this process; elsewhere there is none."""
+    try:
+        with open("/proc/self/io", encoding="ascii") as file:
+            lines = dict(line.rstrip().split(": ") for line in file)
+    except OSError:
+        return []
+    return [((), int(lines[field]))]
