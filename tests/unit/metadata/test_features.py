@@ -33,13 +33,13 @@ def test_a_level_above_ours_is_refused_naming_feature_both_levels_and_the_way_do
 
 
 def test_a_level_below_ours_is_refused_with_the_way_up() -> None:
-    with pytest.raises(UnsupportedFeatureLevel, match="upgrade --feature metadata.version=7"):
+    with pytest.raises(UnsupportedFeatureLevel, match=r"upgrade --feature metadata\.version=7"):
         check_levels({"metadata.version": 6})
 
 
 def test_an_unknown_feature_is_refused_unless_it_is_off() -> None:
     check_levels({"new.version": 0})
-    with pytest.raises(UnsupportedFeatureLevel, match="does not know it.*downgrade --feature new.version=0"):
+    with pytest.raises(UnsupportedFeatureLevel, match=r"does not know it.*downgrade --feature new\.version=0"):
         check_levels({"new.version": 2})
 
 

@@ -40,7 +40,7 @@ def test_a_record_is_framed_with_frame_version_type_and_version() -> None:
 def test_every_record_type_of_kafka_is_framed_and_read_back(name: str) -> None:
     record = data_class(name)()
     value = encode_record(record, 30)  # type: ignore[arg-type]
-    assert decode_record(value).NAME == name
+    assert name == decode_record(value).NAME
     assert encode_record(decode_record(value), 30) == value
 
 
