@@ -23,6 +23,7 @@ from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.recovery import LoadRequest, load_log
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "batches" / "compaction"
 PARTITION = TopicPartition("t", 0)
 DAY = 86_400_000
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.0, file_delete_delay_ms=0)
@@ -672,3 +673,28 @@ def test_many_rounds_keep_what_a_reader_would_have_seen(tmp_path: Path, seed: in
         assert log.log_end_offset == log.high_watermark
     left = [record.key for record in records(log)]
     assert len(left) <= 12
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+@pytest.mark.parametrize("case", ["21", "22"])
+def test_the_result_is_byte_for_byte_that_of_kafkas_cleaner(tmp_path: Path, case: str, rounds: int) -> None:
+    source = (GOLDEN / f"{case}.source.log").read_bytes()
+    bases = [int(base) for base in (GOLDEN / f"{case}.segments.txt").read_text().split()]
+    directory = tmp_path / "t-0"
+    directory.mkdir()
+    parts: dict[int, bytearray] = {base: bytearray() for base in bases}
+    for header in iter_headers(source):
+        home = max(base for base in bases if base <= header.base_offset)
+        parts[home] += source[header.position : header.end_position]
+    for base, part in parts.items():
+        (directory / f"{base:020d}.log").write_bytes(part)
+    config = replace(COMPACT, segment_bytes=4000, index_interval_bytes=300)
+    end = bases[-1]
+    request = LoadRequest(str(directory), PARTITION, config, clean=False, high_watermark=end)
+    log = load_log(DiskFileSystem(), request, 1_700_000_500_000)
+    log.flush()
+    cleaner = LogCleaner(log.fs)
+    for number in range(rounds):
+        cleaner.clean_offsets = {}
+        clean(log, 1_800_000_000_000 + number * DAY, cleaner)
+    assert batches(log) == (GOLDEN / f"{case}.round{rounds}.log").read_bytes()
