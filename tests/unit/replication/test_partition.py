@@ -177,7 +177,7 @@ def test_reads_beyond_the_ends_are_out_of_range_but_the_end_itself_is_empty() ->
 
 
 def test_a_follower_whose_log_diverges_is_told_where() -> None:
-    world, partition = one_partition()
+    _, partition = one_partition()
     append(partition, batch(b"a", b"b"))
     partition.update_metadata(led_by_us(leader_epoch=2))
     append(partition, batch(b"c"))

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us, topic_id
+from tidelog.broker.apis.produce import produce
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
+from tidelog.metadata.image import PartitionImage
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import ZERO_UUID, Uuid
+from tidelog.protocol.fastpath import ProduceView
+from tidelog.protocol.framing import decode_response_header
+from tidelog.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from tidelog.storage.log_config import LogConfig
+
+ELSEWHERE = PartitionImage((2,), (2,), 2, leader_epoch=4, directories=(b"C" * 16,))
+FOLLOWED = PartitionImage((1, 2), (1, 2), 1, directories=(b"A" * 16, b"C" * 16))
+
+
+def view(
+    *asked: tuple[str, int, memoryview | None], version: int = 13, acks: int = 1, transactional_id: str | None = None
+) -> ProduceView:
+    """A request; each (topic, partition, records) becomes a topic of its own unless it follows the same."""
+    topics: list[tuple[str | None, Uuid, list[tuple[int, memoryview | None]]]] = []
+    for topic, index, records in asked:
+        name, id = (None, topic_id(topic)) if version >= 13 else (topic, ZERO_UUID)
+        if not topics or topics[-1][:2] != (name, id):
+            topics.append((name, id, []))
+        topics[-1][2].append((index, records))
+    return ProduceView(transactional_id, acks, 1000, topics)
+
+
+def decode(answer: Any, version: int) -> ProduceResponse:
+    (frame,) = answer
+    size = int.from_bytes(frame[:4], "big")
+    assert size == len(frame) - 4
+    correlation_id, position = decode_response_header(frame[4:], version >= 9)
+    assert correlation_id == 42
+    return ProduceResponse.decode(bytes(frame[4 + position :]), version)
+
+
+def one(answer: Any, version: int = 13) -> PartitionProduceResponse:
+    (topic,) = decode(answer, version).responses
+    (partition,) = topic.partition_responses
+    return partition
+
+
+def send(world: World, request: ProduceView, version: int = 13, **options: Any) -> tuple[Context, Any]:
+    ctx = world.context(version, **options)
+    return ctx, produce(ctx, request)
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_one_batch_is_answered_with_its_offset_at_every_version(version: int) -> None:
+    world = World()
+    world.create("topic", led_by_us(), led_by_us())
+    send(world, view(("topic", 1, batch(b"first")), version=version), version)
+    _, answer = send(world, view(("topic", 1, batch(b"a", b"b")), version=version), version)
+    response = decode(answer, version)
+    partition = response.responses[0].partition_responses[0]
+    assert (response.responses[0].name, response.responses[0].topic_id) in [("topic", ZERO_UUID), ("", topic_id("topic"))]
+    assert (partition.index, partition.error_code, partition.base_offset) == (1, 0, 1)
+    assert (partition.log_append_time_ms, partition.log_start_offset) == (-1, 0 if version >= 5 else -1)
+
+
+@pytest.mark.parametrize("version", range(9, 14))
+@pytest.mark.parametrize("topic", ["t", "a-rather-long-name-" * 12])
+def test_the_answer_packed_at_once_is_the_answer_of_the_general_path(version: int, topic: str) -> None:
+    world = World()
+    world.create(topic, led_by_us(), id=topic_id(topic[:16]), config=LogConfig(message_timestamp_type="LogAppendTime"))
+    request = view((topic[:16] if version >= 13 else topic, 0, batch()), version=version)
+    _, packed = send(world, request, version)
+    twin = World()
+    twin.create(
+        topic, led_by_us(), id=topic_id(topic[:16]), config=LogConfig(message_timestamp_type="LogAppendTime", flush_messages=1)
+    )
+    ctx, coroutine = send(twin, view((topic[:16] if version >= 13 else topic, 0, batch()), version=version), version)
+    pending = Pending(ctx, coroutine)
+    twin.run_jobs()
+    pending.go_on()
+    assert bytes(packed[0]) == bytes(pending.answer[0])
+    assert one(packed, version).log_append_time_ms == NOW_MS
+
+
+def test_several_partitions_are_answered_together_each_for_itself() -> None:
+    world = World()
+    world.create("a", led_by_us(), led_by_us())
+    world.create("b", ELSEWHERE)
+    corrupt = batch(b"x")
+    corrupt[-1] ^= 1
+    _, answer = send(world, view(("a", 0, batch()), ("a", 1, corrupt), ("b", 0, batch()), ("c", 0, batch())))
+    response = decode(answer, 13)
+    errors = [(topic.topic_id, [p.error_code for p in topic.partition_responses]) for topic in response.responses]
+    assert errors == [(topic_id("a"), [0, 2]), (topic_id("b"), [6]), (topic_id("c"), [100])]
+    leader = response.responses[1].partition_responses[0].current_leader
+    assert (leader.leader_id, leader.leader_epoch) == (2, 4)
+    assert [(node.node_id, node.host, node.port) for node in response.node_endpoints] == [(2, "host2", 9092)]
+
+
+def test_the_new_leader_is_told_even_when_only_one_partition_is_asked_for() -> None:
+    world = World()
+    world.create("b", ELSEWHERE)
+    _, answer = send(world, view(("b", 0, batch()), version=10), 10)
+    assert one(answer, 10).current_leader.leader_id == 2
+    _, answer = send(world, view(("b", 0, batch()), version=9), 9)
+    assert one(answer, 9).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_acks_that_do_not_exist_are_refused_without_an_append() -> None:
+    world = World()
+    world.create("a")
+    for acks in (2, -2, 5):
+        _, answer = send(world, view(("a", 0, batch()), acks=acks))
+        assert one(answer).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    assert world.partition("a").log.log_end_offset == 0  # type: ignore[union-attr]
+
+
+def test_acks_zero_is_not_answered_and_an_error_closes_the_connection() -> None:
+    world = World()
+    world.create("a", led_by_us(), led_by_us())
+    assert send(world, view(("a", 0, batch()), acks=0))[1] is NO_RESPONSE
+    assert world.partition("a").log.log_end_offset == 1  # type: ignore[union-attr]
+    assert send(world, view(("a", 0, batch()), ("a", 7, batch()), acks=0))[1] is CLOSE_CONNECTION
+    assert world.partition("a").log.log_end_offset == 2, "the good partition was appended to"  # type: ignore[union-attr]
+
+
+def test_a_partition_named_twice_is_appended_to_once() -> None:
+    world = World()
+    world.create("a")
+    _, answer = send(world, view(("a", 0, batch()), ("a", 0, batch())))
+    assert [p.error_code for p in decode(answer, 13).responses[0].partition_responses] == [0, ErrorCode.INVALID_RECORD]
+
+
+def test_null_records_are_an_invalid_record() -> None:
+    world = World()
+    world.create("a")
+    assert one(send(world, view(("a", 0, None)))[1]).error_code == ErrorCode.INVALID_RECORD
+
+
+def test_internal_topics_are_written_by_nobody_but_the_admin_client() -> None:
+    world = World()
+    world.create("__consumer_offsets", id=topic_id("__consumer_o"))
+    request = view(("__consumer_o", 0, batch()))
+    assert one(send(world, request)[1]).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert one(send(world, request, client_id="__admin_client")[1]).error_code == 0
+
+
+def test_a_transactional_batch_is_refused_as_long_as_nobody_runs_transactions() -> None:
+    world = World()
+    world.create("a")
+    records = batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    assert one(send(world, view(("a", 0, records)))[1]).error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    answer = send(world, view(("a", 0, records), transactional_id="x"))[1]
+    assert one(answer).error_code == ErrorCode.INVALID_TXN_STATE
+
+
+def test_zstd_needs_version_seven() -> None:
+    world = World()
+    world.create("a")
+    assert one(send(world, view(("a", 0, batch(codec=4)), version=6), 6)[1], 6).error_code == 76
+    assert one(send(world, view(("a", 0, batch(codec=4)), version=7), 7)[1], 7).error_code == 0
+
+
+def test_a_duplicate_is_success_with_the_original_offset() -> None:
+    world = World()
+    world.create("a")
+    for _ in range(2):
+        records = batch(b"x", producer_id=5, producer_epoch=0, base_sequence=0)
+        _, answer = send(world, view(("a", 0, records)))
+        assert (one(answer).error_code, one(answer).base_offset) == (0, 0)
+
+
+def test_records_without_a_key_are_named_one_by_one() -> None:
+    world = World()
+    world.create("a", config=LogConfig(cleanup_policy=frozenset({"compact"})))
+    answer = send(world, view(("a", 0, batch(b"1", b"2", b"3", keys=[b"k", None, None]))))[1]
+    assert one(answer).error_code == ErrorCode.INVALID_RECORD
+    assert [error.batch_index for error in one(answer).record_errors] == [1, 2]
+    assert one(answer).error_message
+
+
+def test_a_long_walk_over_records_is_done_in_a_thread() -> None:
+    world = World()
+    world.create("a", config=LogConfig(cleanup_policy=frozenset({"compact"})))
+    ctx, coroutine = send(world, view(("a", 0, batch(*[b"v"] * 1000))))
+    pending = Pending(ctx, coroutine)
+    assert pending.blocking is not None and not pending.done
+    pending.go_on()
+    assert one(pending.answer).base_offset == 0
+    assert world.partition("a").log.log_end_offset == 1000  # type: ignore[union-attr]
+
+
+def test_acks_all_waits_for_the_replicas_in_sync_and_acks_one_does_not() -> None:
+    world = World()
+    world.create("a", FOLLOWED)
+    assert one(send(world, view(("a", 0, batch())))[1]).error_code == 0
+    ctx, coroutine = send(world, view(("a", 0, batch()), acks=-1))
+    pending = Pending(ctx, coroutine)
+    assert not pending.done and pending.parked is not None and pending.parked.deadline_ms == NOW_MS + 1000
+    world.partition("a").update_metadata(PartitionImage((1, 2), (1,), 1, partition_epoch=1))
+    pending.go_on()
+    assert (one(pending.answer).error_code, one(pending.answer).base_offset) == (0, 1)
+
+
+def test_acks_all_times_out() -> None:
+    world = World()
+    world.create("a", FOLLOWED)
+    pending = Pending(*send(world, view(("a", 0, batch()), acks=-1)))
+    pending.expire()
+    assert one(pending.answer).error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_an_isr_that_shrinks_below_the_minimum_while_waiting_is_told_after_the_append() -> None:
+    world = World()
+    world.create("a", FOLLOWED, config=LogConfig(min_insync_replicas=2))
+    pending = Pending(*send(world, view(("a", 0, batch()), acks=-1)))
+    world.partition("a").update_metadata(PartitionImage((1, 2), (1,), 1, partition_epoch=1))
+    pending.go_on()
+    assert one(pending.answer).error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert one(send(world, view(("a", 0, batch()), acks=-1))[1]).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+def test_a_leadership_lost_while_waiting_is_told() -> None:
+    world = World()
+    world.create("a", FOLLOWED)
+    pending = Pending(*send(world, view(("a", 0, batch()), acks=-1)))
+    world.partition("a").update_metadata(PartitionImage((1, 2), (1, 2), 2, leader_epoch=1))
+    pending.go_on()
+    assert one(pending.answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_an_acknowledgement_waits_for_the_flush_that_the_topic_demands(acks: int) -> None:
+    world = World()
+    world.create("a", led_by_us(), led_by_us(), config=LogConfig(flush_messages=1))
+    pending = Pending(*send(world, view(("a", 0, batch()), ("a", 1, batch()), acks=acks)))
+    job, done = world.jobs.pop(0)
+    job()
+    done(NOW_MS)
+    assert pending.parked is not None and not pending.parked.done, "the other partition is not flushed yet"
+    world.run_jobs()
+    pending.go_on()
+    assert [p.error_code for p in decode(pending.answer, 13).responses[0].partition_responses] == [0, 0]
+
+
+def test_a_flush_that_fails_is_told_to_everybody_who_waits_for_it() -> None:
+    world = World()
+    world.create("a", config=LogConfig(flush_messages=1))
+    pending = Pending(*send(world, view(("a", 0, batch()))))
+    world.disk.broken.append(("/data0", "sync"))
+    world.run_jobs()
+    pending.go_on()
+    assert one(pending.answer).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_client_that_goes_away_leaves_nothing_behind() -> None:
+    world = World()
+    world.create("a", FOLLOWED)
+    pending = Pending(*send(world, view(("a", 0, batch()), acks=-1)))
+    assert world.partition("a").watchers
+    pending.abandon()
+    assert not world.partition("a").watchers
