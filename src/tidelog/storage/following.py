@@ -67,7 +67,10 @@ def _write(log: UnifiedLog, records: memoryview, run: list[BatchHeader], now_ms:
 
 
 def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
-    """Drops every batch that reaches ``offset``; False when the log ends there or before. Below the first segment: everything."""
+    """Drops every batch that reaches ``offset``; False when the log ends there or before. Below the first segment: everything.
+
+    Blocks for a sync. A recovery point checkpointed before may lie above the new end: ``LogManager.truncate`` sees to that.
+    """
     assert not log.flush_in_flight, f"{log.topic_partition}: truncation while a flush job is under way"
     if log.failure is not None:
         raise log.failure
@@ -84,6 +87,9 @@ def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
         keep = log.segment_index(offset) + 1
         for segment in reversed(log.segments[keep:]):
             _remove(log, segment)
+        _remove_snapshots(log, offset)
+        # Later segments and states are gone for good before the cut: what comes back from them must not follow it.
+        log.fs.sync_dir(log.dir)
         log.segments = log.segments[:keep]
         segment = log.active = log.segments[-1]
         log.forget_unsealed(segment)
@@ -106,6 +112,7 @@ def truncate_fully_and_start_at(log: UnifiedLog, offset: int, now_ms: int) -> No
         for segment in reversed(log.segments):
             _remove(log, segment)
         _remove_snapshots(log, -1)
+        log.fs.sync_dir(log.dir)
         log.segments = [LogSegment.create(log.fs, log.dir, offset, now_ms)]
     except OSError as problem:
         raise log.fail(f"truncation of {log.dir}", problem) from problem
@@ -152,6 +159,8 @@ def cut_segment(segment: LogSegment, offset: int) -> None:
         return
     index, times = segment.offset_index(), segment.time_index()
     segment.file.truncate(span.position)
+    # Before anything is written over it: were the cut lost and the write not, old batches would follow new ones.
+    segment.file.sync()
     segment.size = span.position
     segment.next_offset = min(span.base_offset, offset)
     index.truncate_to_position(span.position)

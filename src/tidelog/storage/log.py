@@ -198,6 +198,16 @@ class UnifiedLog:
         return self.high_watermark if unstable is None or unstable > self.high_watermark else max(unstable, self.log_start_offset)
 
     @property
+    def recovery_checkpoint(self) -> int:
+        """What to write down of the recovery point while the log goes on: an offset in the first segment that is not sealed.
+
+        Were it the end of an open segment, and that segment closed next, recovery would begin behind it and believe indexes
+        that were never synced.
+        """
+        first = self.unsealed[0] if self.unsealed else self.active
+        return min(self.recovery_point, first.next_offset - 1) if first.size else self.recovery_point
+
+    @property
     def size_bytes(self) -> int:
         """Of all ``.log`` files."""
         return sum(segment.size for segment in self.segments)

@@ -131,18 +131,17 @@ class LogDir:
                 partitions.append(partition)
         return partitions, removals
 
-    def checkpoint_contents(self) -> dict[str, bytes]:
-        """Name -> content of the three checkpoints as things stand."""
+    def checkpoint_contents(self, *, closed: bool = False) -> dict[str, bytes]:
+        """Name -> content of the three checkpoints as things stand; ``closed`` when the logs were closed in good order."""
         logs = self.logs
         starts = {
             partition: log.log_start_offset
             for partition, log in logs.items()
             if log.log_start_offset > log.segments[0].base_offset
         }
+        points = {partition: log.recovery_point if closed else log.recovery_checkpoint for partition, log in logs.items()}
         return {
-            checkpoints.RECOVERY_POINTS: checkpoints.encode_offsets(
-                {partition: log.recovery_point for partition, log in logs.items()}
-            ),
+            checkpoints.RECOVERY_POINTS: checkpoints.encode_offsets(points),
             checkpoints.LOG_START_OFFSETS: checkpoints.encode_offsets(starts),
             checkpoints.HIGH_WATERMARKS: checkpoints.encode_offsets(
                 {partition: log.high_watermark for partition, log in logs.items()}

@@ -273,6 +273,22 @@ class LogManager:
         log.topic_id = topic_id
         log.metadata_synced = False
 
+    def truncate(self, log: UnifiedLog, offset: int, now_ms: int, *, fully: bool = False) -> None:
+        """``truncate_to``, or with ``fully`` an empty log from ``offset`` on; then the checkpointed recovery point follows, or a
+        crash would leave segments unread that hold other records by then. Blocks. StorageFailure when the dir fails."""
+        log_dir = self._dir_of[log.topic_partition]
+        try:
+            if fully:
+                log.truncate_fully_and_start_at(offset, now_ms)
+            else:
+                log.truncate_to(offset, now_ms)
+            log_dir.write_checkpoints(log_dir.checkpoint_contents())
+        except StorageFailure as failure:
+            self.fail_dir(failure.log_dir, failure.detail)
+            raise
+        except OSError as problem:
+            raise self._failed(log_dir, f"truncate {log.topic_partition}", problem) from problem
+
     def delete_async(self, partition: TopicPartition, now_ms: int) -> None:
         """The partition is gone for readers now; its directory is renamed now and removed after file.delete.delay.ms."""
         log = self._logs.get(partition)
@@ -409,7 +425,7 @@ class LogManager:
                 try:
                     for log in log_dir.logs.values():
                         log.close_files()
-                    log_dir.write_checkpoints(log_dir.checkpoint_contents())
+                    log_dir.write_checkpoints(log_dir.checkpoint_contents(closed=True))
                     self.fs.sync_dir(log_dir.path)
                     log_dir.mark_clean(broker_epoch)
                 except OSError as problem:

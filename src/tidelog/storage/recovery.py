@@ -27,7 +27,7 @@ from tidelog.storage.epochs import LeaderEpochCache
 from tidelog.storage.index import MAX_RELATIVE_OFFSET, Indexer
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, ProducerStateManager
+from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, SNAPSHOT_SUFFIX, ProducerStateManager
 from tidelog.storage.replay import iter_batches, rebuild_producers, remove_stray_snapshots
 from tidelog.storage.segment import (
     DELETED_SUFFIX,
@@ -223,9 +223,8 @@ def _recover(fs: FileSystem, request: LoadRequest, segments: list[LogSegment], e
     for number in range(first, len(segments)):
         segment = segments[number]
         dropped = recover_segment(segment, request.config.index_interval_bytes, epochs)
-        following = segments[number + 1].base_offset if number + 1 < len(segments) else None
-        overlaps = following is not None and segment.next_offset > following
-        if dropped or overlaps:
+        following = segments[number + 1].base_offset if number + 1 < len(segments) else segment.next_offset
+        if dropped or segment.next_offset > following or _lost_its_end(fs, segment, following):
             _logger.warning(
                 "%s: cut %d bytes at offset %d after an unclean stop", segment.path(LOG_SUFFIX), dropped, segment.next_offset
             )
@@ -237,14 +236,25 @@ def _recover(fs: FileSystem, request: LoadRequest, segments: list[LogSegment], e
     return segments
 
 
+def _lost_its_end(fs: FileSystem, segment: LogSegment, following: int) -> bool:
+    """Whether offsets are missing before the next segment because the end of this one was never synced.
+
+    Compaction leaves gaps too, but works on sealed segments only, and sealing writes the producer snapshot that bears the next
+    segment's name after it synced this segment: without that snapshot a gap is a loss.
+    """
+    return segment.next_offset < following and not fs.exists(f"{segment.dir}/{file_stem(following)}{SNAPSHOT_SUFFIX}")
+
+
 def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache) -> int:
     """Reads every batch, makes the indexes anew, cuts the file behind the last good batch; bytes cut."""
     indexer = Indexer(segment.base_offset, interval)
-    size, end, next_offset, first_timestamp = segment.size, 0, segment.base_offset, -1
+    size, end, next_offset, first_timestamp, epoch = segment.size, 0, segment.base_offset, -1, -1
     for header, batch in iter_batches(segment.file, 0, size):
         in_order = next_offset <= header.base_offset <= header.last_offset <= segment.base_offset + MAX_RELATIVE_OFFSET
-        if not in_order or not crc_is_valid(batch, header):
+        # An older epoch after a newer one is what a lost truncation uncovers: records that another leader replaced.
+        if not in_order or 0 <= header.leader_epoch < epoch or not crc_is_valid(batch, header):
             break
+        epoch = max(epoch, header.leader_epoch)
         if end == 0:
             first_timestamp = header.max_timestamp
         indexer.add(end, header.size, header.last_offset, header.max_timestamp)

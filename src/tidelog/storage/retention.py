@@ -109,11 +109,12 @@ def _delete(log: UnifiedLog, doomed: list[tuple[LogSegment, str]], now_ms: int) 
         log.roll(now_ms)
     snapshots: list[str] = []
     for segment in segments:
+        # The log goes first: should a crash come in between, its state must not be missing where it is still there.
+        segment.rename_files(DELETED_SUFFIX)
         snapshot = f"{log.dir}/{file_stem(segment.base_offset)}{SNAPSHOT_SUFFIX}"
         if log.fs.exists(snapshot):
             log.fs.rename(snapshot, snapshot + DELETED_SUFFIX)
             snapshots.append(snapshot + DELETED_SUFFIX)
-        segment.rename_files(DELETED_SUFFIX)
         log.forget_unsealed(segment)
     # A new list in one step: a reader in another thread goes on with the one it has.
     log.segments = log.segments[len(segments) :]
