@@ -1,0 +1,92 @@
+"""When an answer may leave, and what becomes of those who wait when the partition fails or moves."""
+
+from __future__ import annotations
+
+from tests.unit.coordinator.shard_world import Notebook, ShardWorld
+from tests.unit.replication.world import batch
+from tidelog.coordinator.shard import Shard, Waiting
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import OFFSETS_TOPIC
+from tidelog.storage.log_config import LogConfig
+
+SYNCED = LogConfig(flush_messages=1)
+
+
+def found(world: ShardWorld, key: str = "g") -> Shard[Notebook]:
+    shard = world.shards.find(key)
+    assert isinstance(shard, Shard), shard
+    return shard
+
+
+def write(world: ShardWorld, *values: bytes) -> Waiting:
+    return world.shards.ask(found(world), lambda machine, token, _: machine.write(token, *values))[1]
+
+
+def read(world: ShardWorld) -> Waiting:
+    return world.shards.ask(found(world), lambda machine, token, _: machine.read(token))[1]
+
+
+def test_an_answer_is_there_at_once_when_its_records_are_safe_at_once() -> None:
+    world = ShardWorld()
+    waiting = write(world, b"a", b"b")
+    assert (waiting.done, waiting.response) == (True, 2)
+    assert read(world).response == [b"a", b"b"]
+
+
+def test_records_of_one_outcome_are_one_batch() -> None:
+    world = ShardWorld()
+    write(world, b"a", b"b")
+    write(world, b"c")
+    log = world.world.partition(OFFSETS_TOPIC).log
+    assert log is not None and log.log_end_offset == 3
+
+
+def test_an_answer_waits_for_the_flush_that_the_topic_demands_and_later_ones_wait_behind_it() -> None:
+    world = ShardWorld(config=SYNCED)
+    first = write(world, b"a")
+    second = read(world)
+    assert not first.done and not second.done
+    told: list[str] = []
+    first.on_done, second.on_done = (lambda: told.append("first")), (lambda: told.append("second"))
+    world.world.manager.flush(world.world.partition(OFFSETS_TOPIC))
+    world.world.run_jobs()
+    assert told == ["first", "second"]
+    assert second.response == [b"a"]
+
+
+def test_a_new_shard_reads_what_the_former_one_wrote() -> None:
+    world = ShardWorld()
+    write(world, b"a")
+    world.world.partition(OFFSETS_TOPIC).append(batch(b"x", b"y", keys=[b"k", b"k"]), world.now_ms(), 1)
+    world.shards.stop()
+    world.shards.follow()
+    assert read(world).response == [b"a", b"x", b"y"]
+    machine = found(world).machine
+    assert machine is not None and machine.loaded_at == world.now_ms()
+
+
+def test_an_append_that_fails_drops_the_machine_and_tells_everybody_who_waits() -> None:
+    world = ShardWorld(config=SYNCED)
+    before = write(world, b"a")
+    world.world.disk.broken.append(("/data0", "write"))
+    failing = write(world, b"b")
+    assert (before.error, failing.error) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
+    assert world.shards.find("g") is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_deleted_topic_ends_its_shards() -> None:
+    world = ShardWorld(config=SYNCED)
+    waiting = write(world, b"a")
+    world.world.delete(OFFSETS_TOPIC)
+    world.shards.follow()
+    assert waiting.error is ErrorCode.NOT_COORDINATOR
+
+
+def test_an_abandoned_request_is_forgotten() -> None:
+    world = ShardWorld(config=SYNCED)
+    shard = found(world)
+    token, waiting = world.shards.ask(shard, lambda machine, token, _: machine.write(token, b"a"))
+    shard.abandon(token)
+    world.world.manager.flush(world.world.partition(OFFSETS_TOPIC))
+    world.world.run_jobs()
+    assert not waiting.done

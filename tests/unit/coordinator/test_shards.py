@@ -1,0 +1,73 @@
+"""Which shards there are, whom to ask, when they are woken."""
+
+from __future__ import annotations
+
+from tests.unit.coordinator.shard_world import ShardWorld
+from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.shard import Shard
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import OFFSETS_TOPIC
+from tidelog.model.machine import NOTHING
+
+
+def test_there_is_nobody_to_ask_before_the_topic_exists() -> None:
+    world = ShardWorld()
+    world.world.delete(OFFSETS_TOPIC)
+    world.shards.follow()
+    assert not world.shards.exists and not world.shards.running
+    assert world.shards.find("g") is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_key_lives_on_the_partition_that_it_hashes_to() -> None:
+    world = ShardWorld(partitions=7)
+    for key in ("a", "group", "another"):
+        shard = world.shards.find(key)
+        assert isinstance(shard, Shard) and shard.partition.index == partition_of(key, 7) == world.shards.partition_of(key)
+
+
+def test_until_it_is_loaded_a_shard_says_so() -> None:
+    world = ShardWorld()
+    world.shards.stop()
+    world.hold = True
+    world.shards.follow()
+    assert world.shards.find("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert world.shards.machines() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    world.release()
+    assert isinstance(world.shards.find("g"), Shard)
+    machines = world.shards.machines()
+    assert isinstance(machines, list) and len(machines) == 1
+
+
+def test_loading_that_is_overtaken_by_a_stop_ends_without_a_machine() -> None:
+    world = ShardWorld()
+    world.shards.stop()
+    world.hold = True
+    world.shards.follow()
+    world.shards.stop()
+    world.release()
+    assert world.shards.machines() == []
+
+
+def test_a_machine_is_woken_at_its_deadline_and_not_before() -> None:
+    world = ShardWorld()
+    shard = world.shards.find("g")
+    assert isinstance(shard, Shard) and shard.machine is not None
+    machine = shard.machine
+    machine.deadline_ms = world.now_ms() + 500
+    world.shards.tell_all(lambda _: NOTHING)
+    world.advance(499)
+    assert machine.expired == []
+    world.advance(1)
+    assert machine.expired == [world.now_ms()]
+
+
+def test_a_shard_that_failed_for_another_reason_than_its_disk_is_loaded_again() -> None:
+    world = ShardWorld()
+    shard = world.shards.find("g")
+    assert isinstance(shard, Shard)
+    world.shards.ask(shard, lambda machine, token, _: machine.write(token, b"kept"))
+    shard.stop(ErrorCode.NOT_COORDINATOR)
+    world.shards.follow()
+    again = world.shards.find("g")
+    assert isinstance(again, Shard) and again is not shard and again.machine is not None
+    assert again.machine.notes == [b"kept"]
