@@ -23,7 +23,7 @@ ROOT_ENTRIES = 30
 MACHINES = ("controller", "coordinator", "raft", "replication", "metadata")
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "stuff"}
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
-PRIVATE = re.compile(r"/work/|/root/|repo1?\.maven|pypi\.org|registry\.npmjs|[a-z0-9.-]+\.(internal|corp)(:|/)")
+PRIVATE = re.compile(r"/work/|/root/|repo1?\.maven|pypi\.org|registry\.npmjs|//[a-z0-9.-]+\.(internal|corp|local)\b")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 # The message says what a file is for where a mirrored unit test would be empty or lives elsewhere by its nature.
 UNMIRRORED = {"__init__.py", "__main__.py"}
