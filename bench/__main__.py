@@ -1,0 +1,131 @@
+"""``python -m bench``: tidelog beside a real Apache Kafka, in one run, by the same clients.
+
+Each round gives every side a fresh node and the same rows; the order of the sides turns from round to round. The table has
+medians and ranges over the rounds; all single values go to a JSON file. ``--sides apache,apache`` shows what the noise is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.java_load import LoadFailed, produce
+from bench.report import machine, table, write_page
+from bench.rows import FULL, SHAPES, SMOKE, Row, Scale, many_partitions_rows, on_an_empty_node, uncovered, under_load
+from bench.sides import Side, fresh
+from tests.interop.java import JavaFailed, JavaSide
+from tests.interop.nodes import ROOT, NodeFailed
+
+RESULTS = ROOT / "bench" / "results"
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="how often everything is measured [5]")
+    parser.add_argument("--rows", default="", metavar="REGEX", help="only rows whose name matches; a fetch needs its produce")
+    parser.add_argument("--sides", default="tidelog,apache", help="who is measured, from: tidelog, apache [tidelog,apache]")
+    parser.add_argument("--smoke", action="store_true", help="one short round: does it run")
+    parser.add_argument("--data", type=Path, help="where the nodes keep their data [a temporary folder]")
+    parser.add_argument("--write-page", action="store_true", help="put the table into docs/benchmarks.md")
+    return parser.parse_args()
+
+
+def warm_up(side: Side, scale: Scale) -> None:
+    """A JVM is slow at first; that is not what is asked here. (The rows about starting come before.)"""
+    side.node.create("warm-up", 2)
+    for _ in range(2):
+        produce(side.node.bootstrap, "warm-up", scale.megabytes * 200, 1024, 16384, "all", "none")
+
+
+def measured(side: Side, rows: list[Row], scale: Scale) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each row's numbers on a running side. A row that fails says so and does not end the run."""
+    for row in rows:
+        try:
+            numbers: dict[str, Any] = row.work(side, scale)
+        except (LoadFailed, NodeFailed, JavaFailed, AssertionError) as failed:
+            numbers = {"failed": str(failed)}
+        shown = numbers.get(row.main)
+        print(
+            f"  {side.name:12} {row.name}: {numbers['failed'] if shown is None else f'{shown:,.4g} {row.unit}'}", file=sys.stderr
+        )
+        yield row.name, numbers
+
+
+def one_round(
+    names: list[tuple[str, str]], groups: list[list[Row]], scale: Scale, data: Path, java: JavaSide
+) -> dict[str, dict[str, Any]]:
+    """Every side in turn: for each group of rows a fresh node."""
+    found: dict[str, dict[str, Any]] = {name: {} for name, _ in names}
+    for number, rows in enumerate(groups):
+        if not rows:
+            continue
+        for name, kind in names:
+            with fresh(name, kind, data, java, {"log.cleaner.backoff.ms": "1000"} if number == 1 else None) as side:
+                side.node.start()
+                if number == 1:
+                    warm_up(side, scale)
+                found[name].update(measured(side, rows, scale))
+                side.node.kill()
+    return found
+
+
+def main() -> int:
+    args = arguments()
+    assert not uncovered(), f"the shapes miss {uncovered()}"
+    scale, rounds = (SMOKE, 1) if args.smoke else (FULL, args.rounds)
+    kinds = args.sides.split(",")
+    sides = [(kind if kinds.count(kind) == 1 else f"{kind} {number + 1}", kind) for number, kind in enumerate(kinds)]
+    groups = [
+        [row for row in group if re.search(args.rows, row.name)]
+        for group in (on_an_empty_node(), under_load(), list(many_partitions_rows()))
+    ]
+    data = args.data or Path(tempfile.mkdtemp(prefix="tidelog-bench-"))
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
+    result: dict[str, Any] = {
+        "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
+        "commit": commit,
+        "machine": machine(),
+        "scale": "smoke" if args.smoke else "full",
+        "sides": [name for name, _ in sides],
+        "shapes": [str(shape) for shape in SHAPES],
+        "rows": [
+            {"name": row.name, "kind": row.kind, "main": row.main, "unit": row.unit, "higher": row.higher_is_better}
+            for group in groups
+            for row in group
+        ],
+        "rounds": [],
+    }
+    java = JavaSide(data / "java.log")
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{time.strftime('%Y%m%d-%H%M', time.gmtime())}-{'-'.join(kinds)}{'-smoke' if args.smoke else ''}.json"
+    try:
+        for number in range(rounds):
+            turn = number % len(sides)
+            print(f"round {number + 1} of {rounds}", file=sys.stderr)
+            result["rounds"].append(one_round(sides[turn:] + sides[:turn], groups, scale, data, java))
+            path.write_text(json.dumps(result, indent=1) + "\n")
+    finally:
+        java.close()
+        if args.data is None:
+            shutil.rmtree(data, ignore_errors=True)
+    print(table(result))
+    print(f"all values: {path.relative_to(ROOT)}", file=sys.stderr)
+    if args.write_page:
+        write_page(result)
+    failed = any("failed" in numbers for one in result["rounds"] for rows in one.values() for numbers in rows.values())
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""The load: Apache Kafka's ProducerPerformance, and Bench.java for what that does not cover; a JVM for each run."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.interop.java import LOG4J
+from tidelog.records.builder import RecordData, build_batch
+from tools.jars import JarsMissing, cache, ensure, jars_dir
+
+SOURCE = Path(__file__).with_name("Bench.java")
+CLIENT_FLAGS = ("-Xms256M", "-Xmx1G")
+RUN_LIMIT_S = 600
+PRODUCED = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\).*?([\d.]+) ms 99th", re.M)
+
+
+class LoadFailed(Exception):
+    """A load generator ended with an error; the text is the end of what it printed."""
+
+
+def compiled() -> Path:
+    """The folder with ``Bench.class``."""
+    stamp = hashlib.sha256(SOURCE.read_bytes() + str(jars_dir()).encode()).hexdigest()[:12]
+    target = cache() / f"bench-{stamp}"
+    if not target.exists():
+        fresh = target.with_suffix(".new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        command = ["javac", "-nowarn", "-d", str(fresh), "-cp", f"{ensure()}/*", str(SOURCE)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise JarsMissing(f"{SOURCE.name} does not compile:\n{done.stderr}")
+        with contextlib.suppress(OSError):
+            fresh.rename(target)
+    return target
+
+
+def run(main: str, *args: str) -> str:
+    """Run a class; what it printed. Raises LoadFailed."""
+    classes = f"{compiled()}:{ensure()}/*"
+    command = ["java", *CLIENT_FLAGS, f"-Dlog4j2.configurationFile={LOG4J}", "-Dlog.level=error", "-cp", classes, main, *args]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=RUN_LIMIT_S)
+    except subprocess.TimeoutExpired as late:
+        raise LoadFailed(f"{main} was not done after {RUN_LIMIT_S} s") from late
+    if done.returncode:
+        raise LoadFailed(f"{main} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-1500:]}")
+    return done.stdout
+
+
+def produce(bootstrap: str, topic: str, records: int, size: int, batch: int, acks: str, codec: str) -> dict[str, float]:
+    """ProducerPerformance at full speed: MiB/s, records/s, the client's own p99 in ms."""
+    properties = [f"bootstrap.servers={bootstrap}", f"acks={acks}", f"batch.size={batch}", f"compression.type={codec}"]
+    args = ["--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1"]
+    printed = run("org.apache.kafka.tools.ProducerPerformance", *args, "--producer-props", *properties)
+    last = PRODUCED.findall(printed)
+    if not last or int(last[-1][0]) != records:
+        raise LoadFailed(f"ProducerPerformance did not send {records} records:\n{printed[-1500:]}")
+    _, per_s, mb_per_s, p99 = last[-1]
+    return {"records_per_s": float(per_s), "mb_per_s": float(mb_per_s), "p99_ms": float(p99)}
+
+
+def bench(command: str, *args: object) -> dict[str, Any]:
+    """A command of Bench.java and its result."""
+    printed = run("Bench", command, *map(str, args)).strip().splitlines()
+    result: dict[str, Any] = json.loads(printed[-1])
+    return result
+
+
+def produce_frame(topic: str, size: int) -> tuple[str, int]:
+    """A Produce v7 request (acks=1) with one record of ``size`` bytes for partition 0, in base64 with its length, and where
+    in the answer (its length included) the partition's error code stands."""
+    name = topic.encode()
+    records = bytes(build_batch([RecordData(None, b"x" * size, 1_700_000_000_000, ())]))
+    header = struct.pack(">hhih", 0, 7, 1, -1)
+    body = struct.pack(">hhiih", -1, 1, 30_000, 1, len(name)) + name + struct.pack(">iii", 1, 0, len(records)) + records
+    frame = struct.pack(">i", len(header) + len(body)) + header + body
+    return base64.b64encode(frame).decode(), 4 + 4 + 4 + 2 + len(name) + 4 + 4
