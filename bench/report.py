@@ -89,7 +89,8 @@ def table(result: dict[str, Any]) -> str:
     """Markdown: a line per row."""
     one, two = result["sides"][0], result["sides"][-1]
     lines = [
-        f"{result['date']} UTC, commit {result['commit']}, {result['scale']} scale, rounds: {len(result['rounds'])}. {result['machine']}.",
+        f"{result['date']} UTC, commit {result['commit']}, {result['scale']} scale, rounds: {len(result['rounds'])}. "
+        f"{result['machine']}.",
         "",
         f"| what | unit | {one} | {two} | ratio | broker CPU s: {one} | {two} | ratio | first step |",
         "|---|---|---|---|---|---|---|---|---|",

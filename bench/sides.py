@@ -99,8 +99,7 @@ def fresh(name: str, kind: str, root: Path, java: JavaSide, properties: dict[str
     home.mkdir(parents=True)
     node = Node(kind, home, java, properties or {}, features={}, jvm_flags=KAFKA_FLAGS)
     try:
-        if kind == "apache":
-            node.format()
+        node.format()
         yield Side(name, kind, node)
     finally:
         node.kill()

@@ -158,11 +158,11 @@ class Node:
         return [sys.executable, "-m", "tidelog.cli.main", "start", properties]
 
     def launch(self, kind: str | None = None) -> None:
-        """Start the process, formatting the directory first when a Kafka node needs it. Does not wait."""
+        """Start the process, formatting the directory first when it is new. Does not wait."""
         assert self.process is None, "started twice"
         self.home.mkdir(parents=True, exist_ok=True)
         self.kind = kind or self.kind
-        if self.kind == "apache" and not (self.data / "meta.properties").exists():
+        if not (self.data / "meta.properties").exists():
             self.format()
         self.starts += 1
         with self.log_file.open("wb") as log:
