@@ -21,8 +21,8 @@ from tidelog.model.ports import FileSlice
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import (
-    decode_request_header,
     encode_response_message,
+    read_request_header,
     response_header_is_flexible,
     response_prefix,
 )
@@ -66,13 +66,10 @@ class Dispatcher:
 
         ProtocolViolation: it cannot be read, close the connection.
         """
-        header, position = decode_request_header(frame)
-        key, version = header.api_key, header.api_version
+        key, version, ctx.correlation_id, ctx.client_id, position = read_request_header(frame)
         route = self._routes.get(key) or self._route(key)
-        ctx.client_id = header.client_id
         ctx.api_key = key
         ctx.api_version = version
-        ctx.correlation_id = header.correlation_id
         if not route.first <= version <= route.last:
             return self._unsupported(ctx, route)
         request = route.read(frame, position, version)
@@ -80,6 +77,8 @@ class Dispatcher:
             answer = route.handler(ctx, request)
         except KafkaError as error:
             answer = _refused(ctx, route, request, error)
+        if type(answer) is list:
+            return answer
         if type(answer) is CoroutineType:
             return _later(ctx, route, request, answer)
         return _outgoing(ctx, route, answer)

@@ -65,11 +65,8 @@ def response_header_is_flexible(api_key: int, api_version: int) -> bool:
     return api_key != ApiKey.API_VERSIONS and api_version >= API_FACTS[api_key].flexible_from
 
 
-def decode_request_header(buf: Buffer) -> tuple[RequestHeader, int]:
-    """The header of a frame and where the body begins.
-
-    ProtocolViolation when it is cut off or the API is unknown. Whether the version is one we serve is the dispatcher's question.
-    """
+def read_request_header(buf: Buffer) -> tuple[int, int, int, str | None, int]:
+    """(API key, version, correlation id, client id, where the body begins) of a frame; errors as ``decode_request_header``."""
     try:
         api_key, api_version, correlation_id, length = _REQUEST.unpack_from(buf, 0)
         facts = API_FACTS.get(api_key)
@@ -90,6 +87,15 @@ def decode_request_header(buf: Buffer) -> tuple[RequestHeader, int]:
         raise ProtocolViolation(f"a request header is cut off after {len(buf)} bytes") from None
     except UnicodeDecodeError:
         raise ProtocolViolation("a client id is not UTF-8") from None
+    return api_key, api_version, correlation_id, client_id, pos
+
+
+def decode_request_header(buf: Buffer) -> tuple[RequestHeader, int]:
+    """The header of a frame and where the body begins.
+
+    ProtocolViolation when it is cut off or the API is unknown. Whether the version is one we serve is the dispatcher's question.
+    """
+    api_key, api_version, correlation_id, client_id, pos = read_request_header(buf)
     return RequestHeader(api_key, api_version, correlation_id, client_id), pos
 
 

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
 from tidelog.broker.dispatch import Dispatcher, Outgoing
 from tidelog.model.errors import ProtocolViolation
-from tidelog.model.ports import FileSlice
+from tidelog.model.ports import Buffer
 from tidelog.protocol.framing import FrameReader
 from tidelog.server.runtime import Driver, LoopRuntime
 from tidelog.server.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 REQUESTS_PER_TURN = 32
 COALESCE_BYTES = 64 * 1024
-"""Answers are collected up to this size before they are sent."""
+"""Larger answers are not collected but sent at once."""
 
 
 class Owner(Protocol):
@@ -60,12 +60,10 @@ class Connection:
         "_loop",
         "_output",
         "_owner",
-        "_processing",
         "_reading",
         "_received",
         "_sending",
         "_transport",
-        "_unsent",
         "active",
         "closed",
         "draining",
@@ -88,10 +86,8 @@ class Connection:
         self._received = FrameReader(max_request_bytes)
         self._output = Output(transport)
         self._driver: Driver | None = None
-        self._answers: list[Part] = []
-        self._unsent = 0
+        self._answers: list[Buffer] = []
         self._sending = False
-        self._processing = False
         self._ended = False
         self._reading = True
         self._loop.add_reader(transport.fd, self._readable)
@@ -124,7 +120,7 @@ class Connection:
         if driver is not None:
             driver.abandon()
         self._output.clear()
-        self._answers = []
+        self._answers.clear()
         self._transport.close()
         self._owner.closed(self)
 
@@ -172,62 +168,77 @@ class Connection:
         driver, self._driver = self._driver, None
         if driver is not None:
             driver.abandon()
-        self._process()
+        before = -1
+        while not self.closed and self._received.pending != before:
+            before = self._received.pending
+            self._process()
         self.close()
 
     # Requests
 
     def _process(self) -> None:
         """Handle the requests that have arrived, as far as a turn goes."""
-        if self._processing or self.closed:
+        if self.closed or self._driver is not None:
             return
-        self._processing = True
         try:
             self._requests()
-            if self._answers and not self._ended:
-                self._flush()
         except ProtocolViolation as error:
             log.debug("closing the connection of %s: %s", self.peer_host, error)
-            self._abort()
+            self.close()
         except OSError as error:
             self._cannot_send(error)
         except Exception:
             # A bug in one handler ends one connection, not the node.
             log.exception("a request of %s failed, closing its connection", self.peer_host)
-            self._abort()
-        finally:
-            self._processing = False
+            self.close()
 
     def _requests(self) -> None:
-        received = self._received
+        next_frame, handle, ctx, answers = self._received.next_frame, self._handle, self._ctx, self._answers
         left = REQUESTS_PER_TURN
-        while not self.closed and not (self.draining and not self._ended):
-            if not left and not self._ended:
-                self._sending = True
-                self._loop.call_soon(self._next_turn)
-                return
-            frame = received.next_frame()
+        while left and not self.draining:
+            frame = next_frame()
             if frame is None:
-                if not self._reading and not self._ended:
-                    self._reading = True
-                    self._loop.add_reader(self._transport.fd, self._readable)
-                return
+                break
             left -= 1
-            outgoing = self._handle(self._ctx, frame)
-            if type(outgoing) is CoroutineType:
-                outgoing = self._drive(outgoing)
+            outgoing = handle(ctx, frame)
+            if type(outgoing) is not list:
+                outgoing = self._resolve(outgoing)
                 if outgoing is None:
-                    return
-            if not self._take(outgoing):
+                    break
+            if len(outgoing) == 1 and len(outgoing[0]) <= COALESCE_BYTES:
+                answers.append(outgoing[0])
+            elif outgoing and not self._send([*answers, *outgoing]):
                 return
-        if self.draining and not self.busy and not self.closed:
+        if answers:
             self._flush()
-            if not self.busy:
-                self.close()
+        if self.busy or self.closed:
+            return
+        if self.draining:
+            self.close()
+        elif not left:
+            self._sending = True
+            self._loop.call_soon(self._next_turn)
+        elif not self._reading and not self._ended:
+            self._reading = True
+            self._loop.add_reader(self._transport.fd, self._readable)
 
     def _next_turn(self) -> None:
         self._sending = False
         self._process()
+
+    def _resolve(self, outgoing: Any) -> list[Part] | None:
+        """The answer in parts; empty when there is none, None when no further request may be handled now."""
+        if outgoing is NO_RESPONSE:
+            return []
+        if outgoing is CLOSE_CONNECTION:
+            self._flush()
+            self.close()
+            return None
+        if type(outgoing) is CoroutineType:
+            resolved = self._drive(outgoing)
+            return None if resolved is None else self._resolve(resolved)
+        assert isinstance(outgoing, list)
+        return outgoing
 
     def _drive(self, coroutine: CoroutineType[Any, Any, Outgoing]) -> Outgoing | None:
         """Its answer if it did not have to wait, else None: then ``_answered`` goes on."""
@@ -265,52 +276,46 @@ class Connection:
                 log.debug("closing the connection of %s: %s", self.peer_host, error)
             else:
                 log.error("a request of %s failed, closing its connection", self.peer_host, exc_info=error)
-            self._abort()
+            self.close()
             return
         try:
-            proceed = self._take(outgoing)
-            if proceed and self._unsent:
-                self._flush()
+            parts = self._resolve(outgoing)
+            if self._sending:
+                # Answers to earlier requests are still on their way; who sends them goes on with this one.
+                self._output.add(parts or ())
+                return
+            proceed = parts is not None and (not parts or self._send(parts))
         except OSError as failure:
             self._cannot_send(failure)
             return
-        if proceed and not self._sending:
+        if proceed:
             self._process()
 
     # Answers
 
-    def _take(self, outgoing: Outgoing) -> bool:
-        """Collect or send an answer; False when no further request may be handled now."""
-        if outgoing is NO_RESPONSE:
-            return True
-        if outgoing is CLOSE_CONNECTION:
-            self._flush()
-            self._abort()
-            return False
-        if self._ended:
-            return True
-        assert isinstance(outgoing, list)
-        self._answers += outgoing
-        for part in outgoing:
-            self._unsent += part.length if type(part) is FileSlice else len(part)  # type: ignore[arg-type]
-        if self._unsent >= COALESCE_BYTES:
-            self._flush()
-        return not self._sending
-
     def _flush(self) -> None:
+        """Send the small answers that were collected, in one call."""
         answers = self._answers
-        if not answers:
+        if not answers or self._ended:
+            answers.clear()
             return
-        self._answers = []
-        small = self._unsent <= COALESCE_BYTES
-        self._unsent = 0
-        if small and not any(type(part) is FileSlice for part in answers):
-            state = self._output.send_small(b"".join(answers))  # type: ignore[arg-type]
-        else:
-            state = self._output.send(answers)
+        state = self._output.send_small(answers[0] if len(answers) == 1 else b"".join(answers))
+        answers.clear()
         if state != SENT:
             self._sending = True
             self._wait_to_send(state)
+
+    def _send(self, parts: list[Part]) -> bool:
+        """Send ``parts``; False when some of them have to wait."""
+        self._answers.clear()
+        if self._ended:
+            return True
+        state = self._output.send(parts)
+        if state == SENT:
+            return True
+        self._sending = True
+        self._wait_to_send(state)
+        return False
 
     def _wait_to_send(self, state: int) -> None:
         if state == PEER_SLOW:
@@ -358,17 +363,11 @@ class Connection:
             self._wait_to_send(state)
             return
         self._sending = False
-        if self.draining:
-            self.close()
-        else:
-            self._process()
+        self._process()
 
     def _cannot_send(self, error: OSError) -> None:
         if isinstance(error, ConnectionError | TimeoutError):
             log.debug("%s: %s", self.peer_host, error)
         else:
             log.error("closing the connection of %s, its answer cannot be read: %s", self.peer_host, error)
-        self._abort()
-
-    def _abort(self) -> None:
         self.close()

@@ -68,6 +68,10 @@ class Output:
     def __bool__(self) -> bool:
         return bool(self._queue)
 
+    def add(self, parts: Sequence[Part]) -> None:
+        """Queue ``parts`` behind what is being sent already."""
+        self._queue.extend(parts)
+
     def send(self, parts: Sequence[Part]) -> int:
         """Queue ``parts`` and send what can be sent. OSError: the connection or the disk failed, nothing more can be sent."""
         self._queue.extend(parts)

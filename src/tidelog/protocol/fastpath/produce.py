@@ -36,6 +36,8 @@ _I = struct.Struct(">i")
 _II = struct.Struct(">ii")
 _IHQQ = struct.Struct(">ihqq")
 _IHQQQ = struct.Struct(">ihqqq")
+_ONE_BY_ID = struct.Struct(">bhiB16sBi")
+"""Version 13 up to the length of the records: transactional id, acks, timeout, topics, topic id, partitions, index."""
 
 
 class ProduceView(Structure):
@@ -65,6 +67,8 @@ class ProduceView(Structure):
 
 def read_produce(buf: Buffer, pos: int, version: int) -> ProduceView:
     """A Produce request (version 3 to 13) whose body is ``buf`` from ``pos`` on. ProtocolViolation when it is not."""
+    if version >= 13 and (view := _read_one_by_id(buf, pos)) is not None:
+        return view
     try:
         flexible = version >= 9
         transactional_id, pos = (read_compact_nullable_string if flexible else read_nullable_string)(buf, pos)
@@ -83,6 +87,21 @@ def read_produce(buf: Buffer, pos: int, version: int) -> ProduceView:
     if pos != len(buf):
         raise ProtocolViolation(f"ProduceRequest version {version} ends at byte {pos}, but {len(buf)} bytes came")
     return ProduceView(transactional_id, acks, timeout_ms, topics)
+
+
+def _read_one_by_id(buf: Buffer, pos: int) -> ProduceView | None:
+    """What most requests are: one partition by topic id, no transaction, no tags. None for all others, broken ones too."""
+    length = len(buf)
+    if length - pos < _ONE_BY_ID.size + 5:
+        return None
+    null_id, acks, timeout_ms, topics, topic_id, partitions, index = _ONE_BY_ID.unpack_from(buf, pos)
+    if null_id or topics != 2 or partitions != 2:
+        return None
+    size, pos = read_uvarint(buf, pos + _ONE_BY_ID.size)
+    end = pos + size - 1
+    if not size or end + 3 != length or buf[end] or buf[end + 1] or buf[end + 2]:
+        return None
+    return ProduceView(None, acks, timeout_ms, [(None, topic_id, [(index, memoryview(buf)[pos:end])])])
 
 
 def _read_produce_topic(buf: Buffer, pos: int, version: int) -> tuple[ProduceTopic, int]:
