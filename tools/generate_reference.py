@@ -108,7 +108,7 @@ def configs() -> str:
         f"{MADE}# Configuration\n\n"
         "A node reads a `server.properties` as Apache Kafka does: the same names, types and defaults. "
         f"{counts['act']} broker options act; {counts['inert']} are accepted and have no effect yet, and a node that is given "
-        f"another value than the default says so when it starts; {counts['refused']} stop the start, because to ignore them would "
+        f"another value than the default says so at its start; {counts['refused']} stop the start, because to ignore them would "
         "leave something open or lost. A name that no table has is ignored with a warning that names the nearest one; an "
         "unknown `tidelog.` name is an error.\n\n"
         "Without `process.roles` a file describes one combined node: broker and controller in one, on `localhost:9092`.\n\n"
@@ -117,12 +117,11 @@ def configs() -> str:
     head = ("Option", "Type", "Default", "Bounds", "Changes", "What it does")
     for title, options in FAMILIES:
         text += f"\n## Broker: {title}\n\n" + table(head, option_rows(options, changes=True))
-    head = ("Option", "Type", "Default", "Bounds", "What it does")
     for title, named in (("Topics", TOPIC_OPTIONS), ("Groups", GROUP_OPTIONS), ("Client metrics", CLIENT_METRICS_OPTIONS)):
         text += f"\n## {title}\n\n"
         if named is TOPIC_OPTIONS:
             text += "A topic that does not set one follows the broker: " + follows(TOPIC_OPTIONS) + ".\n\n"
-        text += table(head, option_rows(named.values(), changes=False))
+        text += table(("Option", "Type", "Default", "Bounds", "What it does"), option_rows(named.values(), changes=False))
     text += "\n## Of earlier versions\n\nThese are ignored with a warning.\n\n"
     return text + table(("Option", "Instead"), ((code(name), cell(why)) for name, why in sorted(REMOVED.items())))
 

@@ -18,8 +18,6 @@ log = logging.getLogger(__name__)
 
 FLUSH_INTERVAL_MS = 1000
 REMOVAL_INTERVAL_MS = 1000
-FIRST_RETENTION_MS = 30_000
-"""Kafka's InitialTaskDelayMs: retention begins that long after the start."""
 SNAPSHOT_CHECK_MS = 5000
 
 
@@ -42,7 +40,7 @@ class Housekeeping:
             config.log_flush_offset_checkpoint_interval_ms,
             config.log_flush_start_offset_checkpoint_interval_ms,
         )
-        self.every("retention", config.log_retention_check_interval_ms, self._retain, first_ms=FIRST_RETENTION_MS)
+        self.every("retention", config.log_retention_check_interval_ms, self._retain, first_ms=config.log_initial_task_delay_ms)
         self.every("flush.ms", FLUSH_INTERVAL_MS, lambda: replicas.flush_step(now_ms()))
         self.every("file removal", REMOVAL_INTERVAL_MS, lambda: replicas.removal_step(now_ms()))
         self.every("checkpoints", checkpoint_ms, replicas.checkpoint_step)

@@ -1,0 +1,21 @@
+"""Options of security: nothing of it may be silent."""
+
+from __future__ import annotations
+
+from tidelog.config.broker_security import OPTIONS
+from tidelog.config.options import Type
+
+
+def test_every_security_option_either_refuses_to_start_or_says_that_it_has_no_effect() -> None:
+    assert not [option for option in OPTIONS if option.inert is None and option.refuses is None]
+
+
+def test_what_would_leave_a_plain_node_open_refuses_to_start() -> None:
+    refusing = {option.name for option in OPTIONS if option.refuses}
+    assert refusing == {"authorizer.class.name", "principal.builder.class", "delegation.token.secret.key"}
+
+
+def test_every_password_and_key_is_a_secret() -> None:
+    for option in OPTIONS:
+        if option.name.endswith((".password", ".passphrase", ".secret", ".secret.key", ".jaas.config", "keystore.key")):
+            assert option.type is Type.PASSWORD, option

@@ -1,0 +1,69 @@
+"""Where single values come from; that every metric has a source is shown by test_monitoring."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from tidelog.metrics import catalog
+from tidelog.server.node_metrics import _PER_PARTITION, IdleShare, _partitions, in_thread
+
+
+def test_the_idle_share_is_of_the_time_since_the_last_look() -> None:
+    clock = SimpleNamespace(wall=100.0, busy=5.0)
+    share = IdleShare(lambda: clock.wall, lambda: clock.busy)
+    clock.wall, clock.busy = 110.0, 7.5
+    assert share.look() == 0.75
+    assert share.look() == 0.75, "no time passed: what was true stays true"
+    clock.wall, clock.busy = 111.0, 9.0
+    assert share.look() == 0.0, "never below nothing"
+
+
+def test_free_space_is_told_of_dirs_that_are_there(tmp_path: Path) -> None:
+    families = {family.metric: family.samples for family in in_thread([str(tmp_path), f"{tmp_path}/gone"]).collect()}
+    ((labels, free),) = families[catalog.LOG_DIR_FREE]
+    assert labels == (str(tmp_path),)
+    assert free > 0
+
+
+def test_disk_bytes_are_known_on_linux_and_left_out_elsewhere() -> None:
+    families = {family.metric: family.samples for family in in_thread([]).collect()}
+    assert len(families[catalog.DISK_WRITE]) == (1 if sys.platform == "linux" else 0)
+
+
+def partition(**changes: object) -> SimpleNamespace:
+    log = SimpleNamespace(size_bytes=500, log_start_offset=3, log_end_offset=9, high_watermark=8, segments=[1, 2])
+    fields = {"topic": "t", "index": 4, "log": log, "isr": (1, 2), "replicas": (1, 2, 3), "min_insync_replicas": 2, "leader": 1}
+    return SimpleNamespace(**(fields | changes))
+
+
+def values(each: SimpleNamespace) -> dict[str, float]:
+    samples = dict(zip(_PER_PARTITION, _partitions(iter([each])), strict=True))
+    assert all(labels == ("t", "4") for rows in samples.values() for labels, _ in rows)
+    return {metric.name: rows[0][1] for metric, rows in samples.items() if rows}
+
+
+def test_a_partition_tells_its_offsets_sizes_and_replicas() -> None:
+    assert values(partition()) == {
+        "kafka_log_log_size": 500,
+        "kafka_log_log_logstartoffset": 3,
+        "kafka_log_log_logendoffset": 9,
+        "kafka_log_log_numlogsegments": 2,
+        "kafka_topic_partition_current_offset": 8,
+        "kafka_topic_partition_oldest_offset": 3,
+        "kafka_cluster_partition_underminisr": 0,
+        "kafka_cluster_partition_atminisr": 1,
+        "kafka_cluster_partition_replicascount": 3,
+        "kafka_topic_partition_replicas": 3,
+        "kafka_topic_partition_in_sync_replica": 2,
+        "kafka_topic_partition_leader": 1,
+        "kafka_topic_partition_leader_is_preferred": 1,
+        "kafka_topic_partition_under_replicated_partition": 1,
+    }
+
+
+def test_a_partition_on_a_failed_dir_tells_no_offsets() -> None:
+    told = values(partition(log=None, leader=2, isr=(2,)))
+    assert "kafka_log_log_size" not in told
+    assert (told["kafka_cluster_partition_underminisr"], told["kafka_topic_partition_leader_is_preferred"]) == (1, 0)
