@@ -135,6 +135,17 @@ class Reader:
             consumer.close()
 
 
+def admin(node: Node) -> AdminClient:
+    """A new one for each question: the connections of an old one end with the node."""
+    return AdminClient({"bootstrap.servers": node.bootstrap, "log.queue": True})
+
+
+def create(node: Node, topic: str, partitions: int = 1) -> None:
+    """Create a topic, acknowledged."""
+    asked = admin(node)
+    asked.create_topics([NewTopic(topic, partitions, 1)])[topic].result(LIMIT_S)
+
+
 def check(load: Load, reader: Reader, floors: list[int]) -> None:
     """From each floor on: everything known is there and the same, without gaps. What is seen is known from now on."""
     for partition, floor in enumerate(floors):
@@ -163,8 +174,7 @@ def test_kill_9_under_load_loses_and_changes_nothing(node: Node, java: JavaSide,
     print(f"seed {seed}")
     rng = random.Random(seed)
     node.start()
-    admin = AdminClient({"bootstrap.servers": node.bootstrap, "log.queue": True})
-    admin.create_topics([NewTopic(TOPIC, len(PRODUCERS), 1)])[TOPIC].result(LIMIT_S)
+    create(node, TOPIC, len(PRODUCERS))
     load, reader = Load(node.bootstrap), Reader(node.bootstrap)
     created, floors = {TOPIC}, [0] * len(PRODUCERS)
     for number in range(request.config.getoption("--kills")):
@@ -177,10 +187,10 @@ def test_kill_9_under_load_loses_and_changes_nothing(node: Node, java: JavaSide,
         node.start()
         check(load, reader, floors)
         floors = [max(known, default=-1) + 1 for known in load.known]
-        assert created <= set(admin.list_topics(timeout=LIMIT_S).topics), "a topic that was created is gone"
-        name = f"made-{number}"
-        admin.create_topics([NewTopic(name, 1, 1)])[name].result(LIMIT_S)
-        created.add(name)
+        gone = created.difference(admin(node).list_topics(timeout=LIMIT_S).topics)
+        assert not gone, f"topics that were created are gone: {gone}"
+        create(node, f"made-{number}")
+        created.add(f"made-{number}")
         assert not load.refused, load.refused[:5]
     load.finish()
     assert not load.refused, load.refused[:5]
