@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.leftovers import explain_unknown
 from tidelog.config.listeners import check_advertised, check_listeners
-from tidelog.config.options import Option
+from tidelog.config.options import Option, Value
 from tidelog.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ _ORDERED: Final = (
 )
 """Pairs of which the first may not be greater than the second."""
 
+_FIXED_WHILE_RUNNING: Final = ("listeners", "listener.security.protocol.map")
+"""What Kafka can change while it runs and tidelog cannot: a change that is not made must not look as if it were, since the
+new map may be the one that closes a listener to strangers."""
+
 
 def start_problems(config: BrokerConfig, given: Mapping[str, str]) -> list[str]:
     """All that stops a node with these settings; empty when it may start. ``given`` is what the file and the flags said."""
@@ -59,6 +63,17 @@ def start_problems(config: BrokerConfig, given: Mapping[str, str]) -> list[str]:
         *_ordered(config),
         *_bounds(config),
     ]
+
+
+def dynamic_problems(config: BrokerConfig, before: Mapping[str, Value], given: Mapping[str, str]) -> list[str]:
+    """All that is wrong with a change while the node runs. ``config`` has the new values, ``before`` the old ones by attribute;
+    ``given`` is what the dynamic layers say."""
+    fixed = [
+        f"{name} cannot be changed while the node runs. Set it in server.properties and restart."
+        for name in _FIXED_WHILE_RUNNING
+        if name in given and getattr(config, BROKER_OPTIONS[name].attribute) != before[BROKER_OPTIONS[name].attribute]
+    ]
+    return [*fixed, *_refused(given), *_ordered(config), *_bounds(config)]
 
 
 def _unknown_own(given: Mapping[str, str]) -> Iterator[str]:

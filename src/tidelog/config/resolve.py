@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.checks import start_problems
+from tidelog.config.checks import dynamic_problems, start_problems
 from tidelog.config.leftovers import explain_unknown, unknown_topic_option
 from tidelog.config.listeners import EndPoint, Voter, parse_endpoints, parse_protocol_map, parse_voters
 from tidelog.config.options import Dynamic, Option, Value
@@ -117,11 +117,16 @@ class BrokerConfig(BrokerValues):
         merged = {**self.static, **default, **broker}
         dynamic = [option for option in BROKER_OPTIONS.values() if option.dynamic is not Dynamic.READ_ONLY]
         values = self._resolve(dynamic, merged)
-        changed = {option.name for option in dynamic if getattr(self, option.attribute) != values[option.attribute]}
+        before = {option.attribute: getattr(self, option.attribute) for option in dynamic}
+        self.__dict__.update(values)
+        problems = dynamic_problems(self, before, {**default, **broker})
+        if problems:
+            self.__dict__.update(before)
+            raise ConfigError("\n".join(problems))
         self.dynamic_default = dict(default)
         self.dynamic_broker = dict(broker)
-        self.__dict__.update(values)
         self._topic_configs.clear()
+        changed = {option.name for option in dynamic if before[option.attribute] != values[option.attribute]}
         return frozenset(changed)
 
     def _resolve(self, options: Iterable[Option], texts: Mapping[str, str]) -> dict[str, Value]:
@@ -216,4 +221,6 @@ def _warnings(config: BrokerConfig, properties: Mapping[str, str]) -> tuple[str,
             result.append(explain_unknown(name))
         elif option.inert is not None and option.parse(text) != option.default:
             result.append(f"{name} has no effect: {option.inert}.")
+    for point in config.controller_endpoints:
+        result.append(f"Listener {point} has no effect: the controller is in this process and takes no connections.")
     return tuple(result)

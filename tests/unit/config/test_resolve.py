@@ -76,6 +76,7 @@ def test_the_usual_combined_file_starts_and_warns_only_of_what_has_no_effect() -
     assert config.log_dirs == ("/var/lib/data",)
     assert config.num_recovery_threads_per_data_dir == 1
     assert not [warning for warning in config.warnings if "has no effect" not in warning]
+    assert any(warning.startswith("Listener CONTROLLER://:9093 has no effect") for warning in config.warnings)
     assert not [warning for warning in config.warnings if warning.startswith("num.io.threads")], (
         "8 is the default: nothing was asked"
     )
@@ -146,6 +147,28 @@ def test_a_dynamic_setting_that_does_not_hold_changes_nothing() -> None:
         config.apply_dynamic({"message.max.bytes": "2000", "log.segment.bytes": "1"}, {})
     assert config.message_max_bytes == 1048588
     assert config.dynamic_default == {}
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        ({"log.retention.ms": "0"}, "log.retention.ms is 0"),
+        ({"principal.builder.class": "com.example.Mine"}, "principal.builder.class is set"),
+        ({"listener.security.protocol.map": "PLAINTEXT:SASL_SSL"}, "listener.security.protocol.map cannot be changed while"),
+        ({"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4"}, "must not be greater"),
+    ],
+)
+def test_a_dynamic_setting_that_would_have_stopped_the_start_is_not_taken_over(layer: dict[str, str], said: str) -> None:
+    config = BrokerConfig.from_properties({})
+    before = dict(config.__dict__)
+    with pytest.raises(ConfigError, match=said):
+        config.apply_dynamic({}, layer)
+    assert config.__dict__ == before
+
+
+def test_a_dynamic_setting_that_repeats_the_file_is_taken() -> None:
+    config = BrokerConfig.from_properties({"listeners": "PLAINTEXT://:9092"})
+    assert config.apply_dynamic({}, {"listeners": "PLAINTEXT://:9092"}) == frozenset()
 
 
 def test_a_dynamic_word_on_what_cannot_change_while_running_is_not_heard() -> None:
