@@ -112,6 +112,8 @@ class MetadataNode:
         """
         log = MetadataLog.open(fs, config.log_dir, config.log, now_ms)
         loaded = load(log, config.cluster_id)
+        # A log without metadata.version is one whose first records were never written whole.
+        bootstrap = _bootstrap(fs, config.log_dir) if loaded.image.metadata_version == 0 else []
         raft = RaftNode(
             ReplicaKey(config.node_id, config.directory_id),
             history=loaded.history,
@@ -126,7 +128,7 @@ class MetadataNode:
         node._bytes_since_snapshot = loaded.bytes_since_snapshot
         node._last_snapshot_ms = now_ms
         node._lead(fs, now_ms)
-        node._activate(fs, config, loaded.transaction_open, now_ms)
+        node._activate(config.controller, bootstrap, loaded.transaction_open, now_ms)
         node.flush_now(now_ms)
         return node
 
@@ -145,13 +147,13 @@ class MetadataNode:
         self.controller.advance(last_offset, self.raft.epoch, now_ms)
         self._uncommitted.append(_Group((), last_offset, self.raft.epoch, now_ms))
 
-    def _activate(self, fs: FileSystem, config: MetadataNodeConfig, transaction_open: bool, now_ms: int) -> None:
+    def _activate(self, me: ControllerImage, bootstrap: Sequence[MetadataRecord], transaction_open: bool, now_ms: int) -> None:
         if transaction_open:
-            # The delta of the load dropped the open transaction's records; the log has to say the same.
+            # The load dropped the open transaction's records; the log has to say the same.
             self._advanced(self._append_raw(abort_records(), now_ms), now_ms)
-        if self.image.offset < 0:
-            self._append(self.controller.bootstrap(_bootstrap(fs, config.log_dir)), now_ms)
-        self._append(self.controller.register_controller(config.controller), now_ms)
+        if bootstrap:
+            self._append(self.controller.bootstrap(bootstrap), now_ms)
+        self._append(self.controller.register_controller(me), now_ms)
 
     # requests
 

@@ -100,7 +100,7 @@ def _create_topic(
     else:
         replication_factor = _replication_factor(decision, topic)
         partitions = _placed_partitions(decision, _partition_count(decision, topic), replication_factor, room)
-    topic_id = random_uuid(decision.rng)
+    topic_id = _new_id(decision)
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += [
         ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value)
@@ -119,6 +119,14 @@ def _create_topic(
         configs=decision.rules.topic_rows(settings, decision.image),
     )
     return result, records
+
+
+def _new_id(decision: Decision) -> Uuid:
+    """An id that no topic has: random ones never meet, but a simulation may begin with the same seed twice."""
+    topic_id = random_uuid(decision.rng)
+    while topic_id in decision.image.topics.by_id:
+        topic_id = random_uuid(decision.rng)
+    return topic_id
 
 
 def _check_name(name: str, taken: dict[str, None]) -> None:

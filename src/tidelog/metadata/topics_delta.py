@@ -60,6 +60,10 @@ class TopicsDelta:
         topic_id = Uuid(record.topic_id)
         if self.id_of(record.name) is not None:
             raise MetadataLogError(f"TopicRecord for {record.name}, which exists already")
+        if topic_id in self.changed or (topic_id in self.base.by_id and topic_id not in self.deleted):
+            raise MetadataLogError(
+                f"TopicRecord for {record.name} with topic id {uuid_to_text(topic_id)}, which another topic has"
+            )
         self.changed[topic_id] = TopicDelta(topic_id, record.name, created=True)
         self._names[record.name] = topic_id
 

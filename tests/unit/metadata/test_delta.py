@@ -164,6 +164,7 @@ def test_a_delta_says_which_partitions_of_which_topics_changed() -> None:
     "record",
     [
         TopicRecord(name="t", topic_id=OTHER),
+        TopicRecord(name="u", topic_id=TOPIC),
         RemoveTopicRecord(topic_id=OTHER),
         partition(0, OTHER),
         PartitionChangeRecord(partition_id=0, topic_id=OTHER),

@@ -1,0 +1,89 @@
+"""Leaders are elected because an operator asks for it (KIP-183, KIP-460)."""
+
+from __future__ import annotations
+
+from tidelog.controller.partitions import elect, online_leader_check
+from tidelog.controller.result import ControllerResult, Decision
+from tidelog.controller.topics import Refused
+from tidelog.metadata.image import RECOVERING, PartitionImage, TopicImage
+from tidelog.metadata.records import MetadataRecord
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_BROKER
+from tidelog.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
+
+PREFERRED = 0
+"""The first replica of the assignment leads again, if it is in sync."""
+UNCLEAN = 1
+"""A partition without a leader gets one, at the price of records that only the lost replicas had."""
+
+
+def elect_leaders(decision: Decision, request: ElectLeadersRequest) -> ControllerResult:
+    """Per partition: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE,
+    UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST (a type of election that there is none of).
+
+    A request for all partitions is answered with every topic, and of its partitions only with those that needed an election.
+    """
+    topics = decision.image.topics.by_name
+    asked: list[tuple[str, list[int]]]
+    if request.topic_partitions is None:
+        asked = [(topic.name, list(range(len(topic.partitions)))) for topic in topics.values()]
+    else:
+        asked = [(each.topic, each.partitions) for each in request.topic_partitions]
+    known = request.election_type in (PREFERRED, UNCLEAN)
+    if not known and request.topic_partitions is None:
+        return ControllerResult(ElectLeadersResponse(error_code=ErrorCode.INVALID_REQUEST))
+    records: list[MetadataRecord] = []
+    results: list[ReplicaElectionResult] = []
+    for name, numbers in asked:
+        partitions: list[PartitionResult] = []
+        for number in numbers:
+            code, message = ErrorCode.NONE, None
+            try:
+                records.append(_elected(decision, request.election_type, name, number))
+            except Refused as refused:
+                code, message = refused.code, refused.message
+            if request.topic_partitions is not None or code is not ErrorCode.ELECTION_NOT_NEEDED:
+                partitions.append(PartitionResult(partition_id=number, error_code=code, error_message=message))
+        results.append(ReplicaElectionResult(topic=name, partition_result=partitions))
+    top = ErrorCode.NONE if known or not results else ErrorCode.INVALID_REQUEST
+    return ControllerResult.of(ElectLeadersResponse(error_code=top, replica_election_results=results), records)
+
+
+def _elected(decision: Decision, kind: int, name: str, number: int) -> PartitionChangeRecord:
+    if kind not in (PREFERRED, UNCLEAN):
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown election type {kind}")
+    topic = decision.image.topics.by_name.get(name)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    if not 0 <= number < len(topic.partitions):
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{number}")
+    partition = topic.partitions[number]
+    settled = partition.leader == partition.replicas[0] if kind == PREFERRED else partition.has_leader
+    if settled:
+        raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+    acceptable = online_leader_check(decision.image, partition)
+    if kind == PREFERRED:
+        first = partition.replicas[0]
+        if first not in partition.isr or not acceptable(first):
+            message = "The preferred leader was not available."
+            raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, message)
+        return PartitionChangeRecord(partition_id=number, topic_id=topic.id, leader=first)
+    return _unclean(decision, topic, number, partition)
+
+
+def _unclean(decision: Decision, topic: TopicImage, number: int, partition: PartitionImage) -> PartitionChangeRecord:
+    acceptable = online_leader_check(decision.image, partition)
+    election = elect(partition, partition.isr, acceptable, unclean_allowed=True)
+    if election.leader == NO_BROKER:
+        raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
+    record = PartitionChangeRecord(partition_id=number, topic_id=topic.id, leader=election.leader)
+    if election.unclean:
+        record.isr = [election.leader]
+        record.leader_recovery_state = RECOVERING
+    return record

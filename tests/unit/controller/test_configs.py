@@ -1,0 +1,121 @@
+from typing import Any
+
+import pytest
+
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages import alter_configs as legacy
+from tidelog.protocol.messages import incremental_alter_configs as incremental
+from tidelog.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+@pytest.fixture
+def topics(cluster: Any) -> Any:
+    """Topic t with a=1, topic u with nothing."""
+    wanted = [
+        CreatableTopic(name="t", num_partitions=1, replication_factor=1, configs=[CreatableTopicConfig(name="a", value="1")]),
+        CreatableTopic(name="u", num_partitions=1, replication_factor=1),
+    ]
+    cluster.ask(QuorumController.create_topics, CreateTopicsRequest(topics=wanted))
+    return cluster
+
+
+def alter(
+    cluster: Any, resource: tuple[int, str], *changes: tuple[str, int, str | None], validate_only: bool = False
+) -> tuple[int, str]:
+    configs = [incremental.AlterableConfig(name=name, config_operation=op, value=value) for name, op, value in changes]
+    asked = incremental.AlterConfigsResource(resource_type=resource[0], resource_name=resource[1], configs=configs)
+    request = incremental.IncrementalAlterConfigsRequest(resources=[asked], validate_only=validate_only)
+    response = cluster.ask(QuorumController.incremental_alter_configs, request).responses[0]
+    assert (response.resource_type, response.resource_name) == resource
+    return response.error_code, response.error_message or ""
+
+
+def replace(cluster: Any, resource: tuple[int, str], **settings: str | None) -> tuple[int, str]:
+    configs = [legacy.AlterableConfig(name=name, value=value) for name, value in settings.items()]
+    asked = legacy.AlterConfigsResource(resource_type=resource[0], resource_name=resource[1], configs=configs)
+    response = cluster.ask(QuorumController.alter_configs, legacy.AlterConfigsRequest(resources=[asked])).responses[0]
+    return response.error_code, response.error_message or ""
+
+
+def test_settings_are_set_and_deleted_and_the_others_stay(topics: Any) -> None:
+    assert alter(topics, (2, "t"), ("b", SET, "2"), ("c", SET, "3")) == (0, "")
+    assert topics.settings_of("t") == {"a": "1", "b": "2", "c": "3"}
+    assert alter(topics, (2, "t"), ("a", DELETE, None), ("b", SET, "9")) == (0, "")
+    assert topics.settings_of("t") == {"b": "9", "c": "3"}
+    assert [(record.name, record.value) for record in topics.records] == [("b", "9"), ("a", None)]
+
+
+def test_lists_grow_and_shrink_from_what_is_set_or_from_the_default(topics: Any) -> None:
+    alter(topics, (2, "t"), ("list", APPEND, "x,y"), ("list.with.default", SUBTRACT, "d1"))
+    assert topics.settings_of("t") == {"a": "1", "list": "x,y", "list.with.default": "d2"}
+    alter(topics, (2, "t"), ("list", APPEND, "y,z"))
+    alter(topics, (2, "t"), ("list.with.default", APPEND, "d3"))
+    assert topics.settings_of("t") == {"a": "1", "list": "x,y,z", "list.with.default": "d2,d3"}
+    alter(topics, (2, "t"), ("list", SUBTRACT, "x,q"))
+    assert topics.settings_of("t")["list"] == "y,z"
+
+
+@pytest.mark.parametrize(
+    ("resource", "changes", "code", "says"),
+    [
+        ((2, "x"), [("a", SET, "1")], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'x' does not exist."),
+        ((2, "t"), [("b", SET, "bad")], ErrorCode.INVALID_CONFIG, "b is bad"),
+        ((2, "t"), [("b", SET, None)], ErrorCode.INVALID_REQUEST, "Null value not supported"),
+        ((2, "t"), [("b", SET, "1"), ("b", DELETE, None)], ErrorCode.INVALID_REQUEST, "duplicate config keys"),
+        ((2, "t"), [("b", 7, "1")], ErrorCode.INVALID_REQUEST, "Unknown operation type 7"),
+        ((2, "t"), [("b", APPEND, "1")], ErrorCode.INVALID_CONFIG, "Can't APPEND to key b because its type is not LIST"),
+        ((4, "one"), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Node id must be an integer"),
+        ((4, "1"), [("b", SET, "bad")], ErrorCode.INVALID_REQUEST, "b is bad"),
+        ((3, "t"), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Unexpected resource type 3"),
+        ((32, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "not allowed"),
+    ],
+)
+def test_all_changes_of_a_resource_are_refused_together(
+    topics: Any, resource: tuple[int, str], changes: list[tuple[str, int, str | None]], code: ErrorCode, says: str
+) -> None:
+    error, message = alter(topics, resource, ("ok", SET, "1"), *changes)
+    assert error == code
+    assert says in message
+    assert topics.records == []
+
+
+def test_one_resource_is_refused_and_the_next_one_changed(topics: Any) -> None:
+    change = incremental.AlterableConfig(name="b", config_operation=SET, value="1")
+    resources = [incremental.AlterConfigsResource(resource_type=2, resource_name=name, configs=[change]) for name in ("x", "u")]
+    request = incremental.IncrementalAlterConfigsRequest(resources=resources)
+    response = topics.ask(QuorumController.incremental_alter_configs, request)
+    assert [each.error_code for each in response.responses] == [3, 0]
+    assert topics.settings_of("u") == {"b": "1"}
+
+
+def test_a_topic_setting_that_stands_already_is_not_written_but_a_brokers_is(topics: Any) -> None:
+    alter(topics, (2, "t"), ("a", SET, "1"))
+    assert topics.records == []
+    for _ in range(2):
+        alter(topics, (4, "1"), ("a", SET, "1"))
+        assert len(topics.records) == 1
+    alter(topics, (4, ""), ("z", SET, "1"))
+    assert topics.image.cluster_configs == {"z": "1"}
+
+
+def test_validate_only_answers_and_writes_nothing(topics: Any) -> None:
+    assert alter(topics, (2, "t"), ("b", SET, "2"), validate_only=True) == (0, "")
+    assert topics.settings_of("t") == {"a": "1"}
+
+
+def test_the_old_form_replaces_all_settings(topics: Any) -> None:
+    assert replace(topics, (2, "t"), b="2") == (0, "")
+    assert topics.settings_of("t") == {"b": "2"}
+    assert [(record.name, record.value) for record in topics.records] == [("b", "2"), ("a", None)]
+    assert replace(topics, (2, "t")) == (0, "")
+    assert (2, "t") not in topics.image.configs
+
+
+def test_the_old_form_refuses_like_the_new_one(topics: Any) -> None:
+    assert replace(topics, (2, "x"), b="1")[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert replace(topics, (2, "t"), b="bad")[0] == ErrorCode.INVALID_CONFIG
+    assert replace(topics, (2, "t"), b=None)[0] == ErrorCode.INVALID_REQUEST
+    assert topics.settings_of("t") == {"a": "1"}

@@ -1,0 +1,60 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.broker_registration import Feature
+from tidelog.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+
+
+def update(cluster: Any, *updates: tuple[str, int, int], version: int = 2, validate_only: bool = False) -> Any:
+    keys = [FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates]
+    request = UpdateFeaturesRequest(feature_updates=keys, validate_only=validate_only)
+    return cluster.ask(QuorumController.update_features, request, version)
+
+
+def test_a_feature_moves_up(make_cluster: Callable[..., Any]) -> None:
+    cluster = make_cluster(1, metadata_version=21)
+    assert update(cluster, ("metadata.version", 29, 1), validate_only=True).error_code == 0
+    assert cluster.image.metadata_version == 21
+    assert update(cluster, ("metadata.version", 29, 1)).error_code == 0
+    assert cluster.image.metadata_version == 29
+    assert update(cluster, ("metadata.version", 29, 1)).error_code == 0
+    assert cluster.records == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (("foo.version", 1, 1), "Does not support this feature"),
+        (("kraft.version", 1, 1), "Does not support this feature"),
+        (("metadata.version", 31, 1), "only supports versions 7-30"),
+        (("group.version", 1, 1), "only supports versions 0-0"),
+        (("metadata.version", 21, 1), "Can't downgrade the version of this feature without"),
+        (("metadata.version", 21, 2), "Downgrading metadata.version is not supported"),
+        (("metadata.version", 30, 2), "Can't downgrade to a newer version"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_of_the_request_done(
+    make_cluster: Callable[..., Any], asked: tuple[str, int, int], says: str
+) -> None:
+    cluster = make_cluster(1, metadata_version=29)
+    response = update(cluster, ("transaction.version", 0, 1), asked)
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert says in response.error_message
+    assert cluster.records == []
+    per_feature = update(cluster, asked, version=1)
+    assert (per_feature.error_code, per_feature.results[0].error_code) == (0, ErrorCode.INVALID_UPDATE_VERSION)
+
+
+def test_a_level_that_a_broker_cannot_do_is_refused(make_cluster: Callable[..., Any]) -> None:
+    cluster = make_cluster(metadata_version=21)
+    cluster.register(1, features=[Feature(name="metadata.version", min_supported_version=7, max_supported_version=25)])
+    assert "Broker 1 only supports versions 7-25" in update(cluster, ("metadata.version", 29, 1)).error_message
+
+
+def test_a_feature_named_twice_is_refused(cluster: Any) -> None:
+    response = update(cluster, ("group.version", 0, 1), ("group.version", 0, 1))
+    assert response.error_code == ErrorCode.INVALID_REQUEST

@@ -1,0 +1,140 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from tidelog.metadata.records import MetadataLogError, decode_record
+from tidelog.model.errors import StorageFailure
+from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
+from tidelog.raft.snapshots import SnapshotId, encode_snapshot, write_snapshot
+from tidelog.records.control import ControlType, LeaderChange, leader_change_value
+from tidelog.server.disk import DiskFileSystem
+
+FS = DiskFileSystem()
+CHANGE = [(ControlType.LEADER_CHANGE, leader_change_value(LeaderChange(1, (), ())))]
+NO_OP = b"\x01\x14\x00\x00"
+
+
+def opened(path: Path, config: MetadataLogConfig | None = None) -> MetadataLog:
+    return MetadataLog.open(FS, str(path), config or MetadataLogConfig(), 1000)
+
+
+def flush(log: MetadataLog) -> int:
+    job = log.flush_job()
+    job.run()
+    return log.flushed(job, 1000)
+
+
+def snapshot(log: MetadataLog, offset: int, epoch: int = 1) -> None:
+    snapshot_id = SnapshotId(offset, epoch)
+    batches = encode_snapshot((), metadata_version=30, epoch=epoch, now_ms=1000, last_timestamp_ms=900)
+    write_snapshot(FS, log.dir, snapshot_id, batches)
+    log.snapshot_written(snapshot_id)
+
+
+def test_a_new_log_is_an_ordinary_partition_with_the_reserved_topic_id(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    assert (log.end_offset, log.last_epoch, log.newest_snapshot) == (0, 0, None)
+    metadata = tmp_path / "__cluster_metadata-0" / "partition.metadata"
+    assert metadata.read_bytes() == b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_what_was_appended_is_read_back_batch_by_batch_after_a_restart(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    assert log.append_control(CHANGE, 1, 5000) == 0
+    assert log.append_values([NO_OP, NO_OP, NO_OP], 1, 6000) == 3
+    assert log.append_control(CHANGE, 2, 7000) == 4
+    assert flush(log) == 5
+    log.close()
+    again = opened(tmp_path)
+    assert (again.end_offset, again.last_epoch) == (5, 2)
+    batches = list(again.batches_from(0))
+    assert [(h.base_offset, h.last_offset, h.leader_epoch, h.is_control, h.max_timestamp) for h, _ in batches] == [
+        (0, 0, 1, True, 5000),
+        (1, 3, 1, False, 6000),
+        (4, 4, 2, True, 7000),
+    ]
+    assert [decode_record(record.value).NAME for record in batches[1][1]] == ["NoOpRecord"] * 3
+    assert [header.base_offset for header, _ in again.batches_from(2)] == [1, 4]
+    assert list(again.batches_from(5)) == []
+
+
+def test_a_torn_tail_is_cut_at_the_next_start(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append_values([NO_OP], 1, 1)
+    log.append_values([NO_OP], 1, 1)
+    flush(log)
+    log.close()
+    path = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
+    path.write_bytes(path.read_bytes()[:-3])
+    assert opened(tmp_path).end_offset == 1
+
+
+def test_a_snapshot_past_the_end_of_the_log_starts_it_again_behind_the_snapshot(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append_values([NO_OP], 1, 1)
+    flush(log)
+    snapshot(log, 10, epoch=3)
+    log.close()
+    again = opened(tmp_path)
+    assert (again.end_offset, again.last_epoch) == (10, 3)
+    assert again.append_values([NO_OP], 4, 1) == 10
+
+
+def test_a_log_that_begins_after_what_is_needed_is_refused(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.append_values([NO_OP] * 5, 1, 1)
+    log.log.truncate_fully_and_start_at(5, 1)
+    log.append_values([NO_OP], 1, 1)
+    with pytest.raises(MetadataLogError, match=r"begins at offset 5.*offset 0 is gone"):
+        list(log.batches_from(0))
+
+
+def fill(log: MetadataLog, batches: int) -> None:
+    for _ in range(batches):
+        log.append_values([NO_OP], 1, 1000)
+        log.log.roll(1000)
+    log.committed(flush(log))
+
+
+def test_old_snapshots_and_the_log_below_go_by_size_and_the_newest_stays(tmp_path: Path) -> None:
+    log = opened(tmp_path, MetadataLogConfig(retention_bytes=400, retention_ms=-1))
+    fill(log, 6)
+    for offset in (2, 4, 6):
+        snapshot(log, offset)
+    removed = log.clean(2000)
+    assert len(removed) == 2
+    assert "metadata.max.retention.bytes is 400" in removed[0]
+    assert log.snapshots == [SnapshotId(6, 1)]
+    assert log.log.log_start_offset == 6
+    assert sorted(name for name in os.listdir(log.dir) if name.endswith((".log", ".checkpoint"))) == [
+        "00000000000000000006-0000000001.checkpoint",
+        "00000000000000000006.log",
+    ]
+
+
+def test_old_snapshots_go_by_age_and_the_bootstrap_checkpoint_stays(tmp_path: Path) -> None:
+    log = opened(tmp_path, MetadataLogConfig(retention_bytes=-1, retention_ms=60_000))
+    fill(log, 4)
+    snapshot(log, 0, epoch=0)
+    snapshot(log, 2)
+    snapshot(log, 4)
+    now = int(os.stat(tmp_path / "__cluster_metadata-0" / SnapshotId(2, 1).file_name).st_mtime * 1000)
+    assert log.clean(now + 50_000) == []
+    assert len(log.clean(now + 120_000)) == 1
+    assert log.snapshots == [SnapshotId(0, 0), SnapshotId(4, 1)]
+    assert log.newest_snapshot == SnapshotId(4, 1)
+    assert log.log.log_start_offset == 4
+    assert opened(tmp_path).snapshots == [SnapshotId(0, 0), SnapshotId(4, 1)]
+
+
+def test_the_bootstrap_checkpoint_is_no_snapshot_to_start_from(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    snapshot(log, 0, epoch=0)
+    assert log.newest_snapshot is None
+
+
+def test_a_directory_that_cannot_be_made_is_a_storage_failure(tmp_path: Path) -> None:
+    (tmp_path / "__cluster_metadata-0").write_bytes(b"a file")
+    with pytest.raises(StorageFailure, match="metadata log cannot be opened"):
+        opened(tmp_path)
