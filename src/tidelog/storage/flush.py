@@ -37,9 +37,9 @@ class FlushJob:
         "file_writes",
         "fs",
         "index_writes",
-        "removals",
         "sealed",
         "sync_files",
+        "sync_names",
         "sync_parent",
         "upto",
     )
@@ -54,6 +54,8 @@ class FlushJob:
         self.file_writes: list[tuple[str, bytes]] = []
         """Whole small files, replaced atomically."""
         self.sealed: list[LogSegment] = []
+        self.sync_names = False
+        """Whether a name in the partition's directory is new."""
         self.sync_parent = False
         """Whether the partition's directory itself may be new since the last job."""
         self.error: OSError | None = None
@@ -61,11 +63,16 @@ class FlushJob:
     def seal(self, segment: LogSegment) -> None:
         """A closed segment: log, indexes and transaction index."""
         self.sync_files.append(segment.file)
-        self.index_writes.extend(segment.pending_index_writes(closing=True))
-        transactions = segment.transaction_file()
+        self.index_writes.extend(segment.closing_index_writes())
+        self.add_transactions(segment)
+        self.sealed.append(segment)
+
+    def add_transactions(self, segment: LogSegment) -> None:
+        """The segment's transaction index, if it changed."""
+        transactions = segment.unsynced_transaction_file()
         if transactions is not None:
             self.sync_files.append(transactions)
-        self.sealed.append(segment)
+            self.sync_names = True
 
     def run(self) -> None:
         """Blocks. Thread-safe: touches only what it was given. OSError is kept in ``error``."""
@@ -80,7 +87,7 @@ class FlushJob:
                 file.sync()
             for path, content in self.file_writes:
                 replace_file(self.fs, path, content, sync_names=False)
-            if self.sync_parent or self.index_writes or self.file_writes:
+            if self.sync_names or self.sync_parent or self.index_writes or self.file_writes:
                 self.fs.sync_dir(self.directory)
             if self.sync_parent:
                 self.fs.sync_dir(self.directory.rpartition("/")[0])
@@ -153,12 +160,10 @@ def closing_job(log: UnifiedLog) -> FlushJob | None:
         log.pending_snapshots.append((end, log.producers.encode_snapshot()))
     try:
         _fill(log, job)
-        job.index_writes.extend(log.active.pending_index_writes(closing=True))
-        transactions = log.active.transaction_file() if log.recovery_point < end else None
+        job.index_writes.extend(log.active.closing_index_writes())
+        job.add_transactions(log.active)
     except OSError as problem:
         raise log.fail(f"close of {log.dir}", problem) from problem
-    if transactions is not None:
-        job.sync_files.append(transactions)
     if not (job.sync_files or job.index_writes or job.file_writes):
         return None
     log.flush_in_flight = True

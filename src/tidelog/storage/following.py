@@ -146,7 +146,8 @@ def _remove_snapshots(log: UnifiedLog, above: int) -> None:
 
 
 def cut_segment(segment: LogSegment, offset: int) -> None:
-    """Drops every batch of a segment that reaches ``offset``; it is the active one from now on, and its indexes agree.
+    """Drops every batch of a segment that reaches ``offset``; it is the active one from now on, and its indexes agree: those
+    in memory, and the files when it is sealed.
 
     When ``offset`` lies inside a batch, the whole batch goes, and the segment ends where that began: a leader sends it whole.
     """
@@ -166,10 +167,6 @@ def cut_segment(segment: LogSegment, offset: int) -> None:
     index.truncate_to_position(span.position)
     times.truncate_to_offset(segment.next_offset)
     _rewind_time(segment, times)
-    for file, position, data in segment.pending_index_writes(closing=False):
-        file.write(position, data)
-        file.truncate(position + len(data))
-        file.close()
     segment.cut_transactions()
     segment.forget_recent()
     segment.bytes_since_index_entry = 0

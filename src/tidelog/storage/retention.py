@@ -1,8 +1,10 @@
 """Which segments go, by age, by size and by log start (topic settings retention.ms, retention.bytes, cleanup.policy).
 
-Decided here: what may be deleted. Always a run of segments from the oldest on, never past the high watermark, never the last
-one while it has records that stay. A segment is as old as its greatest timestamp. Files are renamed to ``.deleted`` at once and
-removed when ``file.delete.delay.ms`` has passed: somebody may be reading them.
+Decided here: what may be deleted. Always a run of sealed segments from the oldest on, never past the high watermark. Sealed,
+because only then the producer state at the next segment's start is safe, and with the batches it came from it must not go. An
+active segment whose time has come is rolled, and goes once a flush job has sealed it. A segment is as old as its greatest
+timestamp. Files are renamed to ``.deleted`` at once and removed when ``file.delete.delay.ms`` has passed: somebody may be
+reading them.
 """
 
 from __future__ import annotations
@@ -47,6 +49,9 @@ def step(log: UnifiedLog, now_ms: int) -> RetentionResult:
         if log.config.delete:
             doomed += _by_age(log, now_ms, len(doomed))
             doomed += _by_size(log, len(doomed))
+        if doomed and doomed[-1][0] is log.active:
+            log.roll(now_ms)
+            del doomed[-1]
         if not doomed:
             return nothing
         return _delete(log, doomed, now_ms)
@@ -55,19 +60,22 @@ def step(log: UnifiedLog, now_ms: int) -> RetentionResult:
 
 
 def _deletable(log: UnifiedLog, position: int) -> LogSegment | None:
-    """The segment at ``position`` if it lies below the high watermark and is not an empty active one."""
+    """The segment at ``position`` if it is sealed and lies below the high watermark, or is active and has something to lose."""
     if position >= len(log.segments):
         return None
     segment = log.segments[position]
-    end = log.log_end_offset if segment is log.active else log.segments[position + 1].base_offset
-    if end > log.high_watermark or (segment is log.active and segment.size == 0):
-        return None
-    return segment
+    if segment is log.active:
+        return segment if segment.size and log.log_end_offset <= log.high_watermark else None
+    return segment if segment.sealed and log.segments[position + 1].base_offset <= log.high_watermark else None
 
 
 def _below_log_start(log: UnifiedLog) -> list[tuple[LogSegment, str]]:
     doomed: list[tuple[LogSegment, str]] = []
-    while len(doomed) + 1 < len(log.segments) and log.segments[len(doomed) + 1].base_offset <= log.log_start_offset:
+    while (
+        len(doomed) + 1 < len(log.segments)
+        and log.segments[len(doomed) + 1].base_offset <= log.log_start_offset
+        and log.segments[len(doomed)].sealed
+    ):
         doomed.append((log.segments[len(doomed)], f"log start offset is {log.log_start_offset}"))
     return doomed
 
@@ -105,8 +113,6 @@ def _by_size(log: UnifiedLog, skip: int) -> list[tuple[LogSegment, str]]:
 
 def _delete(log: UnifiedLog, doomed: list[tuple[LogSegment, str]], now_ms: int) -> RetentionResult:
     segments = tuple(segment for segment, _ in doomed)
-    if segments[-1] is log.active:
-        log.roll(now_ms)
     snapshots: list[str] = []
     for segment in segments:
         # The log goes first: should a crash come in between, its state must not be missing where it is still there.
@@ -115,7 +121,6 @@ def _delete(log: UnifiedLog, doomed: list[tuple[LogSegment, str]], now_ms: int) 
         if log.fs.exists(snapshot):
             log.fs.rename(snapshot, snapshot + DELETED_SUFFIX)
             snapshots.append(snapshot + DELETED_SUFFIX)
-        log.forget_unsealed(segment)
     # A new list in one step: a reader in another thread goes on with the one it has.
     log.segments = log.segments[len(segments) :]
     log.names_synced = False

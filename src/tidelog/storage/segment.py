@@ -75,6 +75,7 @@ class LogSegment:
         "_recent_positions",
         "_time_index",
         "_transactions",
+        "_transactions_unsynced",
         "base_offset",
         "bytes_since_index_entry",
         "created_ms",
@@ -103,6 +104,7 @@ class LogSegment:
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
         self._transactions: list[AbortedTransaction] | None = None
+        self._transactions_unsynced = False
         self.bytes_since_index_entry = 0
         self.index_entries = 0
         """Of the offset index, as far as it was needed since the segment was loaded; the time index never has more."""
@@ -265,10 +267,12 @@ class LogSegment:
         file.write(len(entries) * TXN_ENTRY_BYTES, entry.encode())
         file.close()
         entries.append(entry)
+        self._transactions_unsynced = True
 
     def reset_transactions(self) -> None:
         """Empties the ``.txnindex``; replaying the segment's batches fills it again."""
         self._transactions = []
+        self._transactions_unsynced = False
         self.transactions_reset = True
         if self._fs.exists(self.path(TXN_INDEX_SUFFIX)):
             self._fs.remove(self.path(TXN_INDEX_SUFFIX))
@@ -280,6 +284,7 @@ class LogSegment:
         if len(keep) < len(entries):
             file = self._fs.open(self.path(TXN_INDEX_SUFFIX))
             file.truncate(len(keep) * TXN_ENTRY_BYTES)
+            file.sync()
             file.close()
             self._transactions = keep
 
@@ -329,15 +334,14 @@ class LogSegment:
             self.max_timestamp, self.max_timestamp_offset = self.time_index().last()
         return self.max_timestamp, self.max_timestamp_offset
 
-    def pending_index_writes(self, *, closing: bool) -> list[tuple[File, int, bytes]]:
-        """What the index files lack: (open file, position, bytes; the file ends behind them). Empty for a segment whose indexes
-        are on the disk as they are. ``closing``: the greatest timestamp gets its last entry first.
+    def closing_index_writes(self) -> list[tuple[File, int, bytes]]:
+        """The greatest timestamp gets its last entry; then what the index files lack: (open file, position, bytes; the file ends
+        behind them). Empty for a segment whose indexes are on the disk as they are.
         """
         index, times = self._offset_index, self._time_index
         if index is None or times is None:
             return []
-        if closing:
-            times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
         writes: list[tuple[File, int, bytes]] = []
         if not index.is_written():
             file = self._fs.open(self.path(INDEX_SUFFIX), create=True)
@@ -349,9 +353,12 @@ class LogSegment:
         times.mark_written()
         return writes
 
-    def transaction_file(self) -> File | None:
-        """The ``.txnindex``, open, where there is one with entries."""
-        return self._fs.open(self.path(TXN_INDEX_SUFFIX)) if self._transactions else None
+    def unsynced_transaction_file(self) -> File | None:
+        """The ``.txnindex``, open, when it has entries that were never synced; the caller syncs it, and its name."""
+        if not self._transactions_unsynced:
+            return None
+        self._transactions_unsynced = False
+        return self._fs.open(self.path(TXN_INDEX_SUFFIX))
 
     # --- finding -------------------------------------------------------------------------------------------------------
 
