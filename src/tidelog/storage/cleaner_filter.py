@@ -15,7 +15,7 @@ by in order. ``BatchFilter`` says what is left of a batch:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -62,19 +62,18 @@ class OffsetMap:
         """False when the map is full and the key is new."""
         if len(key) >= _DIGEST_SIZE:
             key = _digest(key)
-        offsets = self._offsets
-        if len(offsets) >= self.limit and key not in offsets:
+        if len(self._offsets) >= self.limit and key not in self._offsets:
             return False
-        offsets[key] = offset
+        self._offsets[key] = offset
         return True
 
     def add_batch(self, header: BatchHeader, batch: Buffer, start_offset: int) -> bool:
         """Takes the keys of a data batch, from ``start_offset`` on. False when the map was full before all were in."""
         base_offset = header.base_offset
         body = records_body(batch, header, MAX_DECOMPRESSED)
-        for span in iter_spans(body, header.records_count):
-            offset = base_offset + span.offset_delta
-            if span.key_start >= 0 and offset >= start_offset and not self.put(body[span.key_start : span.key_end], offset):
+        for _, _, _, delta, _, key_start, key_end, _ in iter_spans(body, header.records_count):
+            offset = base_offset + delta
+            if key_start >= 0 and offset >= start_offset and not self.put(body[key_start:key_end], offset):
                 return False
         return True
 
@@ -206,33 +205,37 @@ class BatchFilter:
             # What is written anew gets a new checksum, and nobody would ever know.
             raise CorruptBatch(f"the batch at offset {header.base_offset} does not have the checksum it claims")
         body = records_body(batch, header, MAX_DECOMPRESSED)
-        spans = iter_spans(body, header.records_count)
-        kept = list(spans if header.is_control else filter(self._retains(header, body), spans))
+        kept, has_tombstones = self._kept(header, body)
         if not kept:
             return empty_batch(header) if self._keeps_header(header) else None
         self.records_kept += len(kept)
-        needs_horizon = horizon is None and ((emptied and header.is_control) or not all(span.has_value for span in kept))
-        if needs_horizon:
+        if horizon is None and (has_tombstones or emptied):
             return rebuild_batch(header, body, kept, delete_horizon_ms=self._now_ms + self._delete_retention_ms)
         if len(kept) == header.records_count:
             return batch
         return rebuild_batch(header, body, kept)
 
-    def _retains(self, header: BatchHeader, body: bytes) -> Callable[[RecordSpan], bool]:
-        """The test for one record of a data batch."""
-        offsets, base_offset, latest = self._offsets, header.base_offset, self._offsets.latest_offset
+    def _kept(self, header: BatchHeader, body: bytes) -> tuple[list[RecordSpan], bool]:
+        """The records that stay, and whether there are tombstones among them."""
+        spans = iter_spans(body, header.records_count)
+        if header.is_control:
+            return list(spans), False
+        base_offset, latest, offset_of = header.base_offset, self._offsets.latest_offset, self._offsets.offset_of
         horizon = header.delete_horizon_ms
         tombstones_stay = horizon is None or self._now_ms < horizon
-
-        def retains(span: RecordSpan) -> bool:
-            offset = base_offset + span.offset_delta
-            if offset > latest:
-                return True
-            if span.key_start < 0 or not (span.has_value or tombstones_stay):
-                return False
-            return offset >= offsets.offset_of(body[span.key_start : span.key_end])
-
-        return retains
+        kept: list[RecordSpan] = []
+        has_tombstones = False
+        for span in spans:
+            _, _, _, delta, _, key_start, key_end, has_value = span
+            offset = base_offset + delta
+            if offset <= latest and (
+                key_start < 0 or not (has_value or tombstones_stay) or offset < offset_of(body[key_start:key_end])
+            ):
+                continue
+            kept.append(span)
+            if not has_value:
+                has_tombstones = True
+        return kept, has_tombstones
 
     def _keeps_header(self, header: BatchHeader) -> bool:
         """Whether a batch without records stays for what its header says."""
