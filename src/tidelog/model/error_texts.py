@@ -28,7 +28,7 @@ TEXTS: Final[dict[E, str]] = {
     E.INVALID_TOPIC_EXCEPTION: "The topic's name is not allowed, or the operation is not allowed on it.",
     E.RECORD_LIST_TOO_LARGE: "The records are larger than a segment.",
     E.NOT_ENOUGH_REPLICAS: "Fewer replicas are in sync than min.insync.replicas asks for; nothing was written.",
-    E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "The records were written, but fewer replicas took them than min.insync.replicas asks for.",
+    E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "The records were written, but reached fewer replicas than min.insync.replicas.",
     E.INVALID_REQUIRED_ACKS: "acks must be 0, 1 or -1 (all).",
     E.ILLEGAL_GENERATION: "The group has moved on to another generation.",
     E.INCONSISTENT_GROUP_PROTOCOL: "The member's protocol type or assignors do not match those of the group.",
