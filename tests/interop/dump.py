@@ -11,6 +11,7 @@ from tests.interop.java import JavaSide
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 DUMPED = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
+GOING = re.compile(r"\.[0-9a-f]{32}-(delete|stray)$")  # folders that wait to be removed
 METADATA = "__cluster_metadata-0"
 # How it says that something is wrong (it ends with 0 all the same).
 TROUBLE = re.compile(
