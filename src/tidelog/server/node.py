@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from tidelog.broker import lifecycle
+from tidelog.broker.api import Api
 from tidelog.broker.apis import APIS
 from tidelog.broker.apis.metadata import Answers
 from tidelog.broker.context import Broker
@@ -54,7 +55,15 @@ PROGRESS_S = 5.0
 class Node:
     """One broker and controller in one process."""
 
-    def __init__(self, config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: LoopRuntime,
+        fs: FileSystem | None = None,
+        *,
+        apis: Mapping[int, Api] = APIS,
+    ) -> None:
+        self.apis = apis
         self.config = config
         self.runtime = runtime
         self.fs = fs or DiskFileSystem()
@@ -213,7 +222,7 @@ class Node:
             runtime=runtime,
             rng=runtime.rng,
             producer_ids=ProducerIds(),
-            apis=APIS,
+            apis=self.apis,
             metadata_answers=Answers(),
             groups=self.coordinators.groups,
         )

@@ -1,0 +1,114 @@
+"""The broker that tests of other projects use, used by its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tidelog.model.errors import ConfigError
+from tidelog.testing import Broker, Message
+
+
+def test_what_a_client_writes_is_read_in_one_line() -> None:
+    with Broker() as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("t", value="v", key="k", headers={"h": b"1"}, timestamp=123_456)
+        assert producer.flush(10) == 0
+        assert broker.messages("t") == [Message(b"v", b"k", {"h": b"1"}, 0, 0, 123_456)]
+
+
+def test_what_is_written_in_one_line_is_read_by_a_client() -> None:
+    with Broker() as broker:
+        broker.create_topic("t", partitions=2)
+        broker.produce("t", "a", ("k", "b"), Message(b"c", headers={"x": None}), partition=1)
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
+        consumer.assign([TopicPartition("t", 1, 0)])
+        got = consumer.consume(3, 10)
+        consumer.close()
+        assert [(m.key(), m.value(), m.headers()) for m in got] == [
+            (None, b"a", None),
+            (b"k", b"b", None),
+            (None, b"c", [("x", None)]),
+        ]
+
+
+def test_a_group_starts_without_the_delay_of_production() -> None:
+    with Broker() as broker:
+        broker.produce("t", "a")
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"})
+        consumer.subscribe(["t"])
+        assert [m.value() for m in consumer.consume(1, 15)] == [b"a"]
+        consumer.close()
+
+
+def test_two_brokers_know_nothing_of_each_other() -> None:
+    with Broker() as one, Broker() as other:
+        one.produce("t", "a")
+        assert one.port != other.port
+        assert (one.topics, other.topics) == (["t"], [])
+
+
+def test_a_folder_outlives_the_broker_and_memory_as_long_as_the_object(tmp_path: Path) -> None:
+    with Broker(data=tmp_path) as broker:
+        broker.produce("t", "kept")
+    with Broker(data=tmp_path) as broker:
+        assert [message.text for message in broker.messages("t")] == ["kept"]
+    memory = Broker()
+    with memory:
+        memory.produce("t", "kept too")
+    with memory:
+        assert [message.text for message in memory.messages("t")] == ["kept too"]
+
+
+def test_reset_leaves_nothing_behind_and_the_same_names_start_anew() -> None:
+    with Broker() as broker:
+        broker.produce("t", "a", "b")
+        broker.faults.drop("FETCH")
+        broker.reset()
+        assert (broker.topics, broker.faults.pending) == ([], 0)
+        broker.produce("t", "c")
+        assert [(m.offset, m.text) for m in broker.messages("t")] == [(0, "c")]
+
+
+def test_settings_have_kafkas_names_and_a_wrong_one_is_said_at_once() -> None:
+    with Broker(config={"num.partitions": 3}) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.produce("t", value="v", partition=2)
+        assert producer.flush(10) == 0
+        assert len(broker.messages("t", 2)) == 1
+    with pytest.raises(ConfigError, match=r"num\.partitions"):
+        Broker(config={"num.partitions": "many"})
+
+
+def test_mistakes_are_told_with_what_there_is() -> None:
+    with Broker() as broker:
+        broker.create_topic("t")
+        with pytest.raises(ValueError, match="there are t"):
+            broker.messages("tt")
+        with pytest.raises(ValueError, match="no partition 5"):
+            broker.messages("t", 5)
+        with pytest.raises(ValueError, match="t was not created"):
+            broker.create_topic("t")
+        with pytest.raises(RuntimeError, match="runs already"):
+            broker.start()
+    with pytest.raises(RuntimeError, match="does not run"):
+        _ = broker.bootstrap_servers
+
+
+def test_compacted_topics_refuse_records_without_a_key() -> None:
+    with Broker() as broker:
+        broker.create_topic("t", cleanup_policy="compact")
+        broker.produce("t", ("k", "v"))
+        with pytest.raises(ValueError, match="refused"):
+            broker.produce("t", "no key")
+
+
+def test_a_full_disk_is_seen_by_clients() -> None:
+    with Broker() as broker:
+        broker.create_topic("t")
+        broker.fill_disk()
+        with pytest.raises(ValueError, match="KAFKA_STORAGE_ERROR"):
+            broker.produce("t", "a")
+        broker.fill_disk(False)

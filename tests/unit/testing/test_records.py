@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from tidelog.records.builder import RecordData, build_batch
+from tidelog.testing.records import Message, from_batches, to_records
+
+
+def test_values_pairs_and_messages_become_records() -> None:
+    made = to_records(["a", b"b", None, ("k", "v"), (None, b"v"), Message(b"m", b"k", {"h": b"1"}, timestamp_ms=5)], now_ms=9)
+    assert made == [
+        RecordData(None, b"a", 9),
+        RecordData(None, b"b", 9),
+        RecordData(None, None, 9),
+        RecordData(b"k", b"v", 9),
+        RecordData(None, b"v", 9),
+        RecordData(b"k", b"m", 5, (("h", b"1"),)),
+    ]
+
+
+def test_batches_become_messages_and_markers_do_not() -> None:
+    data = build_batch([RecordData(b"k", b"v", 7, (("h", None),))], base_offset=4)
+    marker = build_batch([RecordData(b"\0\0\0\1", b"", 7)], base_offset=5, control=True, producer_id=1, producer_epoch=0)
+    assert list(from_batches(bytes(data + marker), 2)) == [Message(b"v", b"k", {"h": None}, 2, 4, 7)]
+
+
+def test_text_is_read_as_utf_8_and_null_stays_null() -> None:
+    assert (Message("ä".encode(), b"k").text, Message(None, b"k").text) == ("ä", None)
+    assert (Message(b"", b"k").key_text, Message(b"").key_text) == ("k", None)
