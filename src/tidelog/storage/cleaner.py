@@ -276,7 +276,7 @@ class Cleaning:
     def _goes_on(self, job: CleanerJob) -> bool:
         """Whether the log is still the one that is being cleaned. A group that was put in place is finished in any case."""
         log = self.log
-        if log.failure is not None or log.dir != self._dir:
+        if log.failure is not None or log.dir != self._dir or job.interrupted:
             return False
         if self._rewritten is not None and self._rewritten.cleaned in log.segments:
             return True
@@ -356,11 +356,11 @@ class Cleaning:
         old = tuple(source.segment for source in done.group)
         snapshots: list[str] = []
         for segment in old:
+            segment.rename_files(DELETED_SUFFIX)
             snapshot = f"{log.dir}/{file_stem(segment.base_offset)}{SNAPSHOT_SUFFIX}"
             if segment.base_offset != done.cleaned.base_offset and log.fs.exists(snapshot):
                 log.fs.rename(snapshot, snapshot + DELETED_SUFFIX)
                 snapshots.append(snapshot + DELETED_SUFFIX)
-            segment.rename_files(DELETED_SUFFIX)
         start = log.segment_index(old[0].base_offset)
         # A new list in one step: a reader in another thread goes on with the one it has.
         log.segments = [*log.segments[:start], done.cleaned, *log.segments[start + len(old) :]]

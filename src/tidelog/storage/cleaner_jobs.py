@@ -5,7 +5,8 @@ writes is part of the log yet: it has the suffix ``.cleaned``, and is synced, na
 kept in the job: ``error`` is the disk's, ``corrupt`` says why the records cannot be compacted.
 
 ``breathe`` is called with the bytes that were read since the last call, a few times per millisecond of work: whoever runs the
-job throttles it there (log.cleaner.io.max.bytes.per.second) and lets other threads have the interpreter.
+job throttles it there (log.cleaner.io.max.bytes.per.second), lets other threads have the interpreter, and raises
+``CleaningInterrupted`` when the job must not go on: the node stops, or the partition is deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tidelog.model.ports import Buffer, File, FileSystem
 from tidelog.records.batch import BatchHeader, CorruptBatch
 from tidelog.storage.checkpoints import replace_file
 from tidelog.storage.cleaner_filter import BatchFilter, LastRecord, OffsetMap, TransactionFilter
-from tidelog.storage.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, AbortedTransaction, CorruptIndex, Indexer
+from tidelog.storage.index import AbortedTransaction, CorruptIndex, Indexer
 from tidelog.storage.replay import iter_batches
 from tidelog.storage.segment import (
     INDEX_SUFFIX,
@@ -30,7 +31,7 @@ from tidelog.storage.segment import (
 CLEANED_SUFFIX = ".cleaned"
 MAX_OFFSET_SPAN = (1 << 31) - 1
 _WRITE_BYTES = 1 << 20
-_BREATHE_BYTES = 64 * 1024
+_BREATHE_BYTES = 16 * 1024
 
 Breathe = Callable[[int], None]
 
@@ -95,19 +96,26 @@ def aborted_between(segments: Iterable[LogSegment], start: int, end: int) -> lis
     return found
 
 
+class CleaningInterrupted(Exception):
+    """Raised by ``breathe``: the job ends where it is, and with it the cleaning."""
+
+
 class CleanerJob:
     """What all parts of a cleaning have in common."""
 
-    __slots__ = ("corrupt", "error")
+    __slots__ = ("corrupt", "error", "interrupted")
 
     def __init__(self) -> None:
         self.error: OSError | None = None
         self.corrupt: str | None = None
+        self.interrupted = False
 
     def run(self, breathe: Breathe = breathe_freely) -> None:
         """Blocks. Any thread."""
         try:
             self._run(breathe)
+        except CleaningInterrupted:
+            self.interrupted = True
         except (CorruptBatch, CorruptIndex) as problem:
             self.corrupt = str(problem)
         except OSError as problem:
@@ -366,5 +374,5 @@ class RewriteJob(CleanerJob):
             file.write(0, content)
             file.sync()
             file.close()
-        indexer.offsets.written = len(contents[0][1]) // OFFSET_ENTRY_BYTES
-        indexer.times.written = len(contents[1][1]) // TIME_ENTRY_BYTES
+        indexer.offsets.mark_written()
+        indexer.times.mark_written()

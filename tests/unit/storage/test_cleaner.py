@@ -19,6 +19,7 @@ from tidelog.records.record import Record, iter_records
 from tidelog.server.disk import DiskFileSystem
 from tidelog.storage.checkpoints import CLEANER_OFFSETS, read_offsets
 from tidelog.storage.cleaner import Cleaning, LogCleaner, cleanable_range
+from tidelog.storage.cleaner_jobs import CleaningInterrupted
 from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.recovery import LoadRequest, load_log
@@ -408,6 +409,27 @@ def test_a_cleaning_cancelled_at_any_step_leaves_a_whole_log_and_no_rubbish(tmp_
     log.check()
     assert values(log) == {"a": "2", "b": "1"}
     assert not [name for name in names(log) if name.endswith((".cleaned", ".swap", ".deleted"))]
+
+
+def test_an_interrupted_cleaning_leaves_the_log_as_it_was(tmp_path: Path) -> None:
+    def stop(_bytes_read: int) -> None:
+        raise CleaningInterrupted
+
+    log = new_log(tmp_path)
+    append(log, ("a", "x" * 20_000), ("a", "y" * 20_000))
+    roll(log)
+    cleaner = LogCleaner(log.fs)
+    for jobs_before in (0, 1):
+        cleaning = cleaner.begin([log], 0)
+        assert cleaning is not None and cleaning.job is not None
+        for _ in range(jobs_before):
+            cleaning.job.run()
+            cleaning.advance(0)
+        cleaning.job.run(stop)
+        cleaning.advance(0)
+        assert cleaning.job is None and not cleaner.cleanings
+        assert len(records(log)) == 2
+        assert not [name for name in names(log) if name.endswith((".cleaned", ".swap"))]
 
 
 def test_retention_that_takes_a_segment_meanwhile_ends_the_cleaning(tmp_path: Path) -> None:

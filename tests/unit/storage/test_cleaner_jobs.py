@@ -15,6 +15,7 @@ from tidelog.storage.cleaner_filter import OffsetMap, TransactionFilter
 from tidelog.storage.cleaner_jobs import (
     MAX_OFFSET_SPAN,
     CheckpointJob,
+    CleaningInterrupted,
     MapJob,
     RewriteJob,
     Source,
@@ -105,9 +106,18 @@ def test_jobs_breathe_in_steps_of_the_bytes_they_read(log: UnifiedLog) -> None:
         breaths: list[int] = []
         job.run(breaths.append)
         assert job.error is None and job.corrupt is None
-        assert len(breaths) == 3
-        assert all(64 * 1024 <= breath < 68 * 1024 for breath in breaths)
+        assert len(breaths) == 12
+        assert all(16 * 1024 <= breath < 19 * 1024 for breath in breaths)
         assert job.bytes_read == log.segments[0].size
+
+
+def test_a_job_that_may_not_go_on_ends_at_its_next_breath(log: UnifiedLog) -> None:
+    def stop(_bytes_read: int) -> None:
+        raise CleaningInterrupted
+
+    for job in (map_job(log), rewrite_job(log)):
+        job.run(stop)
+        assert job.interrupted and job.error is None and job.corrupt is None
 
 
 def test_a_rewritten_segment_waits_beside_the_log_under_another_name(log: UnifiedLog) -> None:
