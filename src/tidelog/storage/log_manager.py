@@ -331,9 +331,11 @@ class LogManager:
             self.fail_dir(job.log_dir.path, f"checkpoint: {job.error}")
 
     def retain(self, now_ms: int) -> list[str]:
-        """A step of retention on every log; reasons, one per segment that went. Dirs that fail go offline."""
+        """A step of retention on every log; reasons, one per segment that went. Dirs that fail go offline. Indexes of closed
+        segments are dropped from memory on the way: who reads them often, has them again at once."""
         reasons: list[str] = []
         for log in list(self._logs.values()):
+            log.drop_cold_indexes()
             try:
                 result = log.retention_step(now_ms)
             except StorageFailure as failure:

@@ -10,6 +10,7 @@ Deliberately elsewhere: which segment (log.py), what a crash left (recovery.py),
 
 from __future__ import annotations
 
+import logging
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
@@ -35,6 +36,9 @@ TXN_INDEX_SUFFIX = ".txnindex"
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 DELETED_SUFFIX = ".deleted"
 
+_logger = logging.getLogger(__name__)
+
+_DEFAULT_INTERVAL = 4096
 _RECENT_LIMIT = 1024
 """Batches remembered at the end of the active segment; half of them are dropped when it is reached."""
 _PROBE_BYTES = 8192
@@ -224,17 +228,13 @@ class LogSegment:
 
     def offset_index(self) -> OffsetIndex:
         """Loaded when first needed; rebuilt from the log when its file is missing or wrong."""
-        if self._offset_index is None:
-            self._load_indexes()
-        assert self._offset_index is not None
-        return self._offset_index
+        index = self._offset_index
+        return self._load_indexes()[0] if index is None else index
 
     def time_index(self) -> TimeIndex:
         """Loaded when first needed, like the offset index."""
-        if self._time_index is None:
-            self._load_indexes()
-        assert self._time_index is not None
-        return self._time_index
+        index = self._time_index
+        return self._load_indexes()[1] if index is None else index
 
     def indexes_loaded(self) -> bool:
         """Whether a look-up needs no file."""
@@ -297,29 +297,30 @@ class LogSegment:
         file.close()
         return raw
 
-    def _load_indexes(self) -> None:
+    def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Two readers in two threads may both load them; either result is right, and each uses what it got."""
         offsets, times = self._read_if_there(INDEX_SUFFIX), self._read_if_there(TIME_INDEX_SUFFIX)
         try:
             if self.size and (offsets is None or times is None):
                 raise CorruptIndex("missing")
             offset_index = OffsetIndex.parse(self.base_offset, offsets or b"", self.size)
             time_index = TimeIndex.parse(self.base_offset, times or b"")
-        except CorruptIndex:
-            self.rebuild_indexes()
-            return
-        # Whole objects are put in place in one step: a reader in another thread sees all or nothing.
-        self._time_index = time_index
-        self._offset_index = offset_index
+        except CorruptIndex as problem:
+            _logger.warning("%s: indexes are made anew: %s", self.path(LOG_SUFFIX), problem)
+            indexer = self._index_again()
+            offset_index, time_index = indexer.offsets, indexer.times
+        self._time_index, self._offset_index = time_index, offset_index
+        return offset_index, time_index
 
-    def rebuild_indexes(self, interval: int = 4096) -> None:
-        """New offset and time indexes from the batch headers. Nothing is checked but their lengths: that is recovery's part."""
-        indexer = Indexer(self.base_offset, interval)
+    def _index_again(self) -> Indexer:
+        """Indexes from the batch headers. Nothing is checked but their lengths: the rest is recovery's part."""
+        indexer = Indexer(self.base_offset, _DEFAULT_INTERVAL)
         span = self.span_at(0)
         while span is not None:
             indexer.add(span.position, span.end - span.position, span.last_offset, span.max_timestamp)
             span = self.span_at(span.end)
         indexer.finish()
-        self.adopt_indexes(indexer)
+        return indexer
 
     def adopt_indexes(self, indexer: Indexer) -> None:
         """Indexes made by reading the whole file take the place of whatever the index files hold."""
@@ -331,8 +332,21 @@ class LogSegment:
     def largest_timestamp(self) -> tuple[int, int]:
         """(timestamp, offset of its batch): the greatest of the segment, (-1, base offset) when it has none."""
         if self.max_timestamp < 0 and self.size:
-            self.max_timestamp, self.max_timestamp_offset = self.time_index().last()
+            self.max_timestamp, self.max_timestamp_offset = self._last_time_entry() or self.time_index().last()
         return self.max_timestamp, self.max_timestamp_offset
+
+    def _last_time_entry(self) -> tuple[int, int] | None:
+        """From the end of the file, without loading the index; None when that does not tell."""
+        if self._time_index is not None or not self._fs.exists(self.path(TIME_INDEX_SUFFIX)):
+            return None
+        file = self._fs.open(self.path(TIME_INDEX_SUFFIX), write=False)
+        size = file.size()
+        raw = file.read(size - TIME_ENTRY_BYTES, TIME_ENTRY_BYTES) if size >= TIME_ENTRY_BYTES else b""
+        file.close()
+        if size % TIME_ENTRY_BYTES or not raw.strip(b"\0"):
+            return None
+        last = TimeIndex.parse(self.base_offset, raw).last()
+        return last if last[0] >= 0 and last[1] < self.next_offset else None
 
     def closing_index_writes(self) -> list[tuple[File, int, bytes]]:
         """The greatest timestamp gets its last entry; then what the index files lack: (open file, position, bytes; the file ends
