@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 STATE_CHANGED = -1
 """Instead of a number of bytes: leader, log start or existence of the partition changed, so whoever waits must look again."""
 
 
 class Watched(Protocol):
-    """What a parked request needs of a partition."""
+    """What a watcher needs of a partition."""
 
-    watchers: dict[Parked, int]
+    watchers: dict[Any, Any]
 
     @property
     def last_stable_offset(self) -> int: ...
@@ -31,7 +31,15 @@ class Watched(Protocol):
         ...
 
 
-class Parked(Protocol):
+class Watcher(Protocol):
+    """Who is told of a partition's changes: a parked request, or a fetch session."""
+
+    def changed(self, partition: Watched, key: Any, new_bytes: int) -> None:
+        """``partition``, watched under ``key``, exposed about ``new_bytes`` more, or STATE_CHANGED."""
+        ...
+
+
+class Parked(Watcher, Protocol):
     """A waiting request."""
 
     deadline_ms: int
@@ -39,19 +47,27 @@ class Parked(Protocol):
     expired: bool
     on_done: Callable[[], None] | None
 
-    def changed(self, partition: Watched, index: int, new_bytes: int) -> None:
-        """``partition``, watched under ``index``, exposed about ``new_bytes`` more, or STATE_CHANGED."""
-        ...
-
     def finish(self) -> None:
         """Stop waiting, now. No effect on a request that finished before."""
         ...
 
 
+class Watchable(Protocol):
+    """A partition, or a session that passes on what its partitions tell. ``watchers``: each with its key."""
+
+    watchers: dict[Any, Any]
+
+
+class Wanted(Protocol):
+    """A partition of a fetch; ``read_stable_offset`` is the last stable offset when it was last read."""
+
+    read_stable_offset: int
+
+
 def tell_watchers(partition: Watched, new_bytes: int) -> None:
     """Tell everyone who watches ``partition``; callers skip the call while nobody does."""
-    for parked, index in list(partition.watchers.items()):
-        parked.changed(partition, index, new_bytes)
+    for watcher, key in list(partition.watchers.items()):
+        watcher.changed(partition, key, new_bytes)
 
 
 class ParkedFetch:
@@ -62,7 +78,7 @@ class ParkedFetch:
     anew when that is still too little.
     """
 
-    __slots__ = ("_stable", "_watched", "deadline_ms", "done", "expired", "missing_bytes", "on_done", "touched")
+    __slots__ = ("_committed", "_watched", "deadline_ms", "done", "expired", "missing_bytes", "on_done", "touched")
 
     def __init__(self, deadline_ms: int, missing_bytes: int, *, committed: bool) -> None:
         self.deadline_ms = deadline_ms
@@ -70,29 +86,25 @@ class ParkedFetch:
         self.done = False
         self.expired = False
         self.on_done: Callable[[], None] | None = None
-        self.touched: dict[int, None] = {}
-        """The indices of the partitions that changed while this fetch was parked."""
-        self._watched: list[Watched] = []
-        self._stable: dict[int, int] | None = {} if committed else None
+        self.touched: dict[Any, None] = {}
+        """What changed while this fetch was parked, by the keys under which it was watched."""
+        self._watched: list[Watchable] = []
+        self._committed = committed
 
-    def watch(self, partition: Watched, index: int) -> None:
-        """Be told of changes of ``partition``, the ``index``-th of the fetch."""
-        partition.watchers[self] = index
-        self._watched.append(partition)
-        if self._stable is not None:
-            self._stable[index] = partition.last_stable_offset
+    def watch(self, source: Watchable, key: Wanted | None) -> None:
+        """Be told of changes of ``source``. A session has its own keys for its partitions, so there it is None."""
+        source.watchers[self] = key
+        self._watched.append(source)
 
-    def changed(self, partition: Watched, index: int, new_bytes: int) -> None:
+    def changed(self, partition: Watched, key: Wanted, new_bytes: int) -> None:
         """Count the bytes; finish when they are enough or the state changed."""
-        self.touched[index] = None
+        self.touched[key] = None
         if new_bytes == STATE_CHANGED:
             self.finish()
             return
-        if self._stable is not None:
-            # Records of an open transaction move the high watermark but nothing that this fetch may read.
-            if partition.last_stable_offset == self._stable[index]:
-                return
-            self._stable[index] = partition.last_stable_offset
+        # Records of an open transaction move the high watermark but nothing that a reader of committed ones may see.
+        if self._committed and partition.last_stable_offset == key.read_stable_offset:
+            return
         self.missing_bytes -= new_bytes
         if self.missing_bytes <= 0:
             self.finish()
@@ -102,8 +114,8 @@ class ParkedFetch:
         if self.done:
             return
         self.done = True
-        for partition in self._watched:
-            partition.watchers.pop(self, None)
+        for source in self._watched:
+            source.watchers.pop(self, None)
         self._watched = []
         if self.on_done is not None:
             self.on_done()
@@ -129,12 +141,12 @@ class ParkedAppend:
         self._watched.append(partition)
         self._missing[index] = last_offset
 
-    def changed(self, partition: Watched, index: int, new_bytes: int) -> None:
+    def changed(self, partition: Watched, key: int, new_bytes: int) -> None:
         """Finish when this was the last partition that was waited for."""
-        last_offset = self._missing.get(index)
+        last_offset = self._missing.get(key)
         if last_offset is None or not (new_bytes == STATE_CHANGED or partition.is_safe(last_offset, self.acks)):
             return
-        del self._missing[index]
+        del self._missing[key]
         if not self._missing:
             self.finish()
 

@@ -28,7 +28,7 @@ class Partitions(Protocol):
 
 
 class Fetch:
-    """A fetch between its request and its answer. ``reads`` runs parallel to the context's partitions."""
+    """A fetch between its request and its answer. ``reads`` is what was found in each partition that was looked at."""
 
     __slots__ = (
         "_committed",
@@ -61,22 +61,23 @@ class Fetch:
         self._committed = committed
         self._follower = follower
         self.bytes_read = 0
-        self.has_news = not context.partitions
+        self.has_news = context.is_empty
         """There is something to say whatever the number of bytes: an error, divergence, or nothing was asked."""
-        self.cold: list[int] = []
-        """Partitions, by index, that were not read because that would wait for a disk: ``warm_up`` in a thread, ``read_warm``."""
+        self.cold: list[FetchPartition] = []
+        """Partitions that were not read because that would wait for a disk: ``warm_up`` in a thread, then ``read_warm``."""
         self._warm = False
-        self.reads: list[PartitionRead] = []
-        for index, wanted in enumerate(context.partitions):
-            self.reads.append(self._read(index, wanted))
+        self.reads: dict[FetchPartition, PartitionRead] = {}
+        for wanted in context.due:
+            self.reads[wanted] = self._read(wanted)
 
     @property
     def is_complete(self) -> bool:
         """Whether it may be answered before its time is over."""
         return self.has_news or self.bytes_read >= self._min_bytes
 
-    def _read(self, index: int, wanted: FetchPartition) -> PartitionRead:
+    def _read(self, wanted: FetchPartition) -> PartitionRead:
         partition = wanted.partition
+        wanted.stale = False
         if partition is None or partition.deleted:
             located = self._manager.locate(wanted)
             if isinstance(located, ErrorCode):
@@ -86,7 +87,7 @@ class Fetch:
             partition = wanted.partition = located
         log = partition.log
         if log is not None and not self._warm and log.reading_may_block(wanted.fetch_offset):
-            self.cold.append(index)
+            self.cold.append(wanted)
             return PartitionRead(ErrorCode.NONE)
         left = self._max_bytes - self.bytes_read
         read = partition.read(
@@ -98,6 +99,7 @@ class Fetch:
             last_fetched_epoch=wanted.last_fetched_epoch,
             follower=self._follower,
         )
+        wanted.read_stable_offset = read.last_stable_offset
         if read.error is not ErrorCode.NONE or read.diverging is not None:
             self.has_news = True
         self.bytes_read += read.size
@@ -106,21 +108,23 @@ class Fetch:
     def park(self, deadline_ms: int) -> ParkedFetch:
         """Wait for what is missing. To be finished by whoever waits, in any case."""
         parked = ParkedFetch(deadline_ms, self._min_bytes - self.bytes_read, committed=self._committed)
-        for index, wanted in enumerate(self.context.partitions):
-            if wanted.partition is not None:
-                parked.watch(wanted.partition, index)
+        self.context.watch(parked, self.reads)
         return parked
 
-    def read_again(self, indices: Iterable[int]) -> None:
+    def read_again(self, changed: Iterable[FetchPartition]) -> None:
         """Read what changed while the fetch was parked; what did not change is kept as it was read."""
-        for index in indices:
-            self.bytes_read -= self.reads[index].size
-            self.reads[index] = self._read(index, self.context.partitions[index])
+        if self.context.is_superseded:
+            self.has_news = True
+            return
+        for wanted in changed:
+            before = self.reads.get(wanted)
+            if before is not None:
+                self.bytes_read -= before.size
+            self.reads[wanted] = self._read(wanted)
 
     def warm_up(self) -> None:
         """Load what reading the ``cold`` partitions needs. Blocks: to be run in a thread."""
-        for index in self.cold:
-            wanted = self.context.partitions[index]
+        for wanted in self.cold:
             log = wanted.partition.log if wanted.partition is not None else None
             if log is not None:
                 # A failing disk is found again, and told, when the loop reads.
@@ -128,10 +132,10 @@ class Fetch:
                     log.read(wanted.fetch_offset, 1, upto=log.high_watermark, min_one=True)
 
     def read_warm(self) -> None:
-        """Read what was ``cold``; nothing is, afterwards."""
-        cold, self.cold = self.cold, []
+        """Read everything once more: what was ``cold``, and what changed meanwhile, for nobody watched."""
+        self.cold = []
         self._warm = True
-        self.read_again(cold)
+        self.read_again(self.context.due)
         self._warm = False
 
     def finish(self, now_ms: int) -> FetchAnswer:

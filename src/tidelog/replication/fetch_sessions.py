@@ -6,19 +6,25 @@ partitions an incremental answer holds, and which sessions stay when there are t
 A request names a session and an epoch in it. (0, 0) asks for a new session, (any, -1) for none, (id, n) is the n-th fetch of
 session id; n starts at 1 and wraps from 2147483647 to 1. The full forms close the session they name.
 
+A session of thousands of partitions must not cost a look at each of them per fetch. So it keeps a set of those that may have
+news, ``due``: a partition leaves it when it was answered with nothing more to give, and comes back when it changes (the session
+watches it), or when the client names it. Only what is due is read.
+
 Invariants: the cache never holds more than its limit; a session is keyed by topic names or by topic ids, for its whole life;
-a partition with an error, or with a topic id nobody knows, is in every answer until it is well or forgotten.
+a partition with an error, or with a topic id nobody knows, is in every answer until it is well or forgotten; a partition that
+is not due is watched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import Rng
+from tidelog.replication.delayed import Parked, ParkedFetch, Watched
 from tidelog.replication.partition import Partition, PartitionRead
 
 INITIAL_EPOCH = 0
@@ -46,11 +52,14 @@ class FetchPartition:
         "last_fetched_epoch",
         "max_bytes",
         "partition",
+        "read_stable_offset",
         "sent_high_watermark",
         "sent_last_stable_offset",
         "sent_log_start_offset",
+        "stale",
         "topic",
         "topic_id",
+        "watched",
     )
 
     def __init__(self, topic: str | None, topic_id: Uuid, index: int) -> None:
@@ -62,6 +71,11 @@ class FetchPartition:
         self.last_fetched_epoch = ids.NO_EPOCH
         self.max_bytes = 0
         self.partition: Partition | None = None
+        self.watched: Partition | None = None
+        """The partition at which the session is registered for this one."""
+        self.stale = False
+        """It changed since it was last read."""
+        self.read_stable_offset = -1
         self.sent_high_watermark = -1
         self.sent_last_stable_offset = -1
         self.sent_log_start_offset = -1
@@ -107,7 +121,7 @@ class FetchRequest(Protocol):
 class FetchSession:
     """What one client fetches, between its requests. ``epoch`` is the one its next request has to name."""
 
-    __slots__ = ("by_id", "created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged")
+    __slots__ = ("by_id", "created_ms", "due", "epoch", "id", "last_used_ms", "partitions", "privileged", "watchers")
 
     def __init__(self, session_id: int, partitions: Iterable[FetchPartition], *, by_id: bool, privileged: bool, now_ms: int):
         self.id = session_id
@@ -117,9 +131,13 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.epoch = 1
         self.partitions: dict[PartitionKey, FetchPartition] = {}
-        """In the order in which they are read: who got records goes to the end."""
+        self.due: dict[FetchPartition, None] = {}
+        """Partitions to be read by the next fetch, in this order: who got records goes to the end."""
+        self.watchers: dict[Parked, Any] = {}
+        """The fetch of this session that is parked, if any."""
         for partition in partitions:
             self.partitions[_key(partition.topic, partition.topic_id, partition.index, by_id)] = partition
+            self.due[partition] = None
 
     def update(self, request: FetchRequest) -> None:
         """Add and change the partitions that the request names, drop those that it forgets."""
@@ -131,9 +149,57 @@ class FetchSession:
                 if partition is None:
                     partition = partitions[key] = FetchPartition(name, topic_id, wanted[0])
                 partition.ask(wanted)
+                self.due[partition] = None
         for name, topic_id, indices in request.forgotten:
             for index in indices:
-                partitions.pop(_key(name, topic_id, index, self.by_id), None)
+                partition = partitions.pop(_key(name, topic_id, index, self.by_id), None)
+                if partition is not None:
+                    self.due.pop(partition, None)
+                    self._unwatch(partition)
+
+    def changed(self, partition: Watched, key: FetchPartition, new_bytes: int) -> None:
+        """A partition that was quiet may have news. Told once, unless a fetch is parked that counts the bytes."""
+        key.stale = True
+        self.due[key] = None
+        if self.watchers:
+            for parked in list(self.watchers):
+                parked.changed(partition, key, new_bytes)
+        else:
+            self._unwatch(key)
+
+    def watch(self, wanted: FetchPartition) -> None:
+        """Be told when its partition changes."""
+        partition = wanted.partition
+        if wanted.watched is not partition and partition is not None:
+            self._unwatch(wanted)
+            wanted.watched = partition
+            partition.watchers[self] = wanted
+
+    def _unwatch(self, wanted: FetchPartition) -> None:
+        if wanted.watched is not None:
+            wanted.watched.watchers.pop(self, None)
+            wanted.watched = None
+
+    def settle(self, wanted: FetchPartition, read: PartitionRead) -> None:
+        """``wanted`` is answered with ``read``: it is due no more, or goes to the end of those that are."""
+        if read.caught_up and not wanted.stale:
+            self.watch(wanted)
+            self.due.pop(wanted, None)
+        elif read.size and wanted in self.due:
+            del self.due[wanted]
+            self.due[wanted] = None
+
+    def close(self) -> None:
+        """Watch nothing any more; a fetch that is parked goes on to find its session gone."""
+        self.epoch = FINAL_EPOCH
+        for wanted in self.partitions.values():
+            self._unwatch(wanted)
+        self.wake()
+
+    def wake(self) -> None:
+        """End the wait of a fetch that is parked."""
+        for parked in list(self.watchers):
+            parked.finish()
 
 
 def _key(name: str | None, topic_id: Uuid, index: int, by_id: bool) -> PartitionKey:
@@ -157,51 +223,72 @@ class FetchAnswer:
 
 
 class FetchContext:
-    """One fetch: the partitions it is about, in reading order, and what to do with what was read."""
+    """One fetch: the partitions to read, in order, and what to do with what was read. ``session`` is None unless incremental."""
 
-    __slots__ = ("_by_id", "_cache", "_creates", "_epoch", "_privileged", "_session", "partitions")
+    __slots__ = ("_by_id", "_cache", "_creates", "_epoch", "_everything", "_privileged", "session")
 
     def __init__(
         self,
         cache: FetchSessionCache,
-        partitions: Sequence[FetchPartition],
+        everything: Sequence[FetchPartition],
         *,
         session: FetchSession | None = None,
         creates: bool = False,
         by_id: bool = False,
         privileged: bool = False,
     ) -> None:
-        self.partitions = partitions
+        self.session = session
         self._cache = cache
-        self._session = session
+        self._everything = everything
         self._epoch = session.epoch if session is not None else FINAL_EPOCH
         self._creates = creates
         self._by_id = by_id
         self._privileged = privileged
 
-    def finish(self, reads: Sequence[PartitionRead], now_ms: int) -> FetchAnswer:
-        """The answer, given what was read of ``partitions``, in their order. To be called once."""
-        session = self._session
-        answered = zip(self.partitions, reads, strict=True)
+    @property
+    def due(self) -> Sequence[FetchPartition]:
+        """What is to be read now."""
+        return self._everything if self.session is None else list(self.session.due)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no partition is asked for at all, so that there is nothing to wait for."""
+        return not (self._everything if self.session is None else self.session.partitions)
+
+    @property
+    def is_superseded(self) -> bool:
+        """Whether another connection used the session while this fetch waited, or it was closed."""
+        return self.session is not None and self.session.epoch != self._epoch
+
+    def watch(self, parked: ParkedFetch, wanted_partitions: Iterable[FetchPartition]) -> None:
+        """Let ``parked`` be told of changes; ``wanted_partitions`` are those that were read."""
+        session = self.session
+        if session is not None:
+            for wanted in wanted_partitions:
+                session.watch(wanted)
+            parked.watch(session, None)
+            return
+        for wanted in wanted_partitions:
+            if wanted.partition is not None:
+                parked.watch(wanted.partition, wanted)
+
+    def finish(self, reads: Mapping[FetchPartition, PartitionRead], now_ms: int) -> FetchAnswer:
+        """The answer, given what was read. To be called once."""
+        session = self.session
         if session is None:
-            everything = list(answered)
             if not self._creates:
-                return FetchAnswer(ErrorCode.NONE, NO_SESSION, everything)
-            for partition, read in everything:
-                partition.answer(read)
-            created = self._cache.create(self.partitions, by_id=self._by_id, privileged=self._privileged, now_ms=now_ms)
-            return FetchAnswer(ErrorCode.NONE, created, everything)
-        if session.epoch != self._epoch:
-            # Another connection used the session while this fetch waited.
+                return FetchAnswer(ErrorCode.NONE, NO_SESSION, list(reads.items()))
+            for wanted, read in reads.items():
+                wanted.answer(read)
+            created = self._cache.create(self._everything, by_id=self._by_id, privileged=self._privileged, now_ms=now_ms)
+            return FetchAnswer(ErrorCode.NONE, created, list(reads.items()))
+        if self.is_superseded:
             return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, NO_SESSION)
-        changed = [(partition, read) for partition, read in answered if partition.answer(read)]
-        order = session.partitions
-        if len(order) > 1:
-            for partition, read in changed:
-                if read.size:
-                    key = _key(partition.topic, partition.topic_id, partition.index, session.by_id)
-                    if order.get(key) is partition:
-                        order[key] = order.pop(key)
+        changed: list[tuple[FetchPartition, PartitionRead]] = []
+        for wanted, read in reads.items():
+            if wanted.answer(read):
+                changed.append((wanted, read))
+            session.settle(wanted, read)
         return FetchAnswer(ErrorCode.NONE, session.id, changed)
 
 
@@ -232,8 +319,9 @@ class FetchSessionCache:
         """
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if request.session_id != NO_SESSION:
-                self._sessions.pop(request.session_id, None)
+            closed = self._sessions.pop(request.session_id, None)
+            if closed is not None:
+                closed.close()
             creates = epoch == INITIAL_EPOCH
             return FetchContext(self, _full(request, by_id), creates=creates, by_id=by_id, privileged=privileged)
         session = self._sessions.get(request.session_id)
@@ -243,6 +331,7 @@ class FetchSessionCache:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.by_id != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        session.wake()
         session.update(request)
         # Re-inserted: the dictionary's order is the order of use.
         del self._sessions[session.id]
@@ -251,7 +340,7 @@ class FetchSessionCache:
         self._sessions[session.id] = session
         session.last_used_ms = now_ms
         session.epoch = epoch + 1 if epoch < MAX_EPOCH else 1
-        return FetchContext(self, list(session.partitions.values()), session=session)
+        return FetchContext(self, (), session=session)
 
     def create(self, partitions: Sequence[FetchPartition], *, by_id: bool, privileged: bool, now_ms: int) -> int:
         """A new session's id; NO_SESSION when there is no room for it."""
@@ -281,6 +370,7 @@ class FetchSessionCache:
                 return False
             victim = self._sessions[lowest[2]]
         del self._sessions[victim.id]
+        victim.close()
         self.evictions += 1
         return True
 

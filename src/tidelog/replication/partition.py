@@ -16,14 +16,14 @@ Elsewhere: the log itself (``storage``), who waits (``delayed``), which partitio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tidelog.metadata.image import PartitionImage
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition, Uuid
 from tidelog.model.ports import FileSlice
-from tidelog.replication.delayed import STATE_CHANGED, Parked, tell_watchers
+from tidelog.replication.delayed import STATE_CHANGED, Watcher, tell_watchers
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.flush import FlushJob
@@ -50,10 +50,21 @@ class PartitionRead:
 
     ``size`` counts the bytes of ``records``, a slice of the log that nobody has read yet. ``aborted`` is None unless the read
     was of committed records only: then (producer id, first offset) of each aborted transaction that overlaps it.
-    ``diverging`` is (epoch, end offset) where the follower's log leaves the leader's.
+    ``diverging`` is (epoch, end offset) where the follower's log leaves the leader's. ``caught_up``: there is nothing more, until
+    the partition tells its watchers.
     """
 
-    __slots__ = ("aborted", "diverging", "error", "high_watermark", "last_stable_offset", "log_start_offset", "records", "size")
+    __slots__ = (
+        "aborted",
+        "caught_up",
+        "diverging",
+        "error",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "records",
+        "size",
+    )
 
     def __init__(
         self,
@@ -72,6 +83,7 @@ class PartitionRead:
         self.size = size
         self.aborted: Sequence[tuple[int, int]] | None = None
         self.diverging: tuple[int, int] | None = None
+        self.caught_up = False
 
 
 class OffsetAnswer(NamedTuple):
@@ -112,6 +124,7 @@ class Partition:
     __slots__ = (
         "_flush_needed_to",
         "_host",
+        "_told_log_start",
         "_unexposed_bytes",
         "broker_id",
         "deleted",
@@ -159,13 +172,14 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
         self.deleted = False
-        self.watchers: dict[Parked, int] = {}
+        self.watchers: dict[Watcher, Any] = {}
         self.min_insync_replicas = 1
         """min.insync.replicas, but never more than there are replicas."""
         self.produce_frames: dict[int, tuple[Callable[..., bytes], int, bytes]] = {}
         """How a Produce answer about this partition alone is packed, by version; the handler's."""
         self._unexposed_bytes = 0
         self._flush_needed_to = ids.NO_OFFSET
+        self._told_log_start = log.log_start_offset if log is not None else ids.NO_OFFSET
 
     # -- what the cluster says ------------------------------------------------------------------------------------------
 
@@ -220,6 +234,13 @@ class Partition:
 
     def _count_required(self, config: LogConfig) -> None:
         self.min_insync_replicas = min(config.min_insync_replicas, len(self.replicas) or 1)
+
+    def look_at_log_start(self) -> None:
+        """Tell the watchers when the log start moved since they were last told: retention moves it, and says nothing."""
+        if self.log is not None and self.log.log_start_offset != self._told_log_start:
+            self._told_log_start = self.log.log_start_offset
+            if self.watchers:
+                tell_watchers(self, STATE_CHANGED)
 
     def check_leader(self, leader_epoch: int) -> ErrorCode:
         """May somebody who believes in ``leader_epoch`` (-1: does not say) be served as by the leader?"""
@@ -396,7 +417,10 @@ class Partition:
         found = PartitionRead(NONE, high_watermark, stable, start)
         if committed:
             found.aborted = ()
-        if fetch_offset >= upto or (max_bytes <= 0 and not min_one):
+        if fetch_offset >= upto:
+            found.caught_up = True
+            return found
+        if max_bytes <= 0 and not min_one:
             return found
         try:
             result = log.read(fetch_offset, max_bytes, upto=upto, min_one=min_one)
@@ -498,8 +522,7 @@ class Partition:
             return ErrorCode.OFFSET_OUT_OF_RANGE, -1
         if target > log.log_start_offset:
             log.delete_records_before(target)
-            if self.watchers:
-                tell_watchers(self, STATE_CHANGED)
+            self.look_at_log_start()
         return NONE, log.log_start_offset
 
 

@@ -272,6 +272,8 @@ class ReplicaManager:
         """Take segments away from readers that are too old or too many; the reasons, one per segment."""
         reasons = self.logs.retain(now_ms)
         self._follow_failures()
+        for partition in self.partitions():
+            partition.look_at_log_start()
         return reasons
 
     def removal_step(self, now_ms: int) -> int:

@@ -5,6 +5,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext, FetchPartition
+from tidelog.replication.partition import PartitionRead
 from tidelog.storage.log_config import LogConfig
 
 SIZE = len(batch(b"v"))
@@ -25,6 +26,11 @@ def fetch(
         partitions.append(partition)
     context = FetchContext(world.manager.sessions, partitions)
     return world.manager.fetch(context, min_bytes=min_bytes, max_bytes=max_bytes, committed=committed, follower=False)
+
+
+def only(work: Fetch) -> PartitionRead:
+    (read,) = work.reads.values()
+    return read
 
 
 def world_with(*topics: str, batches: int = 0) -> World:
@@ -49,21 +55,26 @@ def test_a_fetch_of_nothing_new_waits_and_an_empty_one_does_not() -> None:
 
 def test_an_error_completes_a_fetch() -> None:
     work = fetch(world_with("a"), ("a", 0), ("unknown", 0), min_bytes=1000)
-    assert work.is_complete and [read.error for read in work.reads] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert work.is_complete and [read.error for read in work.reads.values()] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
 
 
 def test_the_first_batch_is_whole_whatever_the_limits_and_only_the_first() -> None:
     world = world_with("a", "b", batches=2)
     work = fetch(world, ("a", 0), ("b", 0), max_bytes=10, partition_bytes=10)
-    assert [read.size for read in work.reads] == [SIZE, 0]
+    assert [read.size for read in work.reads.values()] == [SIZE, 0]
     work = fetch(world, ("a", 2), ("b", 0), max_bytes=10, partition_bytes=10)
-    assert [read.size for read in work.reads] == [0, SIZE], "the first partition has nothing, so the second is the first with any"
+    assert [read.size for read in work.reads.values()] == [0, SIZE], (
+        "the first partition has nothing, so the second is the first with any"
+    )
 
 
 def test_the_limit_of_the_request_is_spent_over_the_partitions_in_order() -> None:
     world = world_with("a", "b", "c", batches=2)
     work = fetch(world, ("a", 0), ("b", 0), ("c", 0), max_bytes=3 * SIZE)
-    assert [read.size for read in work.reads] == [2 * SIZE, SIZE, 0]
+    assert [read.size for read in work.reads.values()] == [2 * SIZE, SIZE, 0]
 
 
 def test_min_bytes_beyond_the_limit_does_not_wait_for_what_cannot_come() -> None:
@@ -73,12 +84,12 @@ def test_min_bytes_beyond_the_limit_does_not_wait_for_what_cannot_come() -> None
 def test_an_append_wakes_a_parked_fetch_and_only_that_partition_is_read_again() -> None:
     world = world_with("a", "b")
     work = fetch(world, ("a", 0), ("b", 0))
-    untouched = work.reads[0]
+    untouched = next(iter(work.reads.values()))
     parked = work.park(NOW_MS + 500)
     world.partition("b").append(batch(b"v"), NOW_MS, 1)
     assert parked.done
     work.read_again(parked.touched)
-    assert work.is_complete and work.bytes_read == SIZE and work.reads[0] is untouched
+    assert work.is_complete and work.bytes_read == SIZE and next(iter(work.reads.values())) is untouched
 
 
 def test_what_was_read_before_the_wait_counts() -> None:
@@ -99,7 +110,7 @@ def test_a_deleted_topic_wakes_a_parked_fetch_with_an_error() -> None:
     world.delete("a")
     assert parked.done
     work.read_again(parked.touched)
-    assert work.is_complete and work.reads[0].error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert work.is_complete and only(work).error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_lost_leadership_wakes_a_parked_fetch() -> None:
@@ -109,7 +120,7 @@ def test_a_lost_leadership_wakes_a_parked_fetch() -> None:
     world.partition("a").update_metadata(led_by_us(1, leader=2))
     assert parked.done
     work.read_again(parked.touched)
-    assert work.reads[0].error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert only(work).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_old_segments_are_warmed_up_before_they_are_read() -> None:
@@ -122,7 +133,7 @@ def test_old_segments_are_warmed_up_before_they_are_read() -> None:
     assert partition.log is not None
     partition.log.drop_cold_indexes()
     work = fetch(world, ("a", 0))
-    assert work.cold == [0] and work.bytes_read == 0
+    assert len(work.cold) == 1 and work.bytes_read == 0
     work.warm_up()
     work.read_warm()
     assert not work.cold and work.is_complete and work.bytes_read == 2 * SIZE
@@ -141,4 +152,4 @@ def test_a_disk_that_fails_while_warming_up_is_told_when_it_is_read() -> None:
     world.disk.broken.append(("/data0", "read"))
     work.warm_up()
     work.read_warm()
-    assert work.reads[0].error == ErrorCode.KAFKA_STORAGE_ERROR and partition.log is None
+    assert only(work).error == ErrorCode.KAFKA_STORAGE_ERROR and partition.log is None

@@ -3,6 +3,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+import pytest
+
+from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, Uuid
 from tidelog.model.ports import FileSlice
@@ -54,7 +57,8 @@ def run(
     sessions: FetchSessionCache, request: Request, *reads: PartitionRead, now_ms: int = 0, privileged: bool = False
 ) -> FetchAnswer:
     context = open_(sessions, request, now_ms, privileged=privileged)
-    return context.finish(reads or [nothing() for _ in context.partitions], now_ms)
+    due = context.due
+    return context.finish(dict(zip(due, reads or [nothing() for _ in due], strict=True)), now_ms)
 
 
 def named(answer: FetchAnswer) -> list[tuple[str | None, int]]:
@@ -105,7 +109,7 @@ def test_a_partition_that_had_records_goes_to_the_end_of_the_order() -> None:
     sessions = cache()
     session_id = run(sessions, Request(0, 0, ("a", 0, 0), ("b", 0, 0), ("c", 0, 0))).session_id
     run(sessions, Request(session_id, 1), records(), nothing(), records())
-    order = open_(sessions, Request(session_id, 2)).partitions
+    order = open_(sessions, Request(session_id, 2)).due
     assert [partition.topic for partition in order] == ["b", "a", "c"]
 
 
@@ -113,7 +117,7 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     sessions = cache()
     session_id = run(sessions, Request(0, 0, ("a", 0, 0), ("b", 0, 0))).session_id
     context = open_(sessions, Request(session_id, 1, ("b", 0, 9), ("c", 2, 4), forget=[("a", 0), ("never", 1)]))
-    assert [(p.topic, p.index, p.fetch_offset) for p in context.partitions] == [("b", 0, 9), ("c", 2, 4)]
+    assert [(p.topic, p.index, p.fetch_offset) for p in context.due] == [("b", 0, 9), ("c", 2, 4)]
 
 
 def test_a_session_without_partitions_ends() -> None:
@@ -164,7 +168,7 @@ def test_a_fetch_that_waited_while_its_session_went_on_elsewhere_is_refused() ->
     session_id = run(sessions, Request(0, 0, ("a", 0, 0))).session_id
     waiting = open_(sessions, Request(session_id, 1))
     run(sessions, Request(session_id, 2))
-    answer = waiting.finish([nothing()], 0)
+    answer = waiting.finish({}, 0)
     assert (answer.error, answer.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
 
 
@@ -212,7 +216,7 @@ def test_sessions_and_their_partitions_are_counted() -> None:
 
 def test_a_partition_named_twice_is_fetched_once_with_the_last_wish() -> None:
     context = open_(cache(), Request(0, FINAL_EPOCH, ("a", 0, 1), ("a", 0, 2)))
-    assert [partition.fetch_offset for partition in context.partitions] == [2]
+    assert [partition.fetch_offset for partition in context.due] == [2]
 
 
 def test_the_cached_partition_takes_over_the_leader_epoch() -> None:
@@ -221,5 +225,111 @@ def test_the_cached_partition_takes_over_the_leader_epoch() -> None:
     session_id = run(sessions, Request(0, 0, ("a", 0, 0))).session_id
     request = Request(session_id, 1)
     request.topics = [("a", ZERO_UUID, [(0, 6, 3, 2, -1, 50)])]
-    (partition,) = open_(sessions, request).partitions
+    (partition,) = open_(sessions, request).due
     assert (partition.current_leader_epoch, partition.last_fetched_epoch, partition.max_bytes) == (6, 2, 50)
+
+
+def quiet_world(count: int) -> tuple[World, int]:
+    """``count`` topics in a session that has answered all of them with nothing to give."""
+    world = World()
+    asked = []
+    for number in range(count):
+        world.create(f"t{number}")
+        asked.append((f"t{number}", 0, 0))
+    session_id = read(world, Request(0, 0, *asked)).session_id
+    assert not read(world, Request(session_id, 1)).partitions
+    return world, session_id
+
+
+def read(world: World, request: Request) -> FetchAnswer:
+    context = open_(world.manager.sessions, request)
+    work = world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False, follower=False)
+    return work.finish(0)
+
+
+def test_only_partitions_that_may_have_news_are_looked_at() -> None:
+    world, session_id = quiet_world(50)
+    world.partition("t7").append(batch(b"x"), NOW_MS, 1)
+    context = open_(world.manager.sessions, Request(session_id, 2, ("t9", 0, 0)))
+    assert [wanted.topic for wanted in context.due] == ["t7", "t9"]
+
+
+def test_a_session_nobody_fetches_from_costs_its_partitions_nothing_after_the_first_change() -> None:
+    world, _ = quiet_world(1)
+    assert world.partition("t0").watchers
+    world.partition("t0").append(batch(b"x"), NOW_MS, 1)
+    assert not world.partition("t0").watchers
+
+
+def test_closed_and_evicted_sessions_and_forgotten_partitions_are_not_watched() -> None:
+    world, session_id = quiet_world(2)
+    read(world, Request(session_id, 2, forget=[("t0", 0)]))
+    assert not world.partition("t0").watchers and world.partition("t1").watchers
+    read(world, Request(session_id, FINAL_EPOCH))
+    assert not world.partition("t1").watchers
+
+
+def test_a_retained_log_start_reaches_a_quiet_partition() -> None:
+    world, session_id = quiet_world(1)
+    partition = world.partition("t0")
+    partition.append(batch(b"x"), NOW_MS, 1)
+    assert partition.log is not None
+    read(world, Request(session_id, 2))
+    read(world, Request(session_id, 3, ("t0", 0, 1)))
+    partition.log.delete_records_before(1)
+    assert named(read(world, Request(session_id, 4))) == []
+    world.manager.retention_step(NOW_MS)
+    assert named(read(world, Request(session_id, 5))) == [("t0", 0)]
+
+
+def test_a_change_between_the_wake_up_and_the_answer_is_not_lost() -> None:
+    world, session_id = quiet_world(2)
+    context = open_(world.manager.sessions, Request(session_id, 2, ("t0", 0, 0), ("t1", 0, 0)))
+    work = world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False, follower=False)
+    parked = work.park(NOW_MS + 500)
+    world.partition("t0").append(batch(b"x"), NOW_MS, 1)
+    assert parked.done
+    world.partition("t1").append(batch(b"y"), NOW_MS, 1)
+    work.read_again(parked.touched)
+    assert named(work.finish(0)) == [("t0", 0)]
+    assert ("t1", 0) in named(read(world, Request(session_id, 3)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_happens_a_session_tells_what_a_full_look_would_find(seed: int) -> None:
+    """The session against a model that remembers what the client was told and looks at every partition each time."""
+    rng = random.Random(seed)
+    world, session_id = quiet_world(6)
+    told = {f"t{n}": (0, 0) for n in range(6)}
+    offsets = dict.fromkeys(told, 0)
+    epoch = 2
+    for _ in range(60):
+        topic = rng.choice(list(told))
+        partition = world.partition(topic)
+        deed = rng.randrange(6)
+        asked: list[tuple[str, int, int]] = []
+        if deed < 3:
+            partition.append(batch(b"x"), NOW_MS, 1)
+        elif deed == 3:
+            partition.delete_records(rng.randrange(partition.log.high_watermark + 1))  # type: ignore[union-attr]
+        elif deed == 4:
+            partition.update_metadata(led_by_us(partition.leader_epoch + 1))
+        else:
+            offsets[topic] = partition.log.high_watermark  # type: ignore[union-attr]
+            asked = [(topic, 0, offsets[topic])]
+        if not asked and rng.random() < 0.5:
+            continue
+        answer = read(world, Request(session_id, epoch, *asked))
+        epoch += 1
+        expected = set()
+        for name in told:
+            log = world.partition(name).log
+            assert log is not None
+            state = (log.high_watermark, log.log_start_offset)
+            if offsets[name] < log.log_start_offset:
+                expected.add(name)
+                told[name] = (-1, -1)
+            elif told[name] != state or offsets[name] < log.high_watermark:
+                expected.add(name)
+                told[name] = state
+        assert {wanted.topic for wanted, _ in answer.partitions} == expected
