@@ -114,20 +114,37 @@ class BrokerConfig(BrokerValues):
 
         Both are complete: what is no longer in them is unset. ConfigError when one does not hold; then nothing changed.
         """
+        before, values = self._check_dynamic(default, broker)
+        self.__dict__.update(values)
+        self.dynamic_default = dict(default)
+        self.dynamic_broker = dict(broker)
+        self._topic_configs.clear()
+        return frozenset(
+            option.name
+            for option in BROKER_OPTIONS.values()
+            if option.attribute in values and before[option.attribute] != values[option.attribute]
+        )
+
+    def check_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> None:
+        """ConfigError unless ``apply_dynamic`` would take these; nothing changes."""
+        self._check_dynamic(default, broker)
+
+    def _check_dynamic(
+        self, default: Mapping[str, str], broker: Mapping[str, str]
+    ) -> tuple[dict[str, Value], dict[str, Value]]:
+        """The values by attribute as they are, and as they would be."""
         merged = {**self.static, **default, **broker}
         dynamic = [option for option in BROKER_OPTIONS.values() if option.dynamic is not Dynamic.READ_ONLY]
         values = self._resolve(dynamic, merged)
         before = {option.attribute: getattr(self, option.attribute) for option in dynamic}
         self.__dict__.update(values)
-        problems = dynamic_problems(self, before, {**default, **broker})
-        if problems:
+        try:
+            problems = dynamic_problems(self, before, {**default, **broker})
+        finally:
             self.__dict__.update(before)
+        if problems:
             raise ConfigError("\n".join(problems))
-        self.dynamic_default = dict(default)
-        self.dynamic_broker = dict(broker)
-        self._topic_configs.clear()
-        changed = {option.name for option in dynamic if before[option.attribute] != values[option.attribute]}
-        return frozenset(changed)
+        return before, values
 
     def _resolve(self, options: Iterable[Option], texts: Mapping[str, str]) -> dict[str, Value]:
         problems: list[str] = []

@@ -17,9 +17,11 @@ from tidelog.controller import (
     brokers,
     configs,
     directories,
+    elections,
     features,
     partition_counts,
     producer_ids,
+    reassignments,
     topics,
 )
 from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings, Decision
@@ -29,12 +31,14 @@ from tidelog.metadata.records import MetadataRecord
 from tidelog.model.ports import Rng
 from tidelog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from tidelog.protocol.messages.alter_configs import AlterConfigsRequest
+from tidelog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from tidelog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest
 from tidelog.protocol.messages.create_topics import CreateTopicsRequest
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
+from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest
 from tidelog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tidelog.protocol.messages.update_features import UpdateFeaturesRequest
@@ -106,6 +110,12 @@ class QuorumController:
 
     def create_partitions(self, request: CreatePartitionsRequest, now_ms: int) -> ControllerResult:
         return partition_counts.create_partitions(self._decision, request)
+
+    def elect_leaders(self, request: ElectLeadersRequest, now_ms: int) -> ControllerResult:
+        return elections.elect_leaders(self._decision, request)
+
+    def alter_partition_reassignments(self, request: AlterPartitionReassignmentsRequest, now_ms: int) -> ControllerResult:
+        return reassignments.alter_partition_reassignments(self._decision, request)
 
     def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, now_ms: int) -> ControllerResult:
         return configs.incremental_alter_configs(self._decision, request)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from tidelog.controller.partitions import elect, online_leader_check
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.controller.topics import Refused, manual_partition
+from tidelog.metadata.features import DIRECTORIES_MV
 from tidelog.metadata.image import ClusterImage, PartitionImage, TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
@@ -56,7 +57,7 @@ def _reassigned(
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{number}.")
     partition = topic.partitions[number]
     if request.replicas is None:
-        return _cancelled(topic, number, partition)
+        return _cancelled(decision.image, topic, number, partition)
     target = tuple(request.replicas)
     manual_partition(decision.image, number, target, None)
     if not may_resize and len(target) != len(partition.replicas):
@@ -73,7 +74,7 @@ def _reassigned(
     return _changed(decision.image, topic, number, partition, target)
 
 
-def _cancelled(topic: TopicImage, number: int, partition: PartitionImage) -> list[PartitionChangeRecord]:
+def _cancelled(image: ClusterImage, topic: TopicImage, number: int, partition: PartitionImage) -> list[PartitionChangeRecord]:
     """Back to the replicas from before a reassignment that another controller began."""
     if not _is_moving(partition):
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "")
@@ -82,7 +83,7 @@ def _cancelled(topic: TopicImage, number: int, partition: PartitionImage) -> lis
     if not isr or partition.leader not in before:
         message = f"The replicas from before, {list(before)}, are not in sync. Wait for one of them, then cancel."
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-    return [_record(topic, number, partition, before, isr)]
+    return [_record(image, topic, number, partition, before, isr)]
 
 
 def _changed(
@@ -94,15 +95,21 @@ def _changed(
     if not isr:
         message = f"None of the replicas {list(target)} is in sync ({list(partition.isr)} are). Choose one that is."
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-    record = _record(topic, number, partition, target, isr)
+    record = _record(image, topic, number, partition, target, isr)
     if partition.leader not in target:
-        left = replace(partition, replicas=target, isr=isr, directories=tuple(record.directories or ()))
+        directories = tuple(partition.directory(replica) for replica in target)
+        left = replace(partition, replicas=target, isr=isr, directories=directories)
         record.leader = elect(left, isr, online_leader_check(image, left), unclean_allowed=False).leader
     return [record]
 
 
 def _record(
-    topic: TopicImage, number: int, partition: PartitionImage, replicas: Sequence[int], isr: Sequence[int]
+    image: ClusterImage,
+    topic: TopicImage,
+    number: int,
+    partition: PartitionImage,
+    replicas: Sequence[int],
+    isr: Sequence[int],
 ) -> PartitionChangeRecord:
     record = PartitionChangeRecord(
         partition_id=number,
@@ -112,7 +119,7 @@ def _record(
         adding_replicas=[],
         removing_replicas=[],
     )
-    if partition.directories:
+    if image.metadata_version >= DIRECTORIES_MV:
         record.directories = [partition.directory(replica) for replica in replicas]
     return record
 

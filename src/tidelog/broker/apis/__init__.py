@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from tidelog.broker.api import Api
 from tidelog.broker.apis import (
+    acls,
+    alter_configs,
     cluster,
     configs,
     coordinators,
+    features,
     fetch,
     group_offsets,
     groups,
+    log_dirs,
     metadata,
     offsets,
+    partitions,
     produce,
+    producers,
+    reassignments,
     topics,
     transactions,
     versions,
@@ -46,10 +53,35 @@ API_TABLE: tuple[Api, ...] = (
     # Version 6 carries two-phase commit and is unstable in Kafka, too.
     Api(ApiKey.INIT_PRODUCER_ID, (0, 5), transactions.init_producer_id, on_error=transactions.init_producer_id_refused),
     Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, (2, 4), offsets.offset_for_leader_epoch),
+    Api(ApiKey.DESCRIBE_ACLS, (1, 3), acls.describe_acls),
+    Api(ApiKey.CREATE_ACLS, (1, 3), acls.create_acls),
+    Api(ApiKey.DELETE_ACLS, (1, 3), acls.delete_acls),
     Api(ApiKey.DELETE_GROUPS, (0, 2), groups.delete_groups),
     Api(ApiKey.OFFSET_DELETE, (0, 0), group_offsets.offset_delete),
     Api(ApiKey.DESCRIBE_CONFIGS, (1, 4), configs.describe_configs),
+    Api(ApiKey.ALTER_CONFIGS, (0, 2), alter_configs.alter_configs, on_error=alter_configs.alter_configs_refused),
+    Api(ApiKey.DESCRIBE_LOG_DIRS, (1, 5), log_dirs.describe_log_dirs),
+    Api(ApiKey.CREATE_PARTITIONS, (0, 3), partitions.create_partitions, on_error=partitions.create_partitions_refused),
+    Api(ApiKey.ELECT_LEADERS, (0, 2), partitions.elect_leaders, on_error=partitions.elect_leaders_refused),
+    Api(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        (0, 1),
+        alter_configs.incremental_alter_configs,
+        on_error=alter_configs.incremental_alter_configs_refused,
+    ),
+    Api(
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        (0, 1),
+        reassignments.alter_partition_reassignments,
+        on_error=reassignments.alter_partition_reassignments_refused,
+    ),
+    Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, (0, 0), reassignments.list_partition_reassignments),
+    Api(ApiKey.UPDATE_FEATURES, (0, 2), features.update_features, on_error=features.update_features_refused),
     Api(ApiKey.DESCRIBE_CLUSTER, (0, 2), cluster.describe_cluster),
+    Api(ApiKey.DESCRIBE_PRODUCERS, (0, 0), producers.describe_producers),
+    Api(ApiKey.UNREGISTER_BROKER, (0, 0), cluster.unregister_broker, on_error=cluster.unregister_broker_refused),
+    Api(ApiKey.LIST_CONFIG_RESOURCES, (0, 1), alter_configs.list_config_resources),
+    Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, (0, 0), partitions.describe_topic_partitions),
 )
 
 APIS: dict[int, Api] = {row.key: row for row in API_TABLE}

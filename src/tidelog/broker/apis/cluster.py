@@ -1,11 +1,13 @@
-"""DescribeCluster: who is in the cluster."""
+"""Who is in the cluster, and who is no more."""
 
 from __future__ import annotations
 
 from tidelog.broker.context import Context
 from tidelog.broker.operations import CLUSTER_OPERATIONS
-from tidelog.model.errors import ErrorCode
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
+from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 _BROKERS = 1
 _CONTROLLERS = 2
@@ -43,3 +45,14 @@ def describe_cluster(ctx: Context, request: DescribeClusterRequest) -> DescribeC
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     return response
+
+
+async def unregister_broker(ctx: Context, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+    """Sent by kafka-cluster: a broker will not come back. Error: BROKER_ID_NOT_REGISTERED."""
+    response: UnregisterBrokerResponse = await ctx.submit(QuorumController.unregister_broker, request)
+    return response
+
+
+def unregister_broker_refused(request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBrokerResponse:
+    """It stays registered."""
+    return UnregisterBrokerResponse(error_code=error.code, error_message=error.detail or None)

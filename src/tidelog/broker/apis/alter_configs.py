@@ -1,0 +1,185 @@
+"""Settings are changed, and resources that have some are listed.
+
+What the controller decides is sent to it in one request; what only this broker can decide (its loggers, whether it is the
+broker that is meant) is decided here. Each resource is answered by itself, in the order of the request.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tidelog.broker import loggers
+from tidelog.broker.context import Context
+from tidelog.broker.loggers import LevelChange
+from tidelog.controller.configs import AlterConfigOp
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.metadata.image import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ClusterImage,
+)
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages import alter_configs as legacy
+from tidelog.protocol.messages import incremental_alter_configs as incremental
+from tidelog.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+_LISTED = (GROUP_RESOURCE, CLIENT_METRICS_RESOURCE, BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, TOPIC_RESOURCE)
+
+
+async def incremental_alter_configs(
+    ctx: Context, request: incremental.IncrementalAlterConfigsRequest
+) -> incremental.IncrementalAlterConfigsResponse:
+    """Sent by admin clients and consoles (KIP-339): sets, deletes, appends to and subtracts from single settings.
+
+    Levels of this broker's loggers change at once and are not kept. Errors per resource: INVALID_REQUEST (named twice, another
+    broker), INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION; see ``controller.configs``.
+    """
+    answers: list[incremental.AlterConfigsResourceResponse | None] = []
+    forwarded: list[incremental.AlterConfigsResource] = []
+    loggers_named = Counter(each.resource_name for each in request.resources if each.resource_type == BROKER_LOGGER_RESOURCE)
+    for resource in request.resources:
+        code, message = ErrorCode.NONE, None
+        try:
+            if resource.resource_type != BROKER_LOGGER_RESOURCE:
+                _check_is_this_broker(ctx, resource.resource_type, resource.resource_name)
+                forwarded.append(resource)
+                answers.append(None)
+                continue
+            if loggers_named[resource.resource_name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            _change_levels(ctx, resource, validate_only=request.validate_only)
+        except KafkaError as error:
+            code, message = error.code, error.detail
+        answers.append(
+            incremental.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+        )
+    if forwarded:
+        wanted = incremental.IncrementalAlterConfigsRequest(resources=forwarded, validate_only=request.validate_only)
+        response = await ctx.submit(QuorumController.incremental_alter_configs, wanted)
+        decided = iter(response.responses)
+        answers = [answer or next(decided) for answer in answers]
+    return incremental.IncrementalAlterConfigsResponse(responses=[answer for answer in answers if answer is not None])
+
+
+def incremental_alter_configs_refused(
+    request: incremental.IncrementalAlterConfigsRequest, error: KafkaError
+) -> incremental.IncrementalAlterConfigsResponse:
+    """The whole request failed: every resource says so."""
+    return incremental.IncrementalAlterConfigsResponse(
+        responses=[
+            incremental.AlterConfigsResourceResponse(
+                error_code=error.code,
+                error_message=error.detail or None,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+async def alter_configs(ctx: Context, request: legacy.AlterConfigsRequest) -> legacy.AlterConfigsResponse:
+    """Sent by old admin clients: a resource gets exactly the settings that are named. Errors as above; no loggers."""
+    answers: list[legacy.AlterConfigsResourceResponse | None] = []
+    forwarded: list[legacy.AlterConfigsResource] = []
+    for resource in request.resources:
+        try:
+            _check_is_this_broker(ctx, resource.resource_type, resource.resource_name)
+            forwarded.append(resource)
+            answers.append(None)
+        except KafkaError as error:
+            answers.append(_legacy_answer(resource, error))
+    if forwarded:
+        wanted = legacy.AlterConfigsRequest(resources=forwarded, validate_only=request.validate_only)
+        response = await ctx.submit(QuorumController.alter_configs, wanted)
+        decided = iter(response.responses)
+        answers = [answer or next(decided) for answer in answers]
+    return legacy.AlterConfigsResponse(responses=[answer for answer in answers if answer is not None])
+
+
+def alter_configs_refused(request: legacy.AlterConfigsRequest, error: KafkaError) -> legacy.AlterConfigsResponse:
+    """The whole request failed: every resource says so."""
+    return legacy.AlterConfigsResponse(responses=[_legacy_answer(resource, error) for resource in request.resources])
+
+
+def _legacy_answer(resource: legacy.AlterConfigsResource, error: KafkaError) -> legacy.AlterConfigsResourceResponse:
+    return legacy.AlterConfigsResourceResponse(
+        error_code=error.code,
+        error_message=error.detail or None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
+def list_config_resources(ctx: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    """Sent by kafka-configs and admin clients: the names under which settings can be described.
+
+    v0 (it was called ListClientMetricsResources) knows client metrics only; v1 names the types wanted, none for all. Error:
+    UNSUPPORTED_VERSION for a type that there is none of.
+    """
+    wanted = _LISTED if not request.resource_types else tuple(dict.fromkeys(request.resource_types))
+    if ctx.api_version == 0:
+        wanted = (CLIENT_METRICS_RESOURCE,)
+    if not set(wanted) <= set(_LISTED):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    resources = [ConfigResource(resource_name=name, resource_type=kind) for kind in wanted for name in _names(ctx.image, kind)]
+    return ListConfigResourcesResponse(config_resources=resources)
+
+
+def _names(image: ClusterImage, kind: int) -> Sequence[str]:
+    if kind == TOPIC_RESOURCE:
+        return list(image.topics.by_name)
+    if kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
+        return [str(broker.id) for broker in image.brokers.values() if not broker.fenced]
+    return [name for resource_type, name in image.configs if resource_type == kind]
+
+
+def _check_is_this_broker(ctx: Context, resource_type: int, name: str) -> None:
+    """What a broker may be set to, the broker itself knows best; so the request has to come to it."""
+    if resource_type != BROKER_RESOURCE or not name:
+        return
+    if not name.isdecimal():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if int(name) != ctx.broker.node_id:
+        message = f"Unexpected broker id, expected {ctx.broker.node_id}, but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _change_levels(ctx: Context, resource: incremental.AlterConfigsResource, *, validate_only: bool) -> None:
+    name = resource.resource_name
+    if not name.isdecimal():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if int(name) != ctx.broker.node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {ctx.broker.node_id}, but received {name}")
+    changes = [_level_change(each) for each in resource.configs]
+    if len({each.logger for each in changes}) < len(changes):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    loggers.check(changes)
+    if not validate_only:
+        loggers.change(changes)
+
+
+def _level_change(config: incremental.AlterableConfig) -> LevelChange:
+    if config.config_operation == AlterConfigOp.DELETE:
+        return LevelChange(config.name, None)
+    if config.config_operation != AlterConfigOp.SET:
+        known = {each.value: each.name for each in AlterConfigOp}
+        operation = known.get(config.config_operation, f"Unknown ({config.config_operation})")
+        message = f"{operation} operation is not allowed for the BROKER_LOGGER resource"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if config.value is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}")
+    return LevelChange(config.name, config.value)

@@ -1,0 +1,28 @@
+"""UpdateFeatures: the cluster's finalized feature levels."""
+
+from __future__ import annotations
+
+from tidelog.broker.context import Context
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.controller.result import ControllerResult
+from tidelog.model.errors import KafkaError
+from tidelog.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+
+
+async def update_features(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    """Sent by kafka-features. v1 added dry runs and kinds of downgrade, v2 answers for all updates together.
+
+    Errors: see ``controller.features``.
+    """
+    version = ctx.api_version
+
+    def decide(controller: QuorumController, request: UpdateFeaturesRequest, now_ms: int) -> ControllerResult:
+        return controller.update_features(request, now_ms, version)
+
+    response: UpdateFeaturesResponse = await ctx.submit(decide, request)
+    return response
+
+
+def update_features_refused(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
+    """No level changed."""
+    return UpdateFeaturesResponse(error_code=error.code, error_message=error.detail or None)

@@ -1,0 +1,118 @@
+"""Partitions of topics: more of them, a page of them described, and who leads them."""
+
+from __future__ import annotations
+
+from tidelog.broker.context import Context
+from tidelog.broker.operations import TOPIC_OPERATIONS
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.controller.topic_names import name_problem
+from tidelog.metadata.image import ClusterImage, PartitionImage
+from tidelog.metadata.topic_pages import Cursor, Page, page_of
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import INTERNAL_TOPICS, NO_BROKER
+from tidelog.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from tidelog.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+
+async def create_partitions(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """Sent by admin clients; answered when the partitions are committed and this broker leads its own.
+
+    v2 is flexible, v3 may answer THROTTLING_QUOTA_EXCEEDED (there are no quotas here). Errors per topic: see
+    ``controller.partition_counts``.
+    """
+    response: CreatePartitionsResponse = await ctx.submit(QuorumController.create_partitions, request)
+    return response
+
+
+def create_partitions_refused(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+    """The whole request failed: every topic says so."""
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.detail or None)
+            for name in dict.fromkeys(topic.name for topic in request.topics)
+        ]
+    )
+
+
+async def elect_leaders(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Sent by admin clients and kafka-leader-election; null asks for all partitions and is told only of those that changed.
+
+    v1 added the type (0 preferred, 1 unclean) and an error for the whole answer. Errors per partition: see
+    ``controller.elections``.
+    """
+    response: ElectLeadersResponse = await ctx.submit(QuorumController.elect_leaders, request)
+    return response
+
+
+def elect_leaders_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+    """The whole request failed. Version 0 has no place to say so but an answer without partitions."""
+    return ElectLeadersResponse(error_code=error.code)
+
+
+def describe_topic_partitions(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    """Sent by Java's admin client (KIP-966); topics in the order of their names, at most so many partitions at once.
+
+    The cursor in an answer says where the next page begins. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION,
+    INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for all of them when the cursor names a topic that was not asked for, or a
+    negative partition.
+    """
+    image = ctx.image
+    names = [topic.name for topic in request.topics]
+    limit = max(1, min(ctx.config.max_request_partition_size_limit, request.response_partition_limit))
+    cursor = Cursor(request.cursor.topic_name, request.cursor.partition_index) if request.cursor is not None else None
+    if cursor is not None and (cursor.partition < 0 or (names and cursor.topic not in names)):
+        refused = [DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name) for name in names]
+        return DescribeTopicPartitionsResponse(topics=refused)
+    page = page_of(image.topics, names, cursor, limit)
+    following = ResponseCursor(page.following.topic, page.following.partition) if page.following is not None else None
+    return DescribeTopicPartitionsResponse(topics=_described(ctx, page), next_cursor=following)
+
+
+def _described(ctx: Context, page: Page) -> list[DescribeTopicPartitionsResponseTopic]:
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
+    for name, topic, numbers in page.parts:
+        answer = DescribeTopicPartitionsResponseTopic(
+            name=name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=TOPIC_OPERATIONS
+        )
+        if topic is None:
+            wrong = name_problem(name) is not None
+            answer.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION if wrong else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            answer.topic_id = topic.id
+            answer.partitions = [_partition(ctx.image, ctx.listener, number, topic.partitions[number]) for number in numbers]
+        topics.append(answer)
+    return topics
+
+
+def _partition(image: ClusterImage, listener: str, number: int, of: PartitionImage) -> DescribeTopicPartitionsResponsePartition:
+    def reachable(broker_id: int) -> bool:
+        broker = image.brokers.get(broker_id)
+        return broker is not None and not broker.fenced and listener in broker.endpoints
+
+    leader, error = of.leader, ErrorCode.NONE
+    if not reachable(leader):
+        registered = image.brokers.get(leader)
+        unfenced = registered is not None and not registered.fenced
+        leader, error = NO_BROKER, ErrorCode.LISTENER_NOT_FOUND if unfenced else ErrorCode.LEADER_NOT_AVAILABLE
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=error,
+        partition_index=number,
+        leader_id=leader,
+        leader_epoch=of.leader_epoch,
+        replica_nodes=list(of.replicas),
+        isr_nodes=list(of.isr),
+        eligible_leader_replicas=list(of.elr),
+        last_known_elr=list(of.last_known_elr),
+        offline_replicas=[replica for replica in of.replicas if not reachable(replica)],
+    )

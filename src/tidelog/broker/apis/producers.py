@@ -1,0 +1,56 @@
+"""DescribeProducers: what partitions remember of their producers."""
+
+from __future__ import annotations
+
+from tidelog.broker.context import Context
+from tidelog.controller.topic_names import name_problem
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicRequest,
+    TopicResponse,
+)
+from tidelog.replication.partition import Partition
+from tidelog.storage.producer_state import ProducerEntry
+
+
+def describe_producers(ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """Sent by kafka-transactions, to the leader, to find transactions that hang.
+
+    Errors per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
+    """
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(name=topic.name, partitions=[_described(ctx, topic, index) for index in topic.partition_indexes])
+            for topic in request.topics
+        ]
+    )
+
+
+def _described(ctx: Context, topic: TopicRequest, index: int) -> PartitionResponse:
+    problem = name_problem(topic.name)
+    if problem is not None:
+        return PartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=problem)
+    found = ctx.replicas.by_name(topic.name, index)
+    if not isinstance(found, Partition):
+        return PartitionResponse(partition_index=index, error_code=found)
+    if found.log is None:
+        return PartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    if not found.is_leader:
+        return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    producers = [_state(entry) for entry in found.log.producers.entries.values()]
+    return PartitionResponse(partition_index=index, active_producers=producers)
+
+
+def _state(entry: ProducerEntry) -> ProducerState:
+    return ProducerState(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=entry.txn_first_offset,
+    )

@@ -1,0 +1,66 @@
+"""The levels of this process's loggers, under Kafka's names of levels (KIP-412). They last until the process ends.
+
+``root`` is the logger above all others. A level that a logger does not have itself is that of the nearest logger above it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from tidelog.model.errors import ErrorCode, KafkaError
+
+ROOT: Final = "root"
+LEVELS: Final = {
+    "DEBUG": logging.DEBUG,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "INFO": logging.INFO,
+    "TRACE": 5,
+    "WARN": logging.WARNING,
+}
+
+
+class LevelChange(NamedTuple):
+    """``level`` None: the logger follows the one above it again."""
+
+    logger: str
+    level: str | None
+
+
+def levels() -> dict[str, str]:
+    """The level in force of every logger that there is, by name."""
+    names = [name for name, each in logging.root.manager.loggerDict.items() if isinstance(each, logging.Logger)]
+    return {ROOT: _text(logging.root.getEffectiveLevel())} | {
+        name: _text(logging.getLogger(name).getEffectiveLevel()) for name in sorted(names)
+    }
+
+
+def _text(level: int) -> str:
+    """The least severe of Kafka's levels that is logged at ``level``."""
+    passed = [(number, name) for name, number in LEVELS.items() if number >= level]
+    return min(passed)[1] if passed else "FATAL"
+
+
+def check(changes: Sequence[LevelChange]) -> None:
+    """KafkaError INVALID_CONFIG for a logger or level that there is none of, INVALID_REQUEST when root would have no level."""
+    known = levels()
+    for name, level in changes:
+        if name not in known:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+        if level is None and name == ROOT:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
+        if level is not None and level not in LEVELS:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
+                f"Valid log levels are {', '.join(LEVELS)}",
+            )
+
+
+def change(changes: Sequence[LevelChange]) -> None:
+    """Makes checked changes, at once."""
+    for name, level in changes:
+        logger = logging.root if name == ROOT else logging.getLogger(name)
+        logger.setLevel(logging.NOTSET if level is None else LEVELS[level])
