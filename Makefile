@@ -47,8 +47,8 @@ interop: $(VENV)/.dev ## Tests with Apache Kafka's, C and Python clients, and wi
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m pytest -q tests/interop
 
-readme: ## The README's code blocks, run as written in an empty environment
-	$(PYTHON) tools/check_readme.py README.md
+readme: ## The code blocks of the README and the guides, run as written in an empty environment
+	@for page in README.md docs/guide/*.md; do $(PYTHON) tools/check_readme.py $$page || exit 1; done
 
 docs: $(VENV)/.dev ## Reference pages from the tables
 	$(BIN)/python tools/generate_reference.py

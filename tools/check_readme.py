@@ -96,12 +96,12 @@ class Runner:
             return self._start(argv, step.how.split('"')[1])
         done = subprocess.run(
             argv, cwd=self._folder, env=self._env, text=True, timeout=COMMAND_TIMEOUT_S, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         if done.returncode != 0:
-            return f"exit status {done.returncode}, it printed:\n{done.stdout}"
+            return f"exit status {done.returncode}, it printed:\n{done.stdout}{done.stderr}"
         if step.expected is not None and not matches(step.expected, done.stdout):
-            return f"expected:\n{step.expected}\nprinted:\n{done.stdout}"
+            return f"expected:\n{step.expected}\nprinted:\n{done.stdout}\nand to standard error:\n{done.stderr}"
         return None
 
     def _start(self, argv: list[str], until: str) -> str | None:
