@@ -35,7 +35,7 @@ class Dump:
 def dumped_files(data: Path) -> tuple[list[Path], list[Path]]:
     """The files of ordinary partitions, and those of the metadata partition."""
     every = sorted(
-        path for path in data.rglob("*") if path.suffix in DUMPED and path.is_file() and "-delete" not in path.parent.name
+        path for path in data.rglob("*") if path.suffix in DUMPED and path.is_file() and not GOING.search(path.parent.name)
     )
     metadata = [path for path in every if path.parent.name == METADATA or path.name == "bootstrap.checkpoint"]
     return [path for path in every if path not in metadata], metadata
