@@ -26,8 +26,10 @@ SMALL_SLICE = 32 * 1024
 """Slices up to this are copied: below it a copy is cheaper than a call of its own."""
 GATHER_BYTES = 128 * 1024
 """How much leaves in one call at most; the size of the scratch buffer."""
-CHUNK = 256 * 1024
-"""How much of a large slice is looked at, sent or read in a thread at a time."""
+CHUNK = 1024 * 1024
+"""How much of a large slice is looked at and sent at a time."""
+COLD_CHUNK = 256 * 1024
+"""How much of a slice is read in a thread at a time: it is held as bytes until the client has taken it."""
 TURN_BYTES = 2 * 1024 * 1024
 """After so many bytes the other connections have their turn."""
 
@@ -106,14 +108,14 @@ class Output:
         """The job behind COLD: it reads the first chunk of the head of the queue."""
         head = self._queue[0]
         assert isinstance(head, FileSlice)
-        file, position, length = head.file, head.position, min(head.length, CHUNK)
+        file, position, length = head.file, head.position, min(head.length, COLD_CHUNK)
         return lambda: file.read(position, length)
 
     def warmed(self, data: bytes) -> None:
         """What ``cold_read`` read: it takes the place of its part of the slice."""
         head = self._queue[0]
         assert isinstance(head, FileSlice)
-        if len(data) < min(head.length, CHUNK):
+        if len(data) < min(head.length, COLD_CHUNK):
             raise TruncatedFile(f"{head.file.path} ends before position {head.position + head.length}")
         self._drop_from_head(head, len(data))
         self._queue.appendleft(data)

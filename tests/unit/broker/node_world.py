@@ -1,0 +1,159 @@
+"""A broker's shared parts without a network or a disk: a real controller decides, and what it decides is committed at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from tidelog.broker.api import Api
+from tidelog.broker.apis import APIS
+from tidelog.broker.apis.metadata import Answers
+from tidelog.broker.context import Broker, Context
+from tidelog.broker.producer_ids import ProducerIds
+from tidelog.config.resolve import BrokerConfig
+from tidelog.controller.config_rules import OptionRules
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.controller.result import ControllerResult, ControllerSettings
+from tidelog.metadata.image import BrokerImage, ClusterImage, Endpoint
+from tidelog.model.errors import KafkaError
+from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+NOW_MS = 1_700_000_000_000
+DIRECTORY = Uuid(b"D" * 16)
+T = TypeVar("T")
+
+
+class Ready:
+    """What is awaited and there already."""
+
+    def __init__(self, value: Any = None, error: Exception | None = None) -> None:
+        self.value = value
+        self.error = error
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        if self.error is not None:
+            raise self.error
+        return self.value
+        yield
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that never has to wait."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    raise AssertionError("it waits for something")
+
+
+class FakeRuntime:
+    """Time stands still; what is spawned waits until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.spawned: list[Coroutine[Any, Any, Any]] = []
+
+    def now_ms(self) -> int:
+        return NOW_MS
+
+    def run_blocking(self, job: Callable[[], T]) -> Ready:
+        return Ready(job())
+
+    def wait(self, parked: object) -> Ready:
+        raise AssertionError("nothing here parks")
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> None:
+        self.spawned.append(coroutine)
+
+    def run_spawned(self) -> None:
+        while self.spawned:
+            run(self.spawned.pop(0))
+
+
+class InstantController:
+    """The real controller, its records committed as they are made."""
+
+    def __init__(self, world: NodeWorld, image: ClusterImage) -> None:
+        self._world = world
+        self.refuses: KafkaError | None = None
+        self.machine = QuorumController(
+            image, rng=random.Random(1), rules=OptionRules(world.config), settings=ControllerSettings()
+        )
+
+    def submit(self, handler: Callable[[QuorumController, Any, int], ControllerResult], request: Any) -> Ready:
+        try:
+            if self.refuses is not None:
+                raise self.refuses
+            result = handler(self.machine, request, NOW_MS)
+        except KafkaError as error:
+            return Ready(error=error)
+        if result.records:
+            self.machine.replay(result.records, self.machine.next_offset + len(result.records) - 1, 1, NOW_MS)
+            self._world.broker.image = self.machine.image
+        return Ready(result.response)
+
+
+class NodeWorld:
+    """One broker, number 1, with the listeners EXTERNAL and INTERNAL."""
+
+    def __init__(self, settings: dict[str, str] | None = None, apis: dict[int, Api] | None = None) -> None:
+        self.config = BrokerConfig.from_properties(settings or {})
+        endpoints = {
+            name: Endpoint(name, host, port) for name, host, port in (("EXTERNAL", "out", 9092), ("INTERNAL", "in", 9093))
+        }
+        registered = BrokerImage(
+            id=1,
+            epoch=3,
+            incarnation_id=Uuid(b"I" * 16),
+            endpoints=endpoints,
+            features={},
+            rack="r1",
+            fenced=False,
+            in_controlled_shutdown=False,
+            directories=(DIRECTORY,),
+        )
+        image = ClusterImage(
+            cluster_id="test-cluster", offset=3, epoch=1, features={"metadata.version": 30}, brokers={1: registered}
+        )
+        self.runtime = FakeRuntime()
+        self.controller = InstantController(self, image)
+        self.broker = Broker(
+            node_id=1,
+            cluster_id="test-cluster",
+            config=self.config,
+            image=image,
+            replicas=None,  # type: ignore[arg-type]
+            controller=self.controller,
+            runtime=self.runtime,
+            rng=random.Random(2),
+            producer_ids=ProducerIds(),
+            apis=APIS if apis is None else apis,
+            metadata_answers=Answers(),
+            groups=None,  # type: ignore[arg-type]
+        )
+
+    def context(self, version: int = 0, listener: str = "EXTERNAL") -> Context:
+        ctx = Context(self.broker, listener=listener, peer_host="10.0.0.1")
+        ctx.api_version = version
+        ctx.correlation_id = 42
+        ctx.client_id = "tester"
+        return ctx
+
+    def create(self, name: str, partitions: int = 1) -> bytes:
+        """A topic; its id."""
+        request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)])
+        result = run(_submitted(self.controller, request)).topics[0]
+        assert result.error_code == 0, result.error_message
+        return self.broker.image.topics.by_name[name].id
+
+    def change_broker(self, **changes: Any) -> None:
+        """Another image in which broker 1 is different."""
+        image = self.broker.image
+        self.broker.image = replace(image, brokers={**image.brokers, 1: replace(image.brokers[1], **changes)})
+
+
+async def _submitted(controller: InstantController, request: CreateTopicsRequest) -> Any:
+    return await controller.submit(QuorumController.create_topics, request)

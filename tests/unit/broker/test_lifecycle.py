@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.unit.broker.node_world import DIRECTORY, NodeWorld, run
+from tidelog.broker import lifecycle
+from tidelog.config.listeners import EndPoint
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import Uuid
+
+OTHER_DIRECTORY = Uuid(b"E" * 16)
+ENDPOINTS = (EndPoint("EXTERNAL", "PLAINTEXT", "here", 9092),)
+
+
+def register(world: NodeWorld, cluster_id: str = "test-cluster", log_dirs: Sequence[Uuid] = (DIRECTORY,)) -> int:
+    request = lifecycle.registration(
+        1,
+        cluster_id,
+        Uuid(b"N" * 16),
+        endpoints=ENDPOINTS,
+        rack=None,
+        log_dirs=log_dirs,
+        previous_broker_epoch=-1,
+    )
+    return run(lifecycle.register(world.controller, request))
+
+
+def test_a_new_process_is_fenced_until_it_has_seen_its_own_registration() -> None:
+    world = NodeWorld()
+    world.create("t", 2)
+    epoch = register(world)
+    assert epoch == world.broker.image.brokers[1].epoch > 3
+    assert world.broker.image.brokers[1].fenced
+    run(lifecycle.unfence(world.controller, world.broker.image, 1, epoch))
+    image = world.broker.image
+    assert not image.brokers[1].fenced
+    assert image.brokers[1].endpoints["EXTERNAL"].host == "here"
+    assert [partition.leader for partition in image.topics.by_name["t"].partitions] == [1, 1]
+    # The process before led the partitions, too: what the new one leads has another leader epoch.
+    assert all(partition.leader_epoch > 0 for partition in image.topics.by_name["t"].partitions)
+
+
+def test_another_clusters_broker_is_refused() -> None:
+    with pytest.raises(KafkaError) as refused:
+        register(NodeWorld(), cluster_id="elsewhere")
+    assert refused.value.code == ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+def test_who_shuts_down_leads_nothing_any_more() -> None:
+    world = NodeWorld()
+    world.create("t")
+    run(lifecycle.shut_down(world.controller, world.broker.image, 1, 3))
+    assert world.broker.image.brokers[1].fenced
+    assert world.broker.image.topics.by_name["t"].partitions[0].leader == -1
+
+
+def test_failed_log_dirs_leave_the_registration() -> None:
+    world = NodeWorld()
+    epoch = register(world, log_dirs=(DIRECTORY, OTHER_DIRECTORY))
+    run(lifecycle.report_offline_dirs(world.controller, world.broker.image, 1, epoch, [DIRECTORY]))
+    assert world.broker.image.brokers[1].directories == (OTHER_DIRECTORY,)
+
+
+def test_the_controllers_image_has_its_endpoints_and_features() -> None:
+    image = lifecycle.controller_image(7, Uuid(b"N" * 16), (EndPoint("CONTROLLER", "SSL", "c", 1),))
+    assert image.endpoints["CONTROLLER"].security_protocol == 1
+    assert image.features["metadata.version"][1] == 30
