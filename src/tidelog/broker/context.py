@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tidelog.coordinator.group.coordinator import GroupCoordinator
     from tidelog.coordinator.shards import Shards
     from tidelog.metadata.image import ClusterImage
+    from tidelog.raft.description import QuorumDescription
     from tidelog.replication.delayed import Parked
     from tidelog.replication.replica_manager import ReplicaManager
 
@@ -94,6 +95,10 @@ class Controller(Protocol):
 
         KafkaError: the whole request was refused, or the controller stopped before it was committed.
         """
+        ...
+
+    def describe_quorum(self) -> QuorumDescription:
+        """Who leads and votes, as of now."""
         ...
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from tidelog.broker.context import ControllerHandler
 from tidelog.controller.metadata_node import MetadataNode
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
+from tidelog.raft.description import QuorumDescription, describe_sole_voter
 from tidelog.raft.snapshots import SnapshotJob
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.flush import FlushJob
@@ -50,6 +51,10 @@ class LocalController:
             self._waiting[pending.token] = future, pending.response
             self._flush()
         return future
+
+    def describe_quorum(self) -> QuorumDescription:
+        """Who leads and votes, as of now."""
+        return describe_sole_voter(self.node.raft, self.node.log.end_offset)
 
     def snapshot_step(self) -> None:
         """Begin a snapshot when one is due; called now and then."""
