@@ -35,13 +35,27 @@ class OptionRules:
             if resource_type == TOPIC_RESOURCE:
                 validate_topic_configs(settings)
             elif resource_type == BROKER_RESOURCE:
-                _check_broker(settings, cluster_wide=not resource_name)
+                self._check_broker(resource_name, settings)
             else:
-                _check_known(_TABLES[resource_type], settings)
+                kind = "group config name" if resource_type == GROUP_RESOURCE else "client metrics configuration"
+                unknown = [name for name in settings if name not in _TABLES[resource_type]]
+                if unknown:
+                    code = ErrorCode.INVALID_CONFIG if resource_type == GROUP_RESOURCE else ErrorCode.INVALID_REQUEST
+                    return code, f"Unknown {kind}: {unknown[0]}"
+                _check_values(_TABLES[resource_type], settings)
         except ConfigError as error:
             code = ErrorCode.INVALID_REQUEST if resource_type == BROKER_RESOURCE else ErrorCode.INVALID_CONFIG
             return code, str(error)
         return None
+
+    def _check_broker(self, name: str, settings: Mapping[str, str]) -> None:
+        """By themselves, and together with what is set elsewhere: this node has to be able to take them over."""
+        _check_broker(settings, cluster_wide=not name)
+        config = self._config
+        if not name:
+            config.check_dynamic(settings, config.dynamic_broker)
+        elif name == str(config.node_id):
+            config.check_dynamic(config.dynamic_default, settings)
 
     def is_list(self, resource_type: int, name: str) -> bool:
         option = _TABLES[resource_type].get(name)
@@ -69,18 +83,15 @@ def _check_broker(settings: Mapping[str, str], *, cluster_wide: bool) -> None:
     """Names that no table has are kept, as Kafka keeps them for plugins: they do nothing here."""
     fixed = [name for name in settings if name in BROKER_OPTIONS and BROKER_OPTIONS[name].dynamic is Dynamic.READ_ONLY]
     if fixed:
-        raise ConfigError(f"Cannot update these configs dynamically: {', '.join(sorted(fixed))}. Set them in server.properties.")
+        raise ConfigError(
+            f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]. Set them in server.properties."
+        )
     own = [name for name in settings if name in BROKER_OPTIONS and BROKER_OPTIONS[name].dynamic is Dynamic.PER_BROKER]
     if cluster_wide and own:
-        raise ConfigError(f"Cannot update these per-broker configs for all brokers: {', '.join(sorted(own))}. Name a broker.")
+        raise ConfigError(
+            f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(sorted(own))}]"
+        )
     _check_values(BROKER_OPTIONS, settings)
-
-
-def _check_known(table: Mapping[str, Option], settings: Mapping[str, str]) -> None:
-    for name in settings:
-        if name not in table:
-            raise ConfigError(f"Unknown config name: {name}. Known are: {', '.join(sorted(table))}.")
-    _check_values(table, settings)
 
 
 def _check_values(table: Mapping[str, Option], settings: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
@@ -40,9 +41,11 @@ def incremental_alter_configs(decision: Decision, request: incremental.Increment
     what is no list), INVALID_REQUEST (unknown type or operation, a config twice, a broker id that is no number).
     """
     responses, records = [], []
+    named = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for resource in request.resources:
         code, message = ErrorCode.NONE, None
         try:
+            _check_once(named, resource.resource_type, resource.resource_name)
             records += _incremental(decision, resource)
         except Refused as refused:
             code, message = refused.code, refused.message
@@ -58,9 +61,11 @@ def incremental_alter_configs(decision: Decision, request: incremental.Increment
 def alter_configs(decision: Decision, request: legacy.AlterConfigsRequest) -> ControllerResult:
     """The old form: what the request does not name goes back to its default. Errors as in ``incremental_alter_configs``."""
     responses, records = [], []
+    named = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for resource in request.resources:
         code, message = ErrorCode.NONE, None
         try:
+            _check_once(named, resource.resource_type, resource.resource_name)
             records += _replacing(decision, resource)
         except Refused as refused:
             code, message = refused.code, refused.message
@@ -71,6 +76,11 @@ def alter_configs(decision: Decision, request: legacy.AlterConfigsRequest) -> Co
         )
     response = legacy.AlterConfigsResponse(responses=responses)
     return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
+
+
+def _check_once(named: Counter[ConfigResource], resource_type: int, resource_name: str) -> None:
+    if named[resource_type, resource_name] > 1:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 
 def _incremental(decision: Decision, request: incremental.AlterConfigsResource) -> list[MetadataRecord]:
@@ -134,15 +144,19 @@ def check_resource(image: ClusterImage, resource: ConfigResource) -> None:
     """Refused unless it is a resource that settings can be kept for, and exists."""
     resource_type, name = resource
     if resource_type not in KNOWN_RESOURCES:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource_type}")
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
     if resource_type == TOPIC_RESOURCE:
+        if not name:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         if name not in image.topics.by_name:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif resource_type == BROKER_RESOURCE:
         if name and not name.isdecimal():
             raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
     elif not name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default group or subscription resources are not allowed.")
+        is_group = resource_type == GROUP_RESOURCE
+        message = "Default group resources are not allowed." if is_group else "Subscription name can't be empty"
+        raise Refused(ErrorCode.INVALID_REQUEST, message)
 
 
 def _check_settings(decision: Decision, resource: ConfigResource, settings: Mapping[str, str]) -> None:

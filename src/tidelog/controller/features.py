@@ -23,13 +23,12 @@ UNSAFE_DOWNGRADE = 3
 
 def update_features(decision: Decision, request: UpdateFeaturesRequest, version: int) -> ControllerResult:
     """All updates or none. A level that this controller, a registered controller or a broker cannot do is refused with
-    INVALID_UPDATE_VERSION; from version 2 the whole request is answered, before it each feature."""
+    INVALID_UPDATE_VERSION for the whole request; version 1 lists the features when all went well."""
     seen: set[str] = set()
     records: list[MetadataRecord] = []
     results: list[UpdatableFeatureResult] = []
     failed: Refused | None = None
     for update in request.feature_updates:
-        code, message = ErrorCode.NONE, None
         try:
             if update.feature in seen:
                 raise Refused(ErrorCode.INVALID_REQUEST, f"Feature {update.feature} is named twice.")
@@ -37,15 +36,12 @@ def update_features(decision: Decision, request: UpdateFeaturesRequest, version:
             records += _update(decision, update, version)
         except Refused as refused:
             failed = failed or refused
-            code, message = refused.code, refused.message
-        results.append(UpdatableFeatureResult(feature=update.feature, error_code=code, error_message=message))
-    top_code, top_message = (ErrorCode.NONE, None) if failed is None else (failed.code, failed.message)
-    if version >= 2:
-        results = []
-    elif failed is not None:
-        top_code, top_message = ErrorCode.NONE, None
-    response = UpdateFeaturesResponse(error_code=top_code, error_message=top_message, results=results)
-    return ControllerResult(response) if request.validate_only or failed else ControllerResult.of(response, records)
+        results.append(UpdatableFeatureResult(feature=update.feature, error_message=None))
+    if failed is not None:
+        message = f"The update failed for all features since the following feature had an error: {failed.message}"
+        return ControllerResult(UpdateFeaturesResponse(error_code=failed.code, error_message=message, results=[]))
+    response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=[] if version >= 2 else results)
+    return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
 
 
 def _update(decision: Decision, update: FeatureUpdateKey, version: int) -> list[MetadataRecord]:
@@ -53,7 +49,16 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int) -> list[
     feature = FEATURES.get(name)
     wrong = ErrorCode.INVALID_UPDATE_VERSION
     if feature is None or name == KRAFT_VERSION:
-        raise Refused(wrong, f"Invalid update version {level} for feature {name}. Does not support this feature.")
+        raise Refused(
+            wrong,
+            f"Invalid update version {level} for feature {name}. "
+            f"Local controller {_node(decision)} does not support this feature.",
+        )
+    if level < 0:
+        raise Refused(wrong, f"Invalid update version {level} for feature {name}. A feature version cannot be less than 0.")
+    if version >= 1 and update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        message = f"Invalid update version {level} for feature {name}. The controller does not support the given upgrade type."
+        raise Refused(wrong, message)
     if not feature.min_level <= level <= feature.max_level:
         message = (
             f"Invalid update version {level} for feature {name}. Local controller {_node(decision)} only supports versions "

@@ -41,7 +41,7 @@ def create_partitions(decision: Decision, request: CreatePartitionsRequest) -> C
 def _added(decision: Decision, request: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
     topic = decision.image.topics.by_name.get(request.name)
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
     present = len(topic.partitions)
     if request.count == present:
         raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")

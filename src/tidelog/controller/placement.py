@@ -55,7 +55,7 @@ def place(
     if replication_factor > len(brokers):
         raise InvalidReplicationFactor(
             f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(brokers)} broker(s) are registered."
+            f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned."
         )
     unfenced = interleave_racks([broker for broker in brokers if not broker.fenced])
     fenced = interleave_racks([broker for broker in brokers if broker.fenced])

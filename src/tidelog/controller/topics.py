@@ -14,7 +14,7 @@ from tidelog.metadata.image import TOPIC_RESOURCE, ClusterImage, PartitionImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.metadata.snapshot import partition_record
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID, Uuid, random_uuid, uuid_to_text
+from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID, Uuid, random_uuid
 from tidelog.protocol.messages.config_record import ConfigRecord
 from tidelog.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -39,8 +39,8 @@ DEFAULT = -1
 class Refused(Exception):
     """One topic of a request cannot be done; the others can."""
 
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, code: ErrorCode, message: str | None) -> None:
+        super().__init__(message or code.name)
         self.code = code
         self.message = message
 
@@ -52,6 +52,8 @@ def create_topics(decision: Decision, request: CreateTopicsRequest) -> Controlle
     INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST (twice in the request, counts
     beside a manual assignment), POLICY_VIOLATION (too many partitions in one request).
     """
+    if _partitions_asked(decision, request) > MAX_RECORDS_PER_REQUEST:
+        return ControllerResult(_all_refused(request, "Excessively large number of partitions per request."))
     named = Counter(topic.name for topic in request.topics)
     results: list[CreatableTopicResult] = []
     records: list[MetadataRecord] = []
@@ -62,18 +64,20 @@ def create_topics(decision: Decision, request: CreateTopicsRequest) -> Controlle
                 results.append(_refusal(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
             continue
         try:
-            result, created = _create_topic(decision, topic, taken, MAX_RECORDS_PER_REQUEST - len(records))
+            result, created = _create_topic(decision, topic, taken)
         except Refused as refused:
             results.append(_refusal(topic.name, refused.code, refused.message))
             continue
         results.append(result)
         records += created
         taken[topic.name] = None
+    if len(records) > MAX_RECORDS_PER_REQUEST:
+        return ControllerResult(_all_refused(request, "Unable to perform excessively large batch operation."))
     response = CreateTopicsResponse(topics=results)
     return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
 
 
-def _refusal(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
+def _refusal(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         topic_id=ZERO_UUID,
@@ -85,8 +89,20 @@ def _refusal(name: str, code: ErrorCode, message: str) -> CreatableTopicResult:
     )
 
 
+def _partitions_asked(decision: Decision, request: CreateTopicsRequest) -> int:
+    default = decision.settings.num_partitions
+    return sum(
+        len(t.assignments) or (default if t.num_partitions == DEFAULT else max(t.num_partitions, 0)) for t in request.topics
+    )
+
+
+def _all_refused(request: CreateTopicsRequest, message: str) -> CreateTopicsResponse:
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return CreateTopicsResponse(topics=[_refusal(name, ErrorCode.POLICY_VIOLATION, message) for name in names])
+
+
 def _create_topic(
-    decision: Decision, topic: CreatableTopic, taken: dict[str, None], room: int
+    decision: Decision, topic: CreatableTopic, taken: dict[str, None]
 ) -> tuple[CreatableTopicResult, list[MetadataRecord]]:
     _check_name(topic.name, taken)
     settings = _settings(decision, topic)
@@ -99,7 +115,7 @@ def _create_topic(
         replication_factor = len(partitions[0].replicas)
     else:
         replication_factor = _replication_factor(decision, topic)
-        partitions = _placed_partitions(decision, _partition_count(decision, topic), replication_factor, room)
+        partitions = _placed_partitions(decision, _partition_count(decision, topic), replication_factor)
     topic_id = _new_id(decision)
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += [
@@ -108,8 +124,6 @@ def _create_topic(
     ]
     version = decision.image.metadata_version
     records += [partition_record(topic_id, number, partition, version) for number, partition in enumerate(partitions)]
-    if len(records) > room:
-        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     result = CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
@@ -131,10 +145,10 @@ def _new_id(decision: Decision) -> Uuid:
 
 def _check_name(name: str, taken: dict[str, None]) -> None:
     problem = name_problem(name)
-    if problem is None and name == METADATA_TOPIC:
-        problem = f"Topic name is invalid: '{name}' is the name of the metadata log"
     if problem is not None:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+    if name == METADATA_TOPIC:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
     if name in taken:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     other = collides_with(name, taken)
@@ -144,11 +158,10 @@ def _check_name(name: str, taken: dict[str, None]) -> None:
 
 def _settings(decision: Decision, topic: CreatableTopic) -> dict[str, str]:
     """The configs of the request, in its order; of two with one name the later counts. A null value is refused."""
-    settings: dict[str, str] = {}
-    for config in topic.configs:
-        if config.value is None:
-            raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {config.name}")
-        settings[config.name] = config.value
+    without_value = [config.name for config in topic.configs if config.value is None]
+    if without_value:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without_value)}")
+    settings = {config.name: config.value for config in topic.configs if config.value is not None}
     problem = decision.rules.problem(TOPIC_RESOURCE, topic.name, settings)
     if problem is not None:
         raise Refused(*problem)
@@ -171,9 +184,7 @@ def _partition_count(decision: Decision, topic: CreatableTopic) -> int:
     return decision.settings.num_partitions if asked == DEFAULT else asked
 
 
-def _placed_partitions(decision: Decision, count: int, replication_factor: int, room: int) -> list[PartitionImage]:
-    if count > room:
-        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+def _placed_partitions(decision: Decision, count: int, replication_factor: int) -> list[PartitionImage]:
     try:
         assignments = place(usable_brokers(decision.image.brokers.values()), count, replication_factor, decision.rng)
     except InvalidReplicationFactor as error:
@@ -245,56 +256,56 @@ def manual_partition(
 
 @dataclass(slots=True)
 class _Deletion:
-    """One topic of a DeleteTopics request, resolved as far as it could be."""
+    """One topic of a DeleteTopics request: what is known of it, and the answer so far."""
 
-    state: DeleteTopicState
-    topic_id: Uuid | None
     name: str | None
+    topic_id: Uuid = ZERO_UUID
     code: ErrorCode = ErrorCode.NONE
     message: str | None = None
+
+    def refuse(self, code: ErrorCode, message: str) -> _Deletion:
+        self.code, self.message = code, message
+        return self
 
 
 def delete_topics(decision: Decision, request: DeleteTopicsRequest) -> ControllerResult:
     """By name or by id. Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST (both, neither, or twice).
 
-    KafkaError TOPIC_DELETION_DISABLED for the whole request when ``delete.topic.enable`` is false.
+    A topic that is named twice, or once by name and once by id, is answered once and stays. KafkaError
+    TOPIC_DELETION_DISABLED for the whole request when ``delete.topic.enable`` is false.
     """
     if not decision.settings.delete_topic_enable:
-        raise KafkaError(
-            ErrorCode.TOPIC_DELETION_DISABLED, "This cluster does not support topic deletion: delete.topic.enable is false"
-        )
+        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topics cannot be deleted here: delete.topic.enable is false.")
     asked = [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
-    deletions = [_resolve(decision.image, state) for state in asked]
-    times = Counter(each.topic_id for each in deletions if each.topic_id is not None)
-    results, records = [], []
-    for each in deletions:
-        if each.code is ErrorCode.NONE and each.topic_id is not None and times[each.topic_id] > 1:
-            each.code, each.message = ErrorCode.INVALID_REQUEST, "Duplicate topic name."
-        if each.code is ErrorCode.NONE and each.topic_id is not None:
-            records.append(RemoveTopicRecord(topic_id=each.topic_id))
-        results.append(
-            DeletableTopicResult(
-                name=each.name, topic_id=each.topic_id or each.state.topic_id, error_code=each.code, error_message=each.message
-            )
-        )
+    times = Counter((state.name, state.topic_id) for state in asked)
+    deletions: dict[tuple[str | None, bytes], _Deletion] = {}
+    for state in asked:
+        found = _resolve(decision.image, state, times[state.name, state.topic_id])
+        other = deletions.get((found.name, found.topic_id)) if found.code is ErrorCode.NONE else None
+        if other is not None:
+            other.refuse(ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.")
+        key = (found.name, found.topic_id) if found.code is ErrorCode.NONE else (state.name, state.topic_id)
+        deletions.setdefault(key, found)
+    results = [
+        DeletableTopicResult(name=each.name, topic_id=each.topic_id, error_code=each.code, error_message=each.message)
+        for each in deletions.values()
+    ]
+    records = [RemoveTopicRecord(topic_id=each.topic_id) for each in deletions.values() if each.code is ErrorCode.NONE]
     return ControllerResult.of(DeleteTopicsResponse(responses=results), records)
 
 
-def _resolve(image: ClusterImage, state: DeleteTopicState) -> _Deletion:
+def _resolve(image: ClusterImage, state: DeleteTopicState, times: int) -> _Deletion:
+    found = _Deletion(state.name, Uuid(state.topic_id))
     by_id = state.topic_id != ZERO_UUID
     if by_id and state.name is not None:
-        message = "You may not specify both topic name and topic id."
-        return _Deletion(state, None, state.name, ErrorCode.INVALID_REQUEST, message)
+        return found.refuse(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+    if not by_id and state.name is None:
+        return found.refuse(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+    if times > 1:
+        return found.refuse(ErrorCode.INVALID_REQUEST, "Duplicate topic id." if by_id else "Duplicate topic name.")
+    topic = image.topics.by_id.get(found.topic_id) if by_id else image.topics.by_name.get(state.name or "")
+    if topic is not None:
+        return _Deletion(topic.name, topic.id)
     if by_id:
-        topic = image.topics.by_id.get(Uuid(state.topic_id))
-        if topic is None:
-            message = f"This server does not host the topic id {uuid_to_text(state.topic_id)}."
-            return _Deletion(state, None, None, ErrorCode.UNKNOWN_TOPIC_ID, message)
-        return _Deletion(state, topic.id, topic.name)
-    if state.name is None:
-        return _Deletion(state, None, None, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-    topic = image.topics.by_name.get(state.name)
-    if topic is None:
-        message = "This server does not host this topic-partition."
-        return _Deletion(state, None, state.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-    return _Deletion(state, topic.id, topic.name)
+        return found.refuse(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    return found.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")

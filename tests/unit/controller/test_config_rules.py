@@ -28,16 +28,16 @@ def test_settings_that_hold_are_let_through(resource: tuple[int, str], settings:
     [
         ((TOPIC, "t"), {"retention.ms": "x"}, ErrorCode.INVALID_CONFIG, "retention.ms"),
         ((TOPIC, "t"), {"retention.millis": "1"}, ErrorCode.INVALID_CONFIG, "retention.millis"),
-        ((BROKER, "1"), {"log.dirs": "/x"}, ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically: log.dirs"),
+        ((BROKER, "1"), {"log.dirs": "/x"}, ErrorCode.INVALID_REQUEST, "Cannot update these configs dynamically: [log.dirs]"),
         (
             (BROKER, ""),
             {"listeners": "PLAINTEXT://:1"},
             ErrorCode.INVALID_REQUEST,
-            "per-broker configs for all brokers: listeners",
+            "broker id must be specified: [listeners]",
         ),
         ((BROKER, "1"), {"log.cleaner.threads": "-1"}, ErrorCode.INVALID_REQUEST, "log.cleaner.threads"),
-        ((GROUP, "g"), {"nonsense": "1"}, ErrorCode.INVALID_CONFIG, "Unknown config name: nonsense"),
-        ((METRICS, "m"), {"nonsense": "1"}, ErrorCode.INVALID_CONFIG, "Unknown config name: nonsense"),
+        ((GROUP, "g"), {"nonsense": "1"}, ErrorCode.INVALID_CONFIG, "Unknown group config name: nonsense"),
+        ((METRICS, "m"), {"nonsense": "1"}, ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: nonsense"),
     ],
 )
 def test_settings_that_do_not_hold_are_named(

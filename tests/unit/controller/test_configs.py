@@ -69,8 +69,10 @@ def test_lists_grow_and_shrink_from_what_is_set_or_from_the_default(topics: Any)
         ((2, "t"), [("b", APPEND, "1")], ErrorCode.INVALID_CONFIG, "Can't APPEND to key b because its type is not LIST"),
         ((4, "one"), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Node id must be an integer"),
         ((4, "1"), [("b", SET, "bad")], ErrorCode.INVALID_REQUEST, "b is bad"),
-        ((3, "t"), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Unexpected resource type 3"),
-        ((32, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "not allowed"),
+        ((3, "t"), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Unknown resource type 3"),
+        ((2, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
+        ((16, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Subscription name can't be empty"),
+        ((32, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
     ],
 )
 def test_all_changes_of_a_resource_are_refused_together(
@@ -89,6 +91,16 @@ def test_one_resource_is_refused_and_the_next_one_changed(topics: Any) -> None:
     response = topics.ask(QuorumController.incremental_alter_configs, request)
     assert [each.error_code for each in response.responses] == [3, 0]
     assert topics.settings_of("u") == {"b": "1"}
+
+
+def test_a_resource_named_twice_is_refused_both_times(topics: Any) -> None:
+    change = incremental.AlterableConfig(name="b", config_operation=SET, value="1")
+    twice = [incremental.AlterConfigsResource(resource_type=2, resource_name="t", configs=[change])] * 2
+    request = incremental.IncrementalAlterConfigsRequest(resources=twice)
+    response = topics.ask(QuorumController.incremental_alter_configs, request)
+    refused = (42, "Each resource must appear at most once.")
+    assert [(each.error_code, each.error_message) for each in response.responses] == [refused, refused]
+    assert topics.records == []
 
 
 def test_a_topic_setting_that_stands_already_is_not_written_but_a_brokers_is(topics: Any) -> None:
