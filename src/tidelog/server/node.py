@@ -32,6 +32,7 @@ from tidelog.model.ports import FileSystem
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server import settings
+from tidelog.server.compaction import Compaction
 from tidelog.server.coordinators import Coordinators
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.housekeeping import Housekeeping
@@ -106,10 +107,13 @@ class Node:
         self.housekeeping = Housekeeping(self.broker, self.controller, runtime)
         self.housekeeping.start()
         self.housekeeping.every("log dirs", 1000, self._watch_dirs)
+        self.compaction = Compaction(self.broker.replicas, config, runtime)
+        self.compaction.start()
 
     async def stop(self) -> None:
         """In order; what fails on the way is reported and the rest goes on."""
         self.housekeeping.stop()
+        await self.compaction.stop()
         await self.monitoring.stop()
         for listener in self.listeners:
             listener.stop_accepting()
