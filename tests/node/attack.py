@@ -21,6 +21,8 @@ from tidelog.protocol.messages.produce import PartitionProduceData, ProduceReque
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.compression import Codec
 
+HARMFUL = {"UnregisterBrokerRequest", "DeleteRecordsRequest"}
+"""Requests that, when a mutation leaves them whole, do rightfully what would disturb the bystander."""
 ANSWER_TIMEOUT_S = 5.0
 """A fetch that was mutated into a long poll may wait; after this the connection is given up, and that is counted."""
 
@@ -45,7 +47,7 @@ class FrameMaker:
     def __init__(self, seed: int, topic: str) -> None:
         self.rng = random.Random(seed)
         self.topic = topic
-        self.requests = [message for message in all_messages() if message.kind == "request"]
+        self.requests = [message for message in all_messages() if message.kind == "request" and message.name not in HARMFUL]
         self.batches = [
             bytes(build_batch([RecordData(b"k%d" % n, b"v" * 40, 1_700_000_000_000 + n) for n in range(count)], codec=codec))
             for codec in Codec

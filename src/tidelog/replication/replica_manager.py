@@ -200,21 +200,26 @@ class ReplicaManager:
 
         So a topic made anew is INCONSISTENT_TOPIC_ID for an old session, and one that nobody knew is asked for again each time.
         """
-        if wanted.topic_id == ZERO_UUID:
-            assert wanted.topic is not None
-            return self.by_name(wanted.topic, wanted.index)
+        topic_id = wanted.topic_id
+        if topic_id == ZERO_UUID:
+            # Named by id, and the id is the one that stands for none: no topic has it.
+            return ErrorCode.UNKNOWN_TOPIC_ID if wanted.topic is None else self.by_name(wanted.topic, wanted.index)
+        topic = self._by_id.get(topic_id)
+        if topic is not None and (partition := topic.partitions.get(wanted.index)) is not None:
+            wanted.topic = topic.name
+            return partition
         if wanted.topic is None:
-            image = self.image.topics.by_id.get(wanted.topic_id)
+            image = self.image.topics.by_id.get(topic_id)
             if image is None:
                 return ErrorCode.UNKNOWN_TOPIC_ID
             wanted.topic = image.name
         else:
             current = self.image.topics.by_name.get(wanted.topic)
-            if current is not None and current.id != wanted.topic_id:
-                return ErrorCode.INCONSISTENT_TOPIC_ID
             if current is None:
                 return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return self.by_id(wanted.topic_id, wanted.index)
+            if current.id != topic_id:
+                return ErrorCode.INCONSISTENT_TOPIC_ID
+        return self.by_id(topic_id, wanted.index)
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions here, topic by topic."""

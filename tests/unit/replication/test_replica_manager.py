@@ -257,3 +257,8 @@ def test_partitions_are_listed_topic_by_topic() -> None:
     listed = [partition.topic_partition for partition in world.manager.partitions()]
     assert listed == [("b", 0), ("b", 1), ("a", 0)]
     assert all(isinstance(world.manager.by_name(*each), Partition) for each in listed)
+
+
+def test_the_id_that_stands_for_none_is_an_unknown_topic_and_no_crash() -> None:
+    world = World()
+    assert world.manager.locate(FetchPartition(None, ZERO_UUID, 0)) is ErrorCode.UNKNOWN_TOPIC_ID
