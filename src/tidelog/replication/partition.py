@@ -2,7 +2,7 @@
 
 What is decided here: who may append and read and with which leader epoch (KIP-320 fencing), how far consumers may see (high
 watermark, last stable offset), when records are safe enough to acknowledge (acks, min.insync.replicas, flush.messages), and
-the offsets that ListOffsets, OffsetForLeaderEpoch and DeleteRecords speak about.
+how far records may be deleted.
 
 High watermark, while this broker is the only in-sync replica: the log end, but never beyond what is flushed while the topic's
 flush settings demand a flush. With further in-sync replicas it waits for them. It never moves back.
@@ -10,13 +10,14 @@ flush settings demand a flush. With further in-sync replicas it waits for them. 
 ``append`` and ``read`` are the hot path: they return plain values, and failures of one partition are error codes in them. A
 StorageFailure concerns a whole log dir: the host (``replica_manager``) is told, the request gets KAFKA_STORAGE_ERROR.
 
-Elsewhere: the log itself (``storage``), who waits (``delayed``), which partitions there are (``replica_manager``).
+Elsewhere: the log itself (``storage``), which offset a time or an epoch means (``offset_lookup``), who waits (``delayed``), which
+partitions there are (``replica_manager``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from tidelog.metadata.image import PartitionImage
 from tidelog.model import ids
@@ -24,12 +25,13 @@ from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition, Uuid
 from tidelog.model.ports import FileSlice
 from tidelog.replication.delayed import STATE_CHANGED, Watcher, tell_watchers
+from tidelog.replication.offset_lookup import end_of_epoch
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
-from tidelog.storage.reading import TimestampOffset
+from tidelog.storage.segment import LOG_SUFFIX
 from tidelog.storage.validation import DeepValidation, Verdict
 
 ACKS_ALL = -1
@@ -86,19 +88,19 @@ class PartitionRead:
         self.caught_up = False
 
 
-class OffsetAnswer(NamedTuple):
-    """Of ListOffsets and OffsetForLeaderEpoch, for one partition; -1 where there is nothing to say."""
-
-    error: ErrorCode
-    offset: int = ids.NO_OFFSET
-    leader_epoch: int = ids.NO_EPOCH
-    timestamp_ms: int = ids.NO_TIMESTAMP
-
-
 def is_long(deep: DeepValidation) -> bool:
     """Whether walking over a batch takes longer than a trip to a thread and back."""
     header = deep.header
     return header.records_count > _WALK_RECORDS or header.size > (_WALK_COMPRESSED_BYTES if header.codec else _WALK_BYTES)
+
+
+def _end_of_read(log: UnifiedLog, fetch_offset: int, read: FileSlice, upto: int) -> int:
+    """An offset behind what ``read`` holds: it never crosses a segment. Keeps the list of aborted transactions short."""
+    segments = log.segments
+    for number in range(log.segment_index(fetch_offset), len(segments) - 1):
+        if segments[number].path(LOG_SUFFIX) == read.file.path:
+            return min(upto, segments[number + 1].base_offset)
+    return upto
 
 
 def refused(error: ErrorCode) -> AppendResult:
@@ -428,7 +430,7 @@ class Partition:
                 found.records = result.slice
                 found.size = result.slice.length
                 if committed:
-                    aborted = log.aborted_transactions(fetch_offset, upto)
+                    aborted = log.aborted_transactions(fetch_offset, _end_of_read(log, fetch_offset, result.slice, upto))
                     found.aborted = [(each.producer_id, each.first_offset) for each in aborted]
         except StorageFailure as failure:
             self._host.storage_failed(failure)
@@ -436,7 +438,7 @@ class Partition:
         return found
 
     def _diverging(self, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> PartitionRead | None:
-        epoch, end_offset = self._end_of_epoch(log, last_fetched_epoch)
+        epoch, end_offset = end_of_epoch(self, log, last_fetched_epoch)
         if epoch < 0 or end_offset < 0:
             return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch >= last_fetched_epoch and end_offset >= fetch_offset:
@@ -445,66 +447,7 @@ class Partition:
         read.diverging = (epoch, end_offset)
         return read
 
-    # -- offsets --------------------------------------------------------------------------------------------------------
-
-    def _end_of_epoch(self, log: UnifiedLog, epoch: int) -> tuple[int, int]:
-        """The largest epoch not above ``epoch`` and where it ends; (-1, -1) when it is not known."""
-        if epoch == self.leader_epoch:
-            return epoch, log.log_end_offset
-        latest = log.leader_epochs.latest
-        if epoch < latest or epoch < 0 or epoch > self.leader_epoch:
-            return log.end_offset_for_epoch(epoch)
-        # The current epoch has no batch, so the cache does not know it yet: what came before ended where it started.
-        return (latest if latest >= 0 else epoch), self.leader_epoch_start_offset
-
-    def offset_for_leader_epoch(self, epoch: int, current_leader_epoch: int) -> OffsetAnswer:
-        """Where ``epoch`` ended in this log. Never below what a consumer of that epoch may have read."""
-        error = self.check_leader(current_leader_epoch)
-        if error is not NONE or self.log is None:
-            return OffsetAnswer(error)
-        found, end_offset = self._end_of_epoch(self.log, epoch)
-        return OffsetAnswer(NONE, end_offset, found)
-
-    def list_offset(
-        self, timestamp: int, current_leader_epoch: int, *, committed: bool, follower: bool = False
-    ) -> OffsetAnswer | TimestampLookup:
-        """The offset that ``timestamp`` or one of the special values names, with the epoch of the record found there.
-
-        A search by time reads batches: it comes back as a lookup, to be run in a thread. Special values that this version of
-        the API does not know are refused before this is called.
-        """
-        error = self.check_leader(current_leader_epoch)
-        log = self.log
-        if error is not NONE or log is None:
-            return OffsetAnswer(error)
-        if timestamp in (ids.EARLIEST_TIMESTAMP, ids.EARLIEST_LOCAL_TIMESTAMP):
-            return OffsetAnswer(NONE, log.log_start_offset, log.leader_epochs.epoch_for(log.log_start_offset))
-        if timestamp in (ids.LATEST_TIERED_TIMESTAMP, ids.EARLIEST_PENDING_UPLOAD_TIMESTAMP):
-            return OffsetAnswer(NONE)
-        if timestamp == ids.LATEST_TIMESTAMP:
-            if not follower and self._is_behind(log):
-                return OffsetAnswer(ErrorCode.OFFSET_NOT_AVAILABLE)
-            return OffsetAnswer(NONE, self._readable_end(log, committed, follower), self.leader_epoch)
-        return TimestampLookup(self, log, timestamp, committed, follower)
-
-    def finish_lookup(self, found: TimestampOffset | None, *, committed: bool, follower: bool) -> OffsetAnswer:
-        """The answer to a search by time, as things are now."""
-        error = self.check_leader(ids.NO_EPOCH)
-        log = self.log
-        if error is not NONE or log is None:
-            return OffsetAnswer(error)
-        if found is not None and log.log_start_offset <= found.offset < self._readable_end(log, committed, follower):
-            return OffsetAnswer(NONE, found.offset, found.leader_epoch, found.timestamp)
-        # What the old leader had shown may still be beyond our high watermark.
-        return OffsetAnswer(ErrorCode.OFFSET_NOT_AVAILABLE if not follower and self._is_behind(log) else NONE)
-
-    def _is_behind(self, log: UnifiedLog) -> bool:
-        """A new leader whose high watermark has not reached its epoch would answer with less than the old one did."""
-        return log.high_watermark < self.leader_epoch_start_offset
-
-    @staticmethod
-    def _readable_end(log: UnifiedLog, committed: bool, follower: bool) -> int:
-        return log.log_end_offset if follower else (log.last_stable_offset if committed else log.high_watermark)
+    # -- deleting -------------------------------------------------------------------------------------------------------
 
     def delete_records(self, offset: int) -> tuple[ErrorCode, int]:
         """Raise the log start offset to ``offset`` (-1: the high watermark). Returns the error and the low watermark.
@@ -524,26 +467,3 @@ class Partition:
             log.delete_records_before(target)
             self.look_at_log_start()
         return NONE, log.log_start_offset
-
-
-class TimestampLookup:
-    """A search by time: ``run`` in any thread, then ``finish`` with its result on the loop."""
-
-    __slots__ = ("_committed", "_follower", "_log", "_partition", "_timestamp")
-
-    def __init__(self, partition: Partition, log: UnifiedLog, timestamp: int, committed: bool, follower: bool) -> None:
-        self._partition = partition
-        self._log = log
-        self._timestamp = timestamp
-        self._committed = committed
-        self._follower = follower
-
-    def run(self) -> TimestampOffset | None:
-        """Reads indexes and batches. StorageFailure when the log dir is lost."""
-        if self._timestamp == ids.MAX_TIMESTAMP:
-            return self._log.max_timestamp_offset()
-        return self._log.offset_for_timestamp(self._timestamp)
-
-    def finish(self, found: TimestampOffset | None) -> OffsetAnswer:
-        """What to answer."""
-        return self._partition.finish_lookup(found, committed=self._committed, follower=self._follower)

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.metadata.image import PartitionImage
-from tidelog.model import ids
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.partition import OffsetAnswer, Partition, TimestampLookup
+from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
+from tidelog.replication.offset_lookup import OffsetAnswer, list_offset
+from tidelog.replication.partition import Partition
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.validation import DeepValidation
@@ -20,10 +21,6 @@ def one_partition(config: LogConfig | None = None) -> tuple[World, Partition]:
     world = World()
     world.create("t", config=config)
     return world, world.partition("t")
-
-
-def look_up(answer: OffsetAnswer | TimestampLookup) -> OffsetAnswer:
-    return answer.finish(answer.run()) if isinstance(answer, TimestampLookup) else answer
 
 
 def test_an_append_of_the_only_replica_is_visible_at_once() -> None:
@@ -134,7 +131,7 @@ def test_a_failed_write_and_a_failed_lookup_are_storage_errors() -> None:
     world.disk.broken.append(("/data0", "write"))
     assert append(partition, batch()).error == ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.read(0, 100, min_one=True).error == ErrorCode.KAFKA_STORAGE_ERROR
-    assert partition.list_offset(-2, -1, committed=False) == OffsetAnswer(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert list_offset(partition, -2, -1, committed=False) == OffsetAnswer(ErrorCode.KAFKA_STORAGE_ERROR)
     assert partition.delete_records(-1) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
 
@@ -186,80 +183,6 @@ def test_a_follower_whose_log_diverges_is_told_where() -> None:
     assert partition.read(2, 100, min_one=True, follower=True, last_fetched_epoch=0).diverging is None
 
 
-def test_special_timestamps_have_the_offset_and_the_epoch_of_what_is_there() -> None:
-    _, partition = one_partition()
-    append(partition, batch(b"a", b"b", timestamp=NOW_MS - 100))
-    partition.update_metadata(led_by_us(leader_epoch=7))
-    append(partition, batch(b"c", timestamp=NOW_MS - 500))
-    answers = {special: look_up(partition.list_offset(special, -1, committed=False)) for special in range(-6, 0)}
-    none = OffsetAnswer(ErrorCode.NONE)
-    assert answers == {
-        ids.LATEST_TIMESTAMP: OffsetAnswer(ErrorCode.NONE, 3, 7),
-        ids.EARLIEST_TIMESTAMP: OffsetAnswer(ErrorCode.NONE, 0, 0),
-        ids.MAX_TIMESTAMP: OffsetAnswer(ErrorCode.NONE, 1, 0, NOW_MS - 99),
-        ids.EARLIEST_LOCAL_TIMESTAMP: OffsetAnswer(ErrorCode.NONE, 0, 0),
-        ids.LATEST_TIERED_TIMESTAMP: none,
-        ids.EARLIEST_PENDING_UPLOAD_TIMESTAMP: none,
-    }
-
-
-def test_a_search_by_time_finds_the_first_record_at_or_after_it() -> None:
-    _, partition = one_partition()
-    append(partition, batch(b"a", b"b", timestamp=1000))
-    append(partition, batch(b"c", timestamp=2000))
-    found = {ts: look_up(partition.list_offset(ts, -1, committed=False)) for ts in (0, 1001, 1500, 2001)}
-    assert found == {
-        0: OffsetAnswer(ErrorCode.NONE, 0, 0, 1000),
-        1001: OffsetAnswer(ErrorCode.NONE, 1, 0, 1001),
-        1500: OffsetAnswer(ErrorCode.NONE, 2, 0, 2000),
-        2001: OffsetAnswer(ErrorCode.NONE),
-    }
-
-
-def test_an_empty_log_has_offsets_but_no_epoch_of_records() -> None:
-    _, partition = one_partition()
-    assert look_up(partition.list_offset(-2, -1, committed=False)) == OffsetAnswer(ErrorCode.NONE, 0, -1)
-    assert look_up(partition.list_offset(-1, -1, committed=False)) == OffsetAnswer(ErrorCode.NONE, 0, 0)
-    assert look_up(partition.list_offset(-3, -1, committed=False)) == OffsetAnswer(ErrorCode.NONE)
-
-
-def test_a_new_leader_that_has_not_caught_up_says_so_instead_of_naming_an_older_end() -> None:
-    world = World()
-    world.create("t", led_by_us())
-    partition = world.partition("t")
-    partition.update_metadata(PartitionImage((1, 2), (1, 2), 1, leader_epoch=1, directories=(b"A" * 16, b"C" * 16)))
-    append(partition, batch(b"a"))
-    partition.update_metadata(PartitionImage((1, 2), (1, 2), 1, leader_epoch=2, directories=(b"A" * 16, b"C" * 16)))
-    assert look_up(partition.list_offset(-1, -1, committed=False)).error == ErrorCode.OFFSET_NOT_AVAILABLE
-    assert look_up(partition.list_offset(NOW_MS + 5, -1, committed=False)).error == ErrorCode.OFFSET_NOT_AVAILABLE
-    assert look_up(partition.list_offset(-1, -1, committed=False, follower=True)).offset == 1
-
-
-def test_an_epoch_ends_where_the_next_one_begins_and_the_current_one_at_the_log_end() -> None:
-    _, partition = one_partition()
-    append(partition, batch(b"a", b"b"))
-    partition.update_metadata(led_by_us(leader_epoch=3))
-    append(partition, batch(b"c"))
-    ends = {epoch: partition.offset_for_leader_epoch(epoch, -1) for epoch in (0, 2, 3, 4)}
-    assert ends == {
-        0: OffsetAnswer(ErrorCode.NONE, 2, 0),
-        2: OffsetAnswer(ErrorCode.NONE, 2, 0),
-        3: OffsetAnswer(ErrorCode.NONE, 3, 3),
-        4: OffsetAnswer(ErrorCode.NONE, -1, -1),
-    }
-
-
-def test_an_epoch_without_records_truncates_nobody() -> None:
-    """A consumer that learned epoch 5 from ListOffsets, before a record was written in it, keeps its position after a restart."""
-    _, partition = one_partition()
-    append(partition, batch(b"a", b"b"))
-    partition.update_metadata(led_by_us(leader_epoch=5))
-    partition.update_metadata(led_by_us(leader_epoch=9))
-    assert partition.offset_for_leader_epoch(5, -1) == OffsetAnswer(ErrorCode.NONE, 2, 0)
-    assert partition.offset_for_leader_epoch(9, 9) == OffsetAnswer(ErrorCode.NONE, 2, 9)
-    assert partition.offset_for_leader_epoch(9, 8).error == ErrorCode.FENCED_LEADER_EPOCH
-
-
 def test_deleting_records_raises_the_log_start_and_nothing_else() -> None:
     _, partition = one_partition()
     append(partition, batch(b"a", b"b", b"c"))
@@ -294,4 +217,20 @@ def test_readers_of_committed_records_stop_at_an_open_transaction() -> None:
     assert committed.last_stable_offset == 1
     assert committed.size < partition.read(0, 1 << 20, min_one=True).size
     assert partition.read(1, 1 << 20, min_one=True, committed=True).size == 0
-    assert look_up(partition.list_offset(-1, -1, committed=True)).offset == 1
+    assert list_offset(partition, -1, -1, committed=True) == OffsetAnswer(ErrorCode.NONE, 1, 0)
+
+
+def test_the_list_of_aborted_transactions_is_that_of_what_was_read() -> None:
+    size = len(batch(b"v"))
+    world, partition = one_partition(LogConfig(segment_bytes=3 * size))
+    for producer in range(1, 6):
+        records = batch(b"v", producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True)
+        append(partition, records)
+        marker = end_txn_marker_batch(EndTxnMarker(False, 0), producer_id=producer, producer_epoch=0, timestamp_ms=NOW_MS)
+        assert partition.append_own(memoryview(marker), NOW_MS).error == ErrorCode.NONE
+    world.run_jobs()
+    assert partition.log is not None and len(partition.log.segments) > 2
+    read = partition.read(0, 1 << 20, min_one=True, committed=True)
+    first_segment_ends = partition.log.segments[1].base_offset
+    assert read.aborted and len(read.aborted) < 5
+    assert all(first_offset < first_segment_ends for _, first_offset in read.aborted)

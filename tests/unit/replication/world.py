@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from tidelog.broker.context import Broker, Context
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import BrokerImage, ClusterImage, Endpoint, PartitionImage, TopicImage, TopicsImage
+from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import Buffer, FileStat
 from tidelog.records.builder import RecordData, build_batch
@@ -250,7 +251,10 @@ class Pending:
 
     def _step(self, value: Any) -> None:
         try:
-            self._coroutine.send(value)
+            if isinstance(value, StorageFailure):
+                self._coroutine.throw(value)
+            else:
+                self._coroutine.send(value)
         except StopIteration as stop:
             self.answer = stop.value
             self.done = True
@@ -258,7 +262,12 @@ class Pending:
     def go_on(self) -> None:
         """Run the blocking job, or return from the wait if it is over."""
         if self.blocking is not None:
-            self._step(self.blocking())
+            try:
+                result = self.blocking()
+            except StorageFailure as failure:
+                self._step(failure)
+            else:
+                self._step(result)
         else:
             assert self.parked is not None and self.parked.done, "still waiting"
             self._step(None)

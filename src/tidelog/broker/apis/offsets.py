@@ -1,7 +1,7 @@
 """ListOffsets, OffsetForLeaderEpoch and DeleteRecords: where a partition's log begins, ends, and what lies between.
 
 What is decided here: which special timestamps a version knows, and that a partition named twice is an error of both. What the
-offsets are: ``replication.partition``.
+offsets are: ``replication.offset_lookup``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from tidelog.broker.context import Answer, Context
 from tidelog.model import ids
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -32,7 +32,8 @@ from tidelog.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
-from tidelog.replication.partition import OffsetAnswer, TimestampLookup
+from tidelog.replication import offset_lookup
+from tidelog.replication.offset_lookup import OffsetAnswer, TimestampLookup
 
 _SINCE = {
     ids.LATEST_TIMESTAMP: 1,
@@ -84,7 +85,8 @@ def _list_one(
     partition = ctx.replicas.by_name(topic, wanted.partition_index)
     if isinstance(partition, ErrorCode):
         return OffsetAnswer(partition)
-    return partition.list_offset(
+    return offset_lookup.list_offset(
+        partition,
         timestamp,
         wanted.current_leader_epoch,
         committed=request.isolation_level == _READ_COMMITTED,
@@ -96,8 +98,12 @@ async def _look_up(
     ctx: Context, response: ListOffsetsResponse, lookups: list[tuple[ListOffsetsPartitionResponse, TimestampLookup]]
 ) -> Answer:
     for result, lookup in lookups:
-        found = await ctx.run_blocking(lookup.run)
-        _fill(result, lookup.finish(found), ctx.api_version)
+        try:
+            answer = lookup.finish(await ctx.run_blocking(lookup.run))
+        except StorageFailure as failure:
+            ctx.replicas.storage_failed(failure)
+            answer = OffsetAnswer(ErrorCode.KAFKA_STORAGE_ERROR)
+        _fill(result, answer, ctx.api_version)
     return response
 
 
@@ -124,7 +130,7 @@ def offset_for_leader_epoch(ctx: Context, request: OffsetForLeaderEpochRequest) 
             if isinstance(partition, ErrorCode):
                 results.append(EpochEndOffset(error_code=partition, partition=wanted.partition))
                 continue
-            answer = partition.offset_for_leader_epoch(wanted.leader_epoch, wanted.current_leader_epoch)
+            answer = offset_lookup.offset_for_leader_epoch(partition, wanted.leader_epoch, wanted.current_leader_epoch)
             results.append(
                 EpochEndOffset(
                     error_code=answer.error,

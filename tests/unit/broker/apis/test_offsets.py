@@ -92,6 +92,16 @@ def test_a_leader_that_has_not_caught_up_asks_for_patience_in_the_words_of_the_v
     assert send(world, asked(-1), 4)[0].error_code == ErrorCode.LEADER_NOT_AVAILABLE
 
 
+def test_a_disk_that_fails_during_a_search_is_a_storage_error_of_that_partition() -> None:
+    world = World(dirs=2)
+    world.create("t", led_by_us(), led_by_us(directories=(b"B" * 16,)))
+    for index in (0, 1):
+        world.partition("t", index).append(batch(timestamp=1000), NOW_MS, 1)
+    world.disk.broken.append(("/data0", "read"))
+    assert [p.error_code for p in send(world, asked(1000, 1000))] == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
+    assert world.partition("t", 0).log is None
+
+
 def test_replicas_see_the_log_end_and_readers_of_committed_records_the_last_stable_offset() -> None:
     world = World()
     world.create("t")

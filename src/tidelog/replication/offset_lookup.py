@@ -1,0 +1,111 @@
+"""Which offset a timestamp or a leader epoch means: ListOffsets and OffsetForLeaderEpoch, for one partition.
+
+What is decided here: what each special timestamp stands for, the epoch that goes with an answer (that of the record found, so
+that a consumer's committed epochs stay true; only the latest offset has the current one), and where an epoch ended. That end is
+never below what a consumer of the epoch may have read, or it would see a truncation that never was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidelog.model import ids
+from tidelog.model.errors import ErrorCode
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.reading import TimestampOffset
+
+if TYPE_CHECKING:
+    from tidelog.replication.partition import Partition
+
+NONE = ErrorCode.NONE
+
+
+class OffsetAnswer(NamedTuple):
+    """For one partition; -1 where there is nothing to say."""
+
+    error: ErrorCode
+    offset: int = ids.NO_OFFSET
+    leader_epoch: int = ids.NO_EPOCH
+    timestamp_ms: int = ids.NO_TIMESTAMP
+
+
+def list_offset(
+    partition: Partition, timestamp: int, current_leader_epoch: int, *, committed: bool, follower: bool = False
+) -> OffsetAnswer | TimestampLookup:
+    """The offset that ``timestamp`` or one of the special values names, with the epoch of the record found there.
+
+    A search by time reads batches: it comes back as a lookup, to be run in a thread. Special values that this version of the
+    API does not know are refused before this is called.
+    """
+    error = partition.check_leader(current_leader_epoch)
+    log = partition.log
+    if error is not NONE or log is None:
+        return OffsetAnswer(error)
+    if timestamp in (ids.EARLIEST_TIMESTAMP, ids.EARLIEST_LOCAL_TIMESTAMP):
+        return OffsetAnswer(NONE, log.log_start_offset, log.leader_epochs.epoch_for(log.log_start_offset))
+    if timestamp in (ids.LATEST_TIERED_TIMESTAMP, ids.EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return OffsetAnswer(NONE)
+    if timestamp == ids.LATEST_TIMESTAMP:
+        if not follower and _is_behind(partition, log):
+            return OffsetAnswer(ErrorCode.OFFSET_NOT_AVAILABLE)
+        return OffsetAnswer(NONE, _readable_end(log, committed, follower), partition.leader_epoch)
+    return TimestampLookup(partition, log, timestamp, committed, follower)
+
+
+class TimestampLookup:
+    """A search by time: ``run`` in any thread, then ``finish`` with its result on the loop."""
+
+    __slots__ = ("_committed", "_follower", "_log", "_partition", "_timestamp")
+
+    def __init__(self, partition: Partition, log: UnifiedLog, timestamp: int, committed: bool, follower: bool) -> None:
+        self._partition = partition
+        self._log = log
+        self._timestamp = timestamp
+        self._committed = committed
+        self._follower = follower
+
+    def run(self) -> TimestampOffset | None:
+        """Reads indexes and batches. StorageFailure when the log dir is lost."""
+        if self._timestamp == ids.MAX_TIMESTAMP:
+            return self._log.max_timestamp_offset()
+        return self._log.offset_for_timestamp(self._timestamp)
+
+    def finish(self, found: TimestampOffset | None) -> OffsetAnswer:
+        """What to answer, as things are now."""
+        partition, log = self._partition, self._partition.log
+        error = partition.check_leader(ids.NO_EPOCH)
+        if error is not NONE or log is None:
+            return OffsetAnswer(error)
+        if found is not None and log.log_start_offset <= found.offset < _readable_end(log, self._committed, self._follower):
+            return OffsetAnswer(NONE, found.offset, found.leader_epoch, found.timestamp)
+        # What the old leader had shown may still be beyond our high watermark.
+        return OffsetAnswer(ErrorCode.OFFSET_NOT_AVAILABLE if not self._follower and _is_behind(partition, log) else NONE)
+
+
+def _is_behind(partition: Partition, log: UnifiedLog) -> bool:
+    """A new leader whose high watermark has not reached its epoch would answer with less than the old one did."""
+    return log.high_watermark < partition.leader_epoch_start_offset
+
+
+def _readable_end(log: UnifiedLog, committed: bool, follower: bool) -> int:
+    return log.log_end_offset if follower else (log.last_stable_offset if committed else log.high_watermark)
+
+
+def offset_for_leader_epoch(partition: Partition, epoch: int, current_leader_epoch: int) -> OffsetAnswer:
+    """Where ``epoch`` ended in this log."""
+    error = partition.check_leader(current_leader_epoch)
+    if error is not NONE or partition.log is None:
+        return OffsetAnswer(error)
+    found, end_offset = end_of_epoch(partition, partition.log, epoch)
+    return OffsetAnswer(NONE, end_offset, found)
+
+
+def end_of_epoch(partition: Partition, log: UnifiedLog, epoch: int) -> tuple[int, int]:
+    """The largest epoch not above ``epoch`` and where it ends; (-1, -1) when it is not known."""
+    if epoch == partition.leader_epoch:
+        return epoch, log.log_end_offset
+    latest = log.leader_epochs.latest
+    if epoch < latest or epoch < 0 or epoch > partition.leader_epoch:
+        return log.end_offset_for_epoch(epoch)
+    # The current epoch has no batch, so the cache does not know it yet: what came before ended where it started.
+    return (latest if latest >= 0 else epoch), partition.leader_epoch_start_offset
