@@ -129,9 +129,7 @@ class BrokerConfig(BrokerValues):
         """ConfigError unless ``apply_dynamic`` would take these; nothing changes."""
         self._check_dynamic(default, broker)
 
-    def _check_dynamic(
-        self, default: Mapping[str, str], broker: Mapping[str, str]
-    ) -> tuple[dict[str, Value], dict[str, Value]]:
+    def _check_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> tuple[dict[str, Value], dict[str, Value]]:
         """The values by attribute as they are, and as they would be."""
         merged = {**self.static, **default, **broker}
         dynamic = [option for option in BROKER_OPTIONS.values() if option.dynamic is not Dynamic.READ_ONLY]

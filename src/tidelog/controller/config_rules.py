@@ -9,6 +9,7 @@ from tidelog.config.describe import describe_topic
 from tidelog.config.group import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
 from tidelog.config.options import Dynamic, Option, Type, value_text
 from tidelog.config.resolve import BrokerConfig
+from tidelog.config.resource_rules import check_broker_change, check_client_metrics, check_group, interval_problem
 from tidelog.config.topic import TOPIC_OPTIONS
 from tidelog.config.validate import validate_topic_configs
 from tidelog.metadata.image import BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE, TOPIC_RESOURCE, ClusterImage
@@ -42,7 +43,12 @@ class OptionRules:
                 if unknown:
                     code = ErrorCode.INVALID_CONFIG if resource_type == GROUP_RESOURCE else ErrorCode.INVALID_REQUEST
                     return code, f"Unknown {kind}: {unknown[0]}"
-                _check_values(_TABLES[resource_type], settings)
+                if resource_type == GROUP_RESOURCE:
+                    check_group(self._config, settings)
+                else:
+                    check_client_metrics(settings)
+                    problem = interval_problem(settings)
+                    return (ErrorCode.INVALID_REQUEST, problem) if problem is not None else None
         except ConfigError as error:
             code = ErrorCode.INVALID_REQUEST if resource_type == BROKER_RESOURCE else ErrorCode.INVALID_CONFIG
             return code, str(error)
@@ -52,14 +58,16 @@ class OptionRules:
         """By themselves, and together with what is set elsewhere: this node has to be able to take them over."""
         _check_broker(settings, cluster_wide=not name)
         config = self._config
+        check_broker_change(config, settings, config.dynamic_broker if name else config.dynamic_default)
         if not name:
             config.check_dynamic(settings, config.dynamic_broker)
         elif name == str(config.node_id):
             config.check_dynamic(config.dynamic_default, settings)
 
     def is_list(self, resource_type: int, name: str) -> bool:
+        # A subscription's metrics are a list in its table, and Kafka appends to no setting of a subscription.
         option = _TABLES[resource_type].get(name)
-        return option is not None and option.type is Type.LIST
+        return option is not None and option.type is Type.LIST and resource_type != CLIENT_METRICS_RESOURCE
 
     def default(self, resource_type: int, name: str) -> str:
         option = _TABLES[resource_type].get(name)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from tidelog.controller.result import ControllerResult, Decision
+from tidelog.controller.topic_names import name_problem
 from tidelog.controller.topics import Refused
 from tidelog.metadata.image import (
     BROKER_RESOURCE,
@@ -148,6 +149,8 @@ def check_resource(image: ClusterImage, resource: ConfigResource) -> None:
     if resource_type == TOPIC_RESOURCE:
         if not name:
             raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        if (problem := name_problem(name)) is not None:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         if name not in image.topics.by_name:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif resource_type == BROKER_RESOURCE:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from tidelog.broker import loggers
 from tidelog.broker.context import Context
 from tidelog.config import describe
-from tidelog.config.describe import ConfigRow
+from tidelog.config.describe import ConfigRow, Source
 from tidelog.config.options import Type
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import (
@@ -47,7 +48,7 @@ def _result(ctx: Context, request: DescribeConfigsRequest, resource: DescribeCon
             resource_name=resource.resource_name,
         )
     return DescribeConfigsResult(
-        error_message=None,
+        error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=[_encoded(row, request) for row in rows],
@@ -59,13 +60,13 @@ def _rows(ctx: Context, resource: DescribeConfigsResource) -> Sequence[ConfigRow
     describers: dict[int, Callable[[Context, str, Iterable[str] | None], Sequence[ConfigRow]]] = {
         TOPIC_RESOURCE: _topic,
         BROKER_RESOURCE: _broker,
+        BROKER_LOGGER_RESOURCE: _broker_loggers,
         GROUP_RESOURCE: _group,
         CLIENT_METRICS_RESOURCE: _client_metrics,
     }
     describer = describers.get(resource.resource_type)
     if describer is None:
-        kind = "broker loggers are not served" if resource.resource_type == BROKER_LOGGER_RESOURCE else "it is not known"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} has no settings here: {kind}.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} is not known.")
     return describer(ctx, name, keys)
 
 
@@ -81,20 +82,40 @@ def _topic(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[Conf
 def _broker(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
         return describe.describe_broker_default(ctx.config, keys)
-    if name != str(ctx.broker.node_id):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            f"Broker {ctx.broker.node_id} was asked for the settings of broker {name!r}. Ask that broker, or for no name: the "
-            "dynamic settings of all brokers.",
-        )
+    _check_is_this_broker(ctx, name, "or empty string, ")
     return describe.describe_broker(ctx.config, keys)
 
 
+def _broker_loggers(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    _check_is_this_broker(ctx, name, "")
+    wanted = set(keys or ())
+    return [
+        ConfigRow(logger, level, Source.BROKER_LOGGER, False, False, (), Type.UNKNOWN, "")
+        for logger, level in loggers.levels().items()
+        if not wanted or logger in wanted
+    ]
+
+
+def _check_is_this_broker(ctx: Context, name: str, besides: str) -> None:
+    """Nobody else knows what a broker was started with."""
+    if not name.isdecimal():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != ctx.broker.node_id:
+        message = f"Unexpected broker id, expected {ctx.broker.node_id} {besides}but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
 def _group(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
     return describe.describe_group(ctx.config, ctx.image.configs.get((GROUP_RESOURCE, name), {}), keys)
 
 
 def _client_metrics(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     return describe.describe_client_metrics(ctx.image.configs.get((CLIENT_METRICS_RESOURCE, name), {}), keys)
 
 

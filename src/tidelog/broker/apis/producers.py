@@ -34,6 +34,9 @@ def _described(ctx: Context, topic: TopicRequest, index: int) -> PartitionRespon
     problem = name_problem(topic.name)
     if problem is not None:
         return PartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=problem)
+    if topic.name not in ctx.image.topics.by_name:
+        message = "This server does not host this topic-partition."
+        return PartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error_message=message)
     found = ctx.replicas.by_name(topic.name, index)
     if not isinstance(found, Partition):
         return PartitionResponse(partition_index=index, error_code=found)
