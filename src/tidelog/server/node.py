@@ -73,6 +73,7 @@ class Node:
         """Set when the node cannot go on: its metadata log's disk failed, or all of its log dirs did."""
         self._image = EMPTY_IMAGE
         self._broker_epoch = -1
+        self._in_flight: set[asyncio.Future[None]] = set()
         self._known_offline: set[str] = set()
 
     @property
@@ -128,6 +129,9 @@ class Node:
             await self.controller.close()
         except StorageFailure as failure:
             log.error("the metadata log was not closed in order: %s", failure)
+        while self._in_flight:
+            # A log with a flush under way cannot be closed; what ends may start the next one.
+            await asyncio.wait(self._in_flight)
         await self.runtime.run_blocking(lambda: self.logs.close(self._broker_epoch))
 
     # Starting
@@ -274,11 +278,14 @@ class Node:
 
     def _in_background(self, job: Callable[[], None], done: Callable[[int], None]) -> None:
         def finished(future: asyncio.Future[None]) -> None:
+            self._in_flight.discard(future)
             if not future.cancelled():
                 future.result()
                 done(self.runtime.now_ms())
 
-        self.runtime.run_blocking(job).add_done_callback(finished)
+        future = self.runtime.run_blocking(job)
+        self._in_flight.add(future)
+        future.add_done_callback(finished)
 
     def _metadata_failed(self, failure: StorageFailure) -> None:
         log.critical("the metadata log failed, the node stops: %s", failure)
