@@ -364,8 +364,8 @@ class Partition:
 
     @property
     def needs_flush(self) -> bool:
-        """Whether somebody's acknowledgement waits for a flush that has not begun."""
-        return self._flush_needed_to >= 0
+        """Whether somebody's acknowledgement, or a segment closed meanwhile, waits for a flush that has not begun."""
+        return self._flush_needed_to >= 0 or (self.log is not None and bool(self.log.unsealed))
 
     def begin_flush(self) -> FlushJob | None:
         """A flush of everything appended so far, to be run in a thread; None when one is running: the next one takes it along."""

@@ -176,6 +176,18 @@ def test_a_closed_segment_is_flushed_in_the_background() -> None:
     assert partition.log is not None and partition.log.recovery_point == 1
 
 
+def test_segments_closed_while_a_flush_is_running_are_flushed_after_it() -> None:
+    world = World()
+    world.create("t", config=LogConfig(segment_bytes=len(batch())))
+    partition = world.partition("t")
+    for _ in range(4):
+        partition.append(batch(), NOW_MS, 1)
+    assert len(world.jobs) == 1, "one flush of a log at a time"
+    assert world.run_jobs() == 2
+    assert partition.log is not None
+    assert [segment.sealed for segment in partition.log.segments] == [True, True, True, False]
+
+
 def test_a_flush_of_a_deleted_partition_fails_nobody() -> None:
     world = World()
     world.create("t", config=LogConfig(flush_messages=1))
