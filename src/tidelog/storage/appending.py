@@ -101,7 +101,7 @@ def append_validated(
     rules = log.rules
     base_offset = log.log_end_offset
     place(verdict, rules, base_offset, leader_epoch, now_ms)
-    if leader_epoch != log.leader_epochs.latest and leader_epoch >= 0:
+    if leader_epoch > log.leader_epochs.latest:
         log.leader_epochs.assign(leader_epoch, base_offset)
     _append(log, data, header, now_ms)
     end = log.log_end_offset

@@ -36,23 +36,23 @@ def append(log: UnifiedLog, records: memoryview, leader_epoch: int, now_ms: int)
     for header in verdict.headers:
         if header.leader_epoch > leader_epoch:
             break
-        if header.leader_epoch >= 0 and header.leader_epoch != log.leader_epochs.latest:
+        if header.leader_epoch > log.leader_epochs.latest:
             log.leader_epochs.assign(header.leader_epoch, header.base_offset)
-        if run and log.must_roll(header, now_ms, after_bytes=run_bytes):
-            _write(log, records, run, now_ms)
+        if log.must_roll(header, now_ms, after_bytes=run_bytes):
+            _write(log, records, run)
             run, run_bytes = [], 0
+            log.roll(now_ms, at_least=header.base_offset)
         run.append(header)
         run_bytes += header.size
-    if run:
-        _write(log, records, run, now_ms)
+    _write(log, records, run)
     return log.log_end_offset
 
 
-def _write(log: UnifiedLog, records: memoryview, run: list[BatchHeader], now_ms: int) -> None:
-    """A run of batches with one write, after rolling if the first of them asks for it."""
+def _write(log: UnifiedLog, records: memoryview, run: list[BatchHeader]) -> None:
+    """A run of batches that belong into the active segment, with one write."""
+    if not run:
+        return
     first, last = run[0], run[-1]
-    if log.must_roll(first, now_ms):
-        log.roll(now_ms, at_least=first.base_offset)
     segment = log.active
     try:
         segment.file.write(segment.size, records[first.position : last.position + last.size])

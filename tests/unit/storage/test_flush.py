@@ -1,0 +1,119 @@
+"""Flush jobs: what they make safe, and that a failed sync is final."""
+
+import errno
+
+import pytest
+
+from sim.disk import SimDisk
+from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log
+from tidelog.model.errors import StorageFailure
+from tidelog.storage.log_config import LogConfig
+
+
+def kinds(disk: SimDisk) -> list[tuple[str, str]]:
+    seen: list[tuple[str, str]] = []
+    disk.on_operation = lambda number, kind, path: seen.append((kind, path.rpartition("/")[2]))
+    return seen
+
+
+def test_the_recovery_point_is_the_end_when_the_job_was_made_not_when_it_ran() -> None:
+    log = new_log()
+    append(log, batch(2))
+    job = log.flush_job()
+    append(log, batch(3))
+    job.run()
+    log.flushed(job, NOW_MS)
+    assert (log.recovery_point, log.last_flush_ms) == (2, NOW_MS)
+
+
+def test_one_job_at_a_time() -> None:
+    log = new_log()
+    log.flush_job()
+    with pytest.raises(AssertionError, match="under way"):
+        log.flush_job()
+
+
+def test_the_first_flush_syncs_the_names_and_a_later_one_only_the_data() -> None:
+    disk = SimDisk()
+    log = new_log(disk)
+    append(log, batch())
+    seen = kinds(disk)
+    log.flush()
+    assert ("sync_dir", "orders-0") in seen
+    assert ("sync_dir", "data") in seen
+    assert ("rename", "partition.metadata.tmp") in seen
+    append(log, batch())
+    seen.clear()
+    log.flush()
+    assert seen == [("sync", "00000000000000000000.log")]
+
+
+def test_a_closed_segment_is_sealed_with_indexes_and_a_snapshot_of_its_end() -> None:
+    disk = SimDisk()
+    log = new_log(disk, LogConfig(index_interval_bytes=100))
+    for _ in range(5):
+        append(log, batch())
+    append(log, batch(producer=(7, 0, 0), transactional=True))
+    end_transaction(log, 7, commit=False)
+    log.roll(NOW_MS)
+    assert not log.segments[0].sealed
+    log.flush()
+    assert log.segments[0].sealed
+    disk.sync_dir("/")
+    for seed in range(10):
+        stem = "00000000000000000000"
+        names = disk.crash(seed).listdir("/data/orders-0")
+        assert {f"{stem}.log", f"{stem}.index", f"{stem}.timeindex", f"{stem}.txnindex", "00000000000000000007.snapshot"} <= set(
+            names
+        )
+
+
+def test_a_failed_sync_is_never_taken_for_success_later() -> None:
+    disk = SimDisk()
+    log = new_log(disk)
+    append(log, batch())
+    disk.fail("sync", 1, errno.EIO)
+    job = log.flush_job()
+    job.run()
+    with pytest.raises(StorageFailure, match="flush"):
+        log.flushed(job)
+    disk.heal()
+    assert log.recovery_point == 0
+    with pytest.raises(StorageFailure):
+        log.flush_job()
+    with pytest.raises(StorageFailure):
+        append(log, batch())
+
+
+def test_a_log_that_was_not_touched_since_it_was_loaded_owes_nothing() -> None:
+    disk = SimDisk()
+    log = new_log(disk)
+    append(log, batch())
+    log.close()
+    again = load(disk, clean=True)
+    assert again.closing_job() is None
+    append(again, batch())
+    assert again.closing_job() is not None
+
+
+def test_closing_leaves_indexes_and_a_snapshot_at_the_end() -> None:
+    disk = SimDisk()
+    log = new_log(disk)
+    append(log, batch(3, producer=(7, 0, 0)))
+    log.close()
+    names = disk.listdir("/data/orders-0")
+    assert "00000000000000000003.snapshot" in names
+    assert "leader-epoch-checkpoint" in names
+    assert load(disk, clean=True).producers.entries[7].last_sequence == 2
+
+
+def test_what_to_checkpoint_lies_in_the_first_segment_that_is_not_sealed() -> None:
+    log = new_log()
+    append(log, batch(5))
+    log.flush()
+    assert (log.recovery_point, log.recovery_checkpoint) == (5, 4)
+    log.roll(NOW_MS)
+    append(log, batch(5))
+    assert log.recovery_checkpoint == 4
+    log.flush()
+    assert log.recovery_checkpoint == 9
