@@ -116,6 +116,8 @@ class Listener:
         self, name: str, listening: socket.socket, broker: Broker, runtime: LoopRuntime, *, limits: Limits, count: ConnectionCount
     ) -> None:
         self.name = name
+        self.port: int = listening.getsockname()[1]
+        """That of the system's choice when it was asked for 0."""
         self.runtime = runtime
         self.dispatcher = Dispatcher(broker.apis)
         self.connections: dict[Connection, None] = {}
@@ -129,10 +131,9 @@ class Listener:
         self._sweep_s = min(30.0, max(0.05, limits.max_idle_ms / 4000))
         self._sweeping: asyncio.TimerHandle | None = None
 
-    @property
-    def port(self) -> int:
-        """The port it is bound to; that of the system's choice when it was asked for 0."""
-        return int(self._listening.getsockname()[1])
+    def change_limits(self, limits: Limits) -> None:
+        """From now on; who is connected stays. The backlog and the way of reading are those of the start."""
+        self._limits = limits
 
     def start(self) -> None:
         """Accept connections from now on. ConfigError when somebody else began to listen there meanwhile."""

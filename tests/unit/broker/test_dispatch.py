@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Coroutine
 from typing import Any
 
@@ -138,7 +139,5 @@ def test_garbage_is_a_violation_or_an_answer_and_nothing_else(data: bytes) -> No
     world = NodeWorld(apis={row.key: row})
     dispatcher = Dispatcher(world.broker.apis)
     for prefix in (b"", b"\0\x3c\0\1\0\0\0\1"):
-        try:
+        with contextlib.suppress(ProtocolViolation):
             joined(dispatcher.handle(world.context(), memoryview(bytearray(prefix + data))))
-        except ProtocolViolation:
-            pass

@@ -1,0 +1,368 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.unit.broker.node_world import NodeWorld
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
+from tidelog.model.errors import ProtocolViolation
+from tidelog.model.ports import FileSlice
+from tidelog.server.connection import REQUESTS_PER_TURN, Connection
+from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.transport import PlainTransport
+
+Handle = Callable[[bytes], Any]
+
+
+def frame(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+class Side:
+    """A connection whose requests are answered by ``handle``, and the client's end of it."""
+
+    def __init__(self, runtime: LoopRuntime, handle: Handle, max_request_bytes: int = 1000) -> None:
+        self.runtime = runtime
+        self.handled: list[bytes] = []
+        self.closed_connections: list[Connection] = []
+        ours, self.client = socket.socketpair()
+        self.client.setblocking(False)
+
+        def dispatch(ctx: Context, view: memoryview) -> Any:
+            self.handled.append(bytes(view))
+            return handle(bytes(view))
+
+        self.dispatcher: Any = SimpleNamespace(handle=dispatch)
+        context = NodeWorld().context()
+        self.connection = Connection(self, PlainTransport(ours), context, max_request_bytes)
+
+    def closed(self, connection: Connection) -> None:
+        self.closed_connections.append(connection)
+
+    async def send(self, data: bytes) -> None:
+        await self.runtime.loop.sock_sendall(self.client, data)
+
+    async def receive(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            more = await asyncio.wait_for(self.runtime.loop.sock_recv(self.client, count - len(data)), 10)
+            if not more:
+                return data
+            data += more
+        return data
+
+    async def ended(self) -> bool:
+        """Whether the server closes, with nothing left to read."""
+        try:
+            return await asyncio.wait_for(self.runtime.loop.sock_recv(self.client, 1), 10) == b""
+        except ConnectionResetError:
+            return True
+
+
+class World:
+    def __init__(self) -> None:
+        self.runtime = LoopRuntime(new_event_loop())
+        self.sides: list[Side] = []
+
+    def side(self, handle: Handle, max_request_bytes: int = 1000) -> Side:
+        side = Side(self.runtime, handle, max_request_bytes)
+        self.sides.append(side)
+        return side
+
+    def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
+        async def bounded() -> Any:
+            return await asyncio.wait_for(main(), 20)
+
+        return self.runtime.loop.run_until_complete(bounded())
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    for side in world.sides:
+        side.connection.close()
+        side.client.close()
+    world.runtime.loop.run_until_complete(world.runtime.close())
+    world.runtime.loop.close()
+
+
+async def settle() -> None:
+    """Everything that is ready has happened."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def echo(body: bytes) -> list[bytes]:
+    return [frame(b"re:" + body)]
+
+
+def test_requests_are_answered_in_their_order_however_they_arrive(world: World) -> None:
+    side = world.side(echo)
+
+    async def main() -> None:
+        bodies = [b"%d" % number * (number % 40 + 1) for number in range(100)]
+        data = b"".join(map(frame, bodies))
+        for start in range(0, len(data), 777):
+            await side.send(data[start : start + 777])
+        expected = b"".join(frame(b"re:" + body) for body in bodies)
+        assert await side.receive(len(expected)) == expected
+
+    world.run(main)
+
+
+def test_a_request_that_comes_byte_by_byte_is_answered(world: World) -> None:
+    side = world.side(echo)
+
+    async def main() -> None:
+        for byte in frame(b"slow"):
+            await side.send(bytes([byte]))
+            await settle()
+        assert await side.receive(11) == frame(b"re:slow")
+
+    world.run(main)
+
+
+def test_more_requests_than_a_turn_has_are_all_answered(world: World) -> None:
+    side = world.side(echo)
+
+    async def main() -> None:
+        count = REQUESTS_PER_TURN * 3 + 1
+        await side.send(frame(b"x") * count)
+        assert await side.receive(8 * count) == frame(b"re:x") * count
+
+    world.run(main)
+
+
+def test_one_request_is_in_flight_and_the_next_waits_for_its_answer(world: World) -> None:
+    release: asyncio.Future[None] = world.runtime.loop.create_future()
+
+    async def wait() -> list[bytes]:
+        await release
+        return [frame(b"waited")]
+
+    side = world.side(lambda body: wait() if body == b"wait" else echo(body))
+
+    async def main() -> None:
+        await side.send(frame(b"first") + frame(b"wait") + frame(b"next"))
+        assert await side.receive(12) == frame(b"re:first")
+        await settle()
+        assert side.handled == [b"first", b"wait"]
+        release.set_result(None)
+        assert await side.receive(10 + 11) == frame(b"waited") + frame(b"re:next")
+
+    world.run(main)
+
+
+def test_a_handler_that_need_not_wait_after_all_is_answered_at_once(world: World) -> None:
+    async def ready(body: bytes) -> list[bytes]:
+        return echo(body)
+
+    side = world.side(ready)
+
+    async def main() -> None:
+        await side.send(frame(b"a") + frame(b"b"))
+        assert await side.receive(16) == frame(b"re:a") + frame(b"re:b")
+
+    world.run(main)
+
+
+def test_a_request_without_an_answer_lets_the_next_one_be_handled(world: World) -> None:
+    side = world.side(lambda body: NO_RESPONSE if body == b"quiet" else echo(body))
+
+    async def main() -> None:
+        await side.send(frame(b"quiet") * 3 + frame(b"loud"))
+        assert await side.receive(11) == frame(b"re:loud")
+
+    world.run(main)
+
+
+def test_a_close_signal_ends_the_connection_behind_the_answers_before_it(world: World) -> None:
+    side = world.side(lambda body: CLOSE_CONNECTION if body == b"bad" else echo(body))
+
+    async def main() -> None:
+        await side.send(frame(b"good") + frame(b"bad") + frame(b"late"))
+        assert await side.receive(11) == frame(b"re:good")
+        assert await side.ended()
+        assert side.handled == [b"good", b"bad"]
+        assert side.closed_connections == [side.connection]
+
+    world.run(main)
+
+
+@pytest.mark.parametrize("prefix", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"GET ", (1001).to_bytes(4, "big")])
+def test_a_length_that_no_request_has_ends_the_connection(world: World, prefix: bytes) -> None:
+    side = world.side(echo)
+
+    async def main() -> None:
+        await side.send(prefix + b"whatever")
+        assert await side.ended()
+        assert side.handled == []
+
+    world.run(main)
+
+
+def violate(body: bytes) -> list[bytes]:
+    raise ProtocolViolation("not a request")
+
+
+def fail(body: bytes) -> list[bytes]:
+    raise AssertionError("a bug")
+
+
+async def fail_later(body: bytes) -> list[bytes]:
+    later = asyncio.get_running_loop().create_future()
+    later.get_loop().call_soon(later.set_exception, AssertionError("a bug"))
+    await later
+    return []
+
+
+@pytest.mark.parametrize(("handle", "told"), [(violate, False), (fail, True), (fail_later, True)])
+def test_who_breaks_the_protocol_is_not_news_but_a_bug_is(
+    world: World, handle: Handle, told: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    side = world.side(handle)
+
+    async def main() -> None:
+        await side.send(frame(b"x"))
+        assert await side.ended()
+
+    with caplog.at_level(logging.INFO):
+        world.run(main)
+    assert ("a bug" in caplog.text) is told
+
+
+def test_what_a_client_sent_before_it_closed_is_handled(world: World) -> None:
+    side = world.side(lambda body: NO_RESPONSE)
+
+    async def main() -> None:
+        await side.send(frame(b"last words") * 100)
+        side.client.close()
+        while not side.closed_connections:
+            await asyncio.sleep(0)
+        assert side.handled == [b"last words"] * 100
+
+    world.run(main)
+
+
+def test_a_client_that_goes_while_its_request_waits_is_noticed_and_the_request_abandoned(world: World) -> None:
+    abandoned: list[bool] = []
+
+    async def wait(body: bytes) -> list[bytes]:
+        try:
+            await world.runtime.loop.create_future()
+        finally:
+            abandoned.append(True)
+        return []
+
+    side = world.side(wait)
+
+    async def main() -> None:
+        await side.send(frame(b"poll"))
+        await settle()
+        assert abandoned == []
+        side.client.close()
+        while not side.closed_connections:
+            await asyncio.sleep(0)
+        assert abandoned == [True]
+
+    world.run(main)
+
+
+class Content:
+    """A file that the simulator might have."""
+
+    path = "memory"
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def read(self, position: int, length: int) -> bytes:
+        return self.data[position : position + length]
+
+
+def test_a_slow_reader_stops_being_served_until_it_reads(world: World) -> None:
+    content = bytes(range(256)) * 16384
+    file: Any = Content(content)
+    side = world.side(lambda body: [len(content).to_bytes(4, "big"), FileSlice(file, 0, len(content))])
+
+    async def main() -> None:
+        await side.send(frame(b"x") * 50)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(side.handled) == 1
+        assert await side.receive(2 * (4 + len(content))) == (len(content).to_bytes(4, "big") + content) * 2
+        await settle()
+        assert 2 <= len(side.handled) <= 4
+
+    world.run(main)
+
+
+def test_a_file_that_cannot_be_read_ends_that_connection_and_says_so(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Content):
+        def read(self, position: int, length: int) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    file: Any = Broken(b"")
+    side = world.side(lambda body: [b"head", FileSlice(file, 0, 100)])
+
+    async def main() -> None:
+        await side.send(frame(b"x"))
+        while not side.closed_connections:
+            await asyncio.sleep(0)
+
+    world.run(main)
+    assert "cannot be read: [Errno 5] Input/output error" in caplog.text
+
+
+def test_draining_answers_what_is_in_flight_and_nothing_else(world: World) -> None:
+    release: asyncio.Future[None] = world.runtime.loop.create_future()
+
+    async def wait(body: bytes) -> list[bytes]:
+        await release
+        return echo(body)
+
+    side = world.side(wait)
+    idle = world.side(echo)
+
+    async def main() -> None:
+        await side.send(frame(b"a") + frame(b"b"))
+        await settle()
+        side.connection.drain()
+        idle.connection.drain()
+        assert idle.closed_connections == [idle.connection]
+        assert side.closed_connections == []
+        release.set_result(None)
+        assert await side.receive(8) == frame(b"re:a")
+        assert await side.ended()
+        assert side.handled == [b"a"]
+
+    world.run(main)
+
+
+def test_an_idle_connection_gives_its_memory_back(world: World) -> None:
+    side = world.side(echo, max_request_bytes=1 << 20)
+
+    async def main() -> None:
+        await side.send(frame(b"x" * 500_000))
+        await side.receive(500_007)
+        assert side.connection._received.capacity >= 500_000
+        side.connection.shrink()
+        assert side.connection._received.capacity < 10_000
+        await side.send(frame(b"again"))
+        assert await side.receive(12) == frame(b"re:again")
+
+    world.run(main)
+
+
+def test_closing_twice_is_closing_once(world: World) -> None:
+    side = world.side(echo)
+    side.connection.close()
+    side.connection.close()
+    assert side.closed_connections == [side.connection]
