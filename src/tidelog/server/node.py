@@ -268,9 +268,18 @@ class Node:
                 log.error("dynamic settings are not taken over: %s", error)
             else:
                 log.info("dynamic settings changed: %s", ", ".join(sorted(changed)) or "none")
+                self._take_over_settings()
         self.broker.image = new
         self.broker.replicas.apply(delta, new, self.runtime.now_ms())
         self.coordinators.follow(delta)
+
+    def _take_over_settings(self) -> None:
+        """Who keeps settings in a form of his own gets the new ones; all others look at ``config`` each time."""
+        self.controller.node.controller.set_settings(settings.controller_settings(self.config))
+        limits = settings.limits(self.config)
+        for listener in self.listeners:
+            listener.change_limits(limits)
+        self.logs.change_producer_expiration(self.config.producer_id_expiration_ms)
 
     def _log_config(self, topic: str) -> LogConfig:
         overrides: Mapping[str, str] = self._image.topic_configs(topic)

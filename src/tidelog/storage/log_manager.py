@@ -358,6 +358,12 @@ class LogManager:
         if job.error is not None:
             self.fail_dir(job.log_dir.path, f"removal of {job.what}: {job.error}")
 
+    def change_producer_expiration(self, expiration_ms: int) -> None:
+        """``producer.id.expiration.ms`` changed."""
+        self.producer_expiration_ms = expiration_ms
+        for log in self._logs.values():
+            log.producers.expiration_ms = expiration_ms
+
     def expire_producers(self, now_ms: int) -> int:
         """Forgets idle producers everywhere (every 10 minutes); how many."""
         return sum(log.producers.remove_expired(now_ms) for log in self._logs.values())
