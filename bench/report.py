@@ -54,8 +54,8 @@ def middle(found: list[float]) -> str:
 
 
 def ratio(result: dict[str, Any], row: str, key: str) -> float | None:
-    """The first side's median over the second's."""
-    one, two = (values(result, side, row, key) for side in result["sides"][:2])
+    """The first side's median over the last one's."""
+    one, two = (values(result, side, row, key) for side in (result["sides"][0], result["sides"][-1]))
     if not one or not two or not statistics.median(two):
         return None
     return statistics.median(one) / statistics.median(two)
