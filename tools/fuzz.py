@@ -1,0 +1,92 @@
+"""Coverage-guided fuzzing of everything that a peer's bytes reach: ``python tools/fuzz.py [SECONDS] [CORPUS]``.
+
+A node without sockets, its disk in memory; each input is a frame for its dispatcher, and what has to wait is driven for a moment. The
+only exception that may come out is ProtocolViolation. The corpus (default ``.cache/fuzz``) begins with a valid request of every API at
+every version and keeps what led to new code. A crash is written beside it by libFuzzer, and printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import random
+import sys
+from pathlib import Path
+
+import atheris  # type: ignore[import-not-found]
+
+with atheris.instrument_imports(include=["tidelog"]):
+    from tidelog.broker.apis import API_TABLE, APIS
+    from tidelog.broker.context import Context
+    from tidelog.broker.dispatch import Dispatcher
+    from tidelog.config.resolve import BrokerConfig
+    from tidelog.controller.quorum_controller import QuorumController
+    from tidelog.model.errors import ProtocolViolation
+    from tidelog.protocol import registry
+    from tidelog.protocol.framing import RequestHeader, encode_request_header
+    from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+    from tidelog.server.node import Node
+    from tidelog.server.runtime import LoopRuntime
+    from tidelog.testing.memory_disk import MemoryDisk
+
+from tests.node.attack import FrameMaker
+from tests.unit.protocol.random_messages import Maker, message_named
+
+ROOT = Path(__file__).resolve().parent.parent
+WAIT_S = 0.02
+"""How long a handler that waits is driven; long polls are abandoned after it, as by a client that goes away."""
+SETTINGS = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/memory", "tidelog.http.listener": "", "num.partitions": "1"}
+
+
+class Target:
+    """The dispatcher of a node that was never given a socket of its own to serve."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        self.node = Node(BrokerConfig.from_properties(SETTINGS), LoopRuntime(self.loop), MemoryDisk())
+        self.loop.run_until_complete(self.node.start())
+        topic = CreatableTopic(name="attacked", num_partitions=1, replication_factor=1)
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+        self.loop.run_until_complete(self.node.controller.submit(QuorumController.create_topics, request))
+        self.dispatcher = Dispatcher(APIS)
+        self.context = Context(self.node.broker, listener="PLAINTEXT", peer_host="127.0.0.1")
+
+    def one(self, data: bytes) -> None:
+        """One frame."""
+        try:
+            outgoing = self.dispatcher.handle(self.context, memoryview(bytearray(data)))
+        except ProtocolViolation:
+            return
+        if asyncio.iscoroutine(outgoing):
+            with contextlib.suppress(TimeoutError, ProtocolViolation):
+                self.loop.run_until_complete(asyncio.wait_for(outgoing, WAIT_S))
+
+
+def seeds(corpus: Path) -> None:
+    """A valid request of every API at every version, and produces of every codec."""
+    corpus.mkdir(parents=True, exist_ok=True)
+    frames = [FrameMaker(1, "attacked").produce(batch) for batch in FrameMaker(1, "attacked").batches]
+    for row in API_TABLE:
+        name = registry.request_class(row.key).NAME
+        for version in range(row.versions[0], row.versions[1] + 1):
+            body = Maker(message_named(name), version, random.Random(version)).make().encode(version)
+            frames.append(encode_request_header(RequestHeader(row.key, version, 1, "fuzz")) + body)
+    for frame in frames:
+        (corpus / hashlib.sha1(frame, usedforsecurity=False).hexdigest()).write_bytes(frame)
+
+
+def main() -> None:
+    seconds = sys.argv[1] if len(sys.argv) > 1 else "60"
+    corpus = Path(sys.argv[2]) if len(sys.argv) > 2 else ROOT / ".cache" / "fuzz"
+    seeds(corpus)
+    target = Target()
+    atheris.Setup(
+        [sys.argv[0], f"-max_total_time={seconds}", "-max_len=4096", f"-artifact_prefix={corpus}/../", str(corpus)], target.one
+    )
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
