@@ -31,17 +31,16 @@ from tidelog.protocol.messages.end_transaction_record import EndTransactionRecor
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.raft import quorum_state
 from tidelog.raft.format import BOOTSTRAP_FILE
-from tidelog.raft.metadata_log import MAX_BATCH_BYTES, MetadataLog, MetadataLogConfig
+from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.node import RaftNode
 from tidelog.raft.snapshots import SnapshotJob, read_snapshot
 from tidelog.raft.voters import ReplicaKey, VoterSet
+from tidelog.records.batch import HEADER_SIZE
 from tidelog.records.control import Endpoint, Voter
 from tidelog.storage.flush import FlushJob
 
-MAX_BATCH_CONTENT = MAX_BATCH_BYTES - 64 * 1024
-"""Bytes of record values in one batch; the rest is for headers and the records' own framing."""
 RECORD_OVERHEAD = 24
-"""More than what a record's framing takes."""
+"""More bytes than a record's own framing takes; the values' are counted exactly."""
 
 Listener = Callable[[ClusterImage, ClusterImage, ClusterDelta], None]
 """Called with (old image, new image, what lies between) for each commit, in order."""
@@ -188,12 +187,13 @@ class MetadataNode:
         """An atomic group: one batch, or when it is too large a transaction of several."""
         version = self.controller.image.metadata_version
         values = [encode_record(record, version) for record in records]
-        if sum(map(len, values)) + RECORD_OVERHEAD * len(values) > MAX_BATCH_CONTENT:
+        limit = self.log.config.max_batch_bytes - HEADER_SIZE
+        if sum(map(len, values)) + RECORD_OVERHEAD * len(values) > limit:
             assert version >= TRANSACTIONS_MV, f"metadata.version {version} has no transactions for {len(values)} records"
             begin, end = BeginTransactionRecord(name="Large group of records"), EndTransactionRecord()
             values = [encode_record(begin, version), *values, encode_record(end, version)]
         last_offset = -1
-        for batch in _split(values):
+        for batch in _split(values, limit):
             last_offset = self._append_batch(batch, now_ms)
             self._bytes_since_snapshot += sum(map(len, batch))
         self.controller.next_offset = last_offset + 1
@@ -314,11 +314,11 @@ class MetadataNode:
         self.log.close()
 
 
-def _split(values: Sequence[bytes]) -> list[list[bytes]]:
+def _split(values: Sequence[bytes], limit: int) -> list[list[bytes]]:
     batches: list[list[bytes]] = [[]]
     size = 0
     for value in values:
-        if batches[-1] and size + len(value) + RECORD_OVERHEAD > MAX_BATCH_CONTENT:
+        if batches[-1] and size + len(value) + RECORD_OVERHEAD > limit:
             batches.append([])
             size = 0
         batches[-1].append(value)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidelog.metadata.records import MetadataLogError
-from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.model.errors import ConfigError, ErrorCode, StorageFailure
 from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, TopicPartition
 from tidelog.model.ports import FileSystem
 from tidelog.raft.snapshots import DELETED_SUFFIX, Snapshot, SnapshotId, list_snapshots, read_snapshot, remove_leftovers
@@ -41,6 +41,8 @@ class MetadataLogConfig:
     max_snapshot_interval_ms: int = 3_600_000
     retention_bytes: int = 100 * 1024 * 1024
     retention_ms: int = 7 * 86_400_000
+    max_batch_bytes: int = MAX_BATCH_BYTES
+    """No option: Kafka's voters read no larger batches. Smaller only in tests."""
 
 
 class MetadataLog:
@@ -54,13 +56,19 @@ class MetadataLog:
 
     @staticmethod
     def open(fs: FileSystem, log_dir: str, config: MetadataLogConfig, now_ms: int) -> MetadataLog:
-        """Creates or recovers it. Blocks. StorageFailure when the directory cannot be read."""
+        """Creates or recovers it. Blocks. StorageFailure when the directory cannot be read; ConfigError for segments that
+        cannot hold the largest batch."""
+        if config.segment_bytes < config.max_batch_bytes:
+            raise ConfigError(
+                f"metadata.log.segment.bytes is {config.segment_bytes}, but must be at least {config.max_batch_bytes}: "
+                "a batch of the metadata log can be that large."
+            )
         directory = f"{log_dir}/{PARTITION}"
         log_config = LogConfig(
             segment_bytes=config.segment_bytes,
             segment_ms=config.segment_ms,
             retention_ms=-1,
-            max_message_bytes=MAX_BATCH_BYTES,
+            max_message_bytes=config.max_batch_bytes,
         )
         try:
             fs.make_dirs(directory)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controller.conftest import CLUSTER, Rules
-from tidelog.controller.metadata_node import MAX_BATCH_CONTENT, MetadataNode, MetadataNodeConfig
+from tidelog.controller.metadata_node import MetadataNode, MetadataNodeConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.delta import ClusterDelta
@@ -184,7 +184,7 @@ def test_what_was_loaded_is_announced_as_one_change_from_nothing(log_dir: Path) 
 
 def large(count: int) -> Callable[[QuorumController, Any, int], ControllerResult]:
     def handler(controller: QuorumController, request: Any, now_ms: int) -> ControllerResult:
-        value = "v" * (MAX_BATCH_CONTENT // 2)
+        value = "v" * (4 * 1024 * 1024 - 100)
         records = [ConfigRecord(resource_type=4, resource_name="1", name=f"n{n}", value=value) for n in range(count)]
         return ControllerResult.of("done", records)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tidelog.metadata.records import MetadataLogError, decode_record
-from tidelog.model.errors import StorageFailure
+from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.snapshots import SnapshotId, encode_snapshot, write_snapshot
 from tidelog.records.control import ControlType, LeaderChange, leader_change_value
@@ -132,6 +132,11 @@ def test_the_bootstrap_checkpoint_is_no_snapshot_to_start_from(tmp_path: Path) -
     log = opened(tmp_path)
     snapshot(log, 0, epoch=0)
     assert log.newest_snapshot is None
+
+
+def test_segments_have_to_hold_the_largest_batch(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"metadata\.log\.segment\.bytes is 1000, but must be at least 8388608"):
+        opened(tmp_path, MetadataLogConfig(segment_bytes=1000))
 
 
 def test_a_directory_that_cannot_be_made_is_a_storage_failure(tmp_path: Path) -> None:
