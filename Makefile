@@ -70,5 +70,9 @@ kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row
 long-tests: $(VENV)/.dev ## Power loss, garbage and properties with many more seeds
 	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/property tests/node --timeout 7200
 
+fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (SECONDS=600)
+	$(BIN)/python -m pip install -q --disable-pip-version-check atheris
+	PYTHONPATH=. $(BIN)/python tools/fuzz.py $(or $(SECONDS),600)
+
 clean: ## Removes the environment and caches; data is left alone
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
