@@ -19,8 +19,8 @@ from typing import Any
 
 from tidelog.records.batch import Buffer, CorruptBatch
 
-DEFAULT_MAX_DECOMPRESSED = 64 * 1024 * 1024
-"""Bytes one batch may decompress to unless the caller says otherwise; Java producers fill batches from 32 MiB in all."""
+DEFAULT_MAX_DECOMPRESSED = 32 * 1024 * 1024
+"""Bytes one batch may decompress to unless the caller says otherwise; a Java producer has 32 MiB for all of its batches."""
 _STEP = 1 << 20
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"

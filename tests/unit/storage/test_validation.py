@@ -228,7 +228,7 @@ def test_strict_mode_refuses_garbage_where_a_codecs_data_should_be(codec: int) -
 
 
 def test_a_bomb_is_refused_where_records_are_walked() -> None:
-    data = build_batch([RecordData(b"k", bytes(80 << 20), 1000)], codec=4)
+    data = build_batch([RecordData(b"k", bytes(40 << 20), 1000)], codec=4)
     assert len(data) < 20_000
     verdict = judge(data, COMPACTED)
     assert verdict.error == ErrorCode.INVALID_RECORD
