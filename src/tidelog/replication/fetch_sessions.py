@@ -10,7 +10,7 @@ A session of thousands of partitions must not cost a look at each of them per fe
 news, ``due``: a partition leaves it when it was answered with nothing more to give, and comes back when it changes (the session
 watches it), or when the client names it. Only what is due is read.
 
-Invariants: the cache never holds more than its limit; a session is keyed by topic names or by topic ids, for its whole life;
+Invariants: the cache never holds more sessions and partitions than its limits; a session is keyed by topic names or by topic ids, for its whole life;
 a partition with an error, or with a topic id nobody knows, is in every answer until it is well or forgotten; a partition that
 is not due is watched.
 """
@@ -34,6 +34,9 @@ MAX_EPOCH = 0x7FFFFFFF
 DEFAULT_SLOTS = 1000
 EVICTION_MS = 120_000
 """A session that was idle for so long makes room for any other; one that lived for so long, for a larger one."""
+
+MAX_PARTITIONS = 100_000
+"""In all sessions together (some 450 bytes each). Beyond, clients fetch without a session, which they all can."""
 
 PartitionKey = tuple[str | Uuid, int]
 
@@ -332,7 +335,12 @@ class FetchSessionCache:
         if session.by_id != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
         session.wake()
+        before = len(session.partitions)
         session.update(request)
+        if len(session.partitions) > before and self.partition_count > MAX_PARTITIONS:
+            session.close()
+            del self._sessions[session.id]
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         # Re-inserted: the dictionary's order is the order of use.
         del self._sessions[session.id]
         if not session.partitions:
@@ -344,6 +352,8 @@ class FetchSessionCache:
 
     def create(self, partitions: Sequence[FetchPartition], *, by_id: bool, privileged: bool, now_ms: int) -> int:
         """A new session's id; NO_SESSION when there is no room for it."""
+        if self.partition_count + len(partitions) > MAX_PARTITIONS:
+            return NO_SESSION
         if len(self._sessions) >= self._slots and not self._evict(len(partitions), privileged, now_ms):
             return NO_SESSION
         session_id = NO_SESSION

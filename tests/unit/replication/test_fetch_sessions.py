@@ -9,6 +9,7 @@ from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, Uuid
 from tidelog.model.ports import FileSlice
+from tidelog.replication import fetch_sessions
 from tidelog.replication.fetch_sessions import (
     FINAL_EPOCH,
     MAX_EPOCH,
@@ -205,6 +206,16 @@ def test_a_follower_takes_a_consumers_place_and_never_the_other_way_round() -> N
 
 def test_without_slots_there_are_no_sessions() -> None:
     assert run(cache(slots=0), Request(0, 0, ("a", 0, 0))).session_id == 0
+
+
+def test_all_sessions_together_keep_a_bounded_number_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "MAX_PARTITIONS", 3)
+    sessions = cache()
+    session_id = run(sessions, Request(0, 0, ("a", 0, 0), ("b", 0, 0))).session_id
+    refused = run(sessions, Request(0, 0, ("a", 0, 0), ("b", 0, 0)))
+    assert refused.session_id == 0 and len(refused.partitions) == 2, "answered, but without a session"
+    grown = sessions.open(Request(session_id, 1, ("c", 0, 0), ("d", 0, 0)), 0, by_id=False, privileged=False)
+    assert grown == ErrorCode.FETCH_SESSION_ID_NOT_FOUND and len(sessions) == 0
 
 
 def test_sessions_and_their_partitions_are_counted() -> None:
