@@ -1,0 +1,295 @@
+"""Several log dirs: placing, deleting, setting aside, failing and stopping."""
+
+import errno
+import random
+
+import pytest
+
+from sim.disk import SimDisk
+from sim.workload import NOW_MS, append, batch, offsets
+from tidelog.model.errors import ConfigError, StorageFailure
+from tidelog.model.ids import TopicPartition
+from tidelog.storage import checkpoints
+from tidelog.storage.checkpoints import MetaProperties
+from tidelog.storage.log_config import LogConfig
+from tidelog.storage.log_manager import LogManager
+
+TOPIC = b"\5" * 16
+
+
+def partition(number: int) -> TopicPartition:
+    return TopicPartition("orders", number)
+
+
+def manager(disk: SimDisk, *paths: str, config: LogConfig | None = None) -> LogManager:
+    for number, path in enumerate(paths):
+        if not disk.exists(f"{path}/meta.properties"):
+            disk.make_dirs(path)
+            checkpoints.replace_file(disk, f"{path}/meta.properties", MetaProperties("c", 1, bytes([number + 1]) * 16).encode())
+    made = LogManager(disk, paths, node_id=1, rng=random.Random(1), config_for=lambda _: config or LogConfig())
+    made.open_dirs()
+    made.load_all(NOW_MS)
+    return made
+
+
+def test_a_new_partition_goes_where_the_fewest_are_or_where_it_is_told() -> None:
+    logs = manager(SimDisk(), "/a", "/b", "/c")
+    for number in range(6):
+        logs.get_or_create(partition(number), TOPIC, NOW_MS)
+    assert [len(log_dir.logs) for log_dir in logs.dirs] == [2, 2, 2]
+    logs.get_or_create(partition(9), TOPIC, NOW_MS, directory_id=b"\3" * 16)
+    assert logs.dir_of(partition(9)) is logs.dirs[2]
+    assert logs.get_or_create(partition(9), TOPIC, NOW_MS) is logs.get(partition(9))
+    assert len(logs) == 7
+
+
+def test_a_clean_stop_is_believed_and_keeps_all_offsets() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a", "/b")
+    for number in range(4):
+        log = logs.get_or_create(partition(number), TOPIC, NOW_MS)
+        append(log, batch(number + 2))
+        log.update_high_watermark(number + 1)
+    logs.get_or_create(partition(3), TOPIC, NOW_MS).delete_records_before(2)
+    logs.close(broker_epoch=12)
+    again = manager(disk, "/a", "/b")
+    assert [(log_dir.clean, log_dir.previous_broker_epoch) for log_dir in again.dirs] == [(True, 12)] * 2
+    for number in range(4):
+        log = again.get(partition(number))
+        assert log is not None
+        assert (log.log_end_offset, log.high_watermark, log.log_start_offset) == (number + 2, number + 1, 2 if number == 3 else 0)
+        log.check()
+
+
+def test_the_marker_of_a_clean_stop_is_the_last_write() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    append(logs.get_or_create(partition(0), TOPIC, NOW_MS), batch())
+    changes: list[str] = []
+    disk.on_operation = lambda number, kind, path: changes.append(f"{kind} {path}")
+    logs.close()
+    assert changes[-2:] == ["rename /a/.kafka_cleanshutdown.tmp", "sync_dir /a"]
+
+
+def test_without_a_clean_stop_logs_are_recovered() -> None:
+    disk = SimDisk()
+    append(manager(disk, "/a").get_or_create(partition(0), TOPIC, NOW_MS), batch(3))
+    again = manager(disk.kill(), "/a")
+    log = again.get(partition(0))
+    assert log is not None
+    assert not again.dirs[0].clean
+    assert offsets(log) == [(0, 2)]
+
+
+def test_a_partition_in_two_dirs_stops_the_start() -> None:
+    disk = SimDisk()
+    manager(disk, "/a").get_or_create(partition(0), TOPIC, NOW_MS)
+    disk = disk.kill()
+    disk.make_dirs("/b/orders-0")
+    with pytest.raises(ConfigError, match=r"orders-0 lies in /a and in /b"):
+        manager(disk, "/a", "/b")
+
+
+def test_a_deleted_partition_is_renamed_now_and_removed_later() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    append(log, batch())
+    reading = log.read(0, 100, upto=1, min_one=True)
+    logs.delete_async(partition(0), NOW_MS)
+    assert logs.get(partition(0)) is None
+    (name,) = [name for name in disk.listdir("/a") if name.startswith("orders-0.")]
+    assert name.endswith("-delete")
+    assert reading.slice is not None
+    assert len(reading.slice.read()) == reading.slice.length
+    assert logs.removals_due(NOW_MS + 59_999) == []
+    (job,) = logs.removals_due(NOW_MS + 60_000)
+    job.run()
+    logs.removed(job)
+    assert not disk.exists(f"/a/{name}")
+    assert logs.get_or_create(partition(0), TOPIC, NOW_MS).log_end_offset == 0
+
+
+def test_what_was_deleted_before_a_stop_is_removed_after_it() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    logs.delete_async(partition(0), NOW_MS)
+    logs.close()
+    again = manager(disk, "/a")
+    for job in again.removals_due(NOW_MS):
+        job.run()
+    assert [name for name in disk.listdir("/a") if name.endswith("-delete")] == []
+
+
+def test_an_older_topic_of_the_same_name_is_set_aside_not_served() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    append(logs.get_or_create(partition(0), TOPIC, NOW_MS), batch(3))
+    log = logs.get_or_create(partition(0), b"\6" * 16, NOW_MS)
+    assert (log.log_end_offset, log.topic_id) == (0, b"\6" * 16)
+    assert [name.rpartition("-")[2] for name in disk.listdir("/a") if name.startswith("orders-0.")] == ["stray"]
+
+
+def test_a_directory_without_a_topic_id_gets_the_one_of_the_metadata() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    append(logs.get_or_create(partition(0), TOPIC, NOW_MS), batch(3))
+    logs.close()
+    disk.remove("/a/orders-0/partition.metadata")
+    log = manager(disk, "/a").get_or_create(partition(0), TOPIC, NOW_MS)
+    assert (log.log_end_offset, log.topic_id) == (3, TOPIC)
+    assert checkpoints.read_partition_metadata(disk, "/a/orders-0") == TOPIC
+
+
+def test_a_failing_dir_takes_its_own_logs_and_no_others() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a", "/b")
+    for number in range(4):
+        logs.get_or_create(partition(number), TOPIC, NOW_MS)
+    lost = logs.fail_dir("/a", "smoke")
+    assert len(lost) == 2
+    assert [log_dir.path for log_dir in logs.online_dirs()] == ["/b"]
+    assert sorted(log.topic_partition for log in logs.logs()) == sorted(logs.dirs[1].logs)
+    for number in (10, 11):
+        assert logs.get_or_create(partition(number), TOPIC, NOW_MS).log_dir == "/b"
+    logs.close(3)
+    assert not disk.exists("/a/.kafka_cleanshutdown")
+    assert disk.exists("/b/.kafka_cleanshutdown")
+
+
+def test_a_dir_that_cannot_be_opened_is_offline_and_the_others_start() -> None:
+    disk = SimDisk()
+    manager(disk, "/a", "/b").close()
+    disk.fail("lock", 1, errno.EIO, path_part="/a")
+    logs = manager(disk, "/a", "/b")
+    assert [log_dir.online for log_dir in logs.dirs] == [False, True]
+
+
+def test_no_dir_that_opens_is_a_failure() -> None:
+    disk = SimDisk()
+    manager(disk, "/a").close()
+    disk.fail("lock", 1, errno.EIO)
+    with pytest.raises(StorageFailure, match="/a"):
+        manager(disk, "/a")
+
+
+@pytest.mark.parametrize("kind", ["create", "mkdir", "write"])
+def test_a_partition_that_cannot_be_created_takes_the_dir_offline(kind: str) -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a", "/b")
+    disk.fail(kind, 1, errno.ENOSPC, path_part="/a/")
+    with pytest.raises(StorageFailure):
+        logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    assert logs.get_or_create(partition(0), TOPIC, NOW_MS).log_dir == "/b"
+
+
+def test_a_log_that_cannot_be_loaded_takes_its_dir_offline() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a", "/b")
+    for number in range(4):
+        append(logs.get_or_create(partition(number), TOPIC, NOW_MS), batch())
+    logs.close()
+    disk.fail("read", 1, errno.EIO, path_part="/a/orders-0/")
+    again = manager(disk, "/a", "/b")
+    assert [log_dir.online for log_dir in again.dirs] == [False, True]
+    assert len(again) == 2
+
+
+def test_a_checkpoint_that_cannot_be_written_takes_its_dir_offline() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a", "/b")
+    disk.fail("rename", 1, errno.EROFS, path_part="/b/")
+    for job in logs.checkpoint_jobs():
+        job.run()
+        logs.checkpointed(job)
+    assert [log_dir.online for log_dir in logs.dirs] == [True, False]
+
+
+def test_checkpoints_are_kafkas_files() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    append(log, batch(5))
+    log.flush()
+    for job in logs.checkpoint_jobs():
+        job.run()
+        logs.checkpointed(job)
+    assert checkpoints.read_offsets(disk, "/a/replication-offset-checkpoint") == {partition(0): 5}
+    assert checkpoints.read_offsets(disk, "/a/log-start-offset-checkpoint") == {}
+    assert checkpoints.read_offsets(disk, "/a/recovery-point-offset-checkpoint") == {partition(0): 4}
+
+
+def test_retention_removes_segments_after_their_delay() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a", config=LogConfig(segment_bytes=500, retention_ms=0))
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for _ in range(3):
+        append(log, batch(value=bytes(300)))
+    log.flush()
+    assert len(logs.retain(NOW_MS + 1000)) == 2
+    for job in logs.removals_due(NOW_MS + 100_000):
+        job.run()
+        logs.removed(job)
+    assert not [name for name in disk.listdir("/a/orders-0") if name.endswith(".deleted")]
+
+
+def test_truncation_lowers_the_checkpointed_recovery_point() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for _ in range(5):
+        append(log, batch())
+    log.flush()
+    logs.truncate(log, 2, NOW_MS)
+    assert checkpoints.read_offsets(disk, "/a/recovery-point-offset-checkpoint") == {partition(0): 1}
+    logs.truncate(log, 700, NOW_MS, fully=True)
+    assert (log.log_start_offset, log.log_end_offset) == (700, 700)
+
+
+def test_logs_are_due_for_a_flush_after_flush_ms() -> None:
+    logs = manager(SimDisk(), "/a", config=LogConfig(flush_ms=1000))
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    log.flush(NOW_MS)
+    assert logs.logs_to_flush(NOW_MS + 5000) == []
+    append(log, batch())
+    assert logs.logs_to_flush(NOW_MS + 999) == []
+    assert logs.logs_to_flush(NOW_MS + 1000) == [log]
+
+
+def test_idle_producers_are_forgotten_everywhere() -> None:
+    logs = manager(SimDisk(), "/a")
+    for number in range(3):
+        append(logs.get_or_create(partition(number), TOPIC, NOW_MS), batch(producer=(number, 0, 0)))
+    assert logs.expire_producers(NOW_MS + 86_400_000) == 3
+
+
+def test_leftovers_of_a_network_file_system_do_not_hurt() -> None:
+    disk = SimDisk(network=True)
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    append(log, batch(2))
+    held = disk.open("/a/orders-0/00000000000000000000.log")
+    logs.delete_async(partition(0), NOW_MS)
+    for job in logs.removals_due(NOW_MS + 60_000):
+        job.run()
+        logs.removed(job)
+    held.close()
+    assert logs.dirs[0].online
+    append(logs.get_or_create(partition(0), TOPIC, NOW_MS), batch())
+    logs.close()
+    assert len(manager(disk, "/a")) == 1
+
+
+def test_a_stale_handle_takes_the_dir_offline_with_a_clear_reason() -> None:
+    disk = SimDisk(network=True)
+    logs = manager(disk, "/a", "/b")
+    for number in range(2):
+        append(logs.get_or_create(partition(number), TOPIC, NOW_MS), batch())
+    log = logs.get(partition(0))
+    assert log is not None
+    disk.fail("write", 1, errno.ESTALE, path_part=log.dir)
+    with pytest.raises(StorageFailure, match=r"(?i)stale") as failure:
+        append(log, batch())
+    logs.fail_dir(failure.value.log_dir, failure.value.detail)
+    assert [log.topic_partition for log in logs.logs()] == [partition(1)]
