@@ -10,9 +10,9 @@ A session of thousands of partitions must not cost a look at each of them per fe
 news, ``due``: a partition leaves it when it was answered with nothing more to give, and comes back when it changes (the session
 watches it), or when the client names it. Only what is due is read.
 
-Invariants: the cache never holds more sessions and partitions than its limits; a session is keyed by topic names or by topic ids, for its whole life;
-a partition with an error, or with a topic id nobody knows, is in every answer until it is well or forgotten; a partition that
-is not due is watched.
+Invariants: the cache never holds more sessions and partitions than its limits; a session is keyed by topic names or by topic
+ids, for its whole life; a partition with an error, or with a topic id nobody knows, is in every answer until it is well or
+forgotten; a partition that is not due is watched.
 """
 
 from __future__ import annotations
