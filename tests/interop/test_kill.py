@@ -58,7 +58,7 @@ class Load:
     producers: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        patient = {"bootstrap.servers": self.bootstrap, "linger.ms": 2, "delivery.timeout.ms": 120_000, "log.queue": True}
+        patient = {"bootstrap.servers": self.bootstrap, "linger.ms": 2, "delivery.timeout.ms": 300_000, "log.queue": True}
         quick = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 20}
         self.producers = [confluent_kafka.Producer({**patient, **quick, **config}) for config in PRODUCERS]
 
@@ -86,6 +86,14 @@ class Load:
                     self.sent[partition] += 1
                 producer.poll(0)
             time.sleep(STEP_S)
+
+    def pump_until_all_get_through(self) -> None:
+        """Until each producer has been acknowledged something new: librdkafka takes up to a second to connect again."""
+        before = list(self.acknowledged)
+        for _ in until(
+            lambda: all(new > old for new, old in zip(self.acknowledged, before, strict=True)), "reach the node again"
+        ):
+            self.pump(STEP_S)
 
     def finish(self) -> None:
         """Let everything that was sent arrive."""
@@ -178,7 +186,8 @@ def test_kill_9_under_load_loses_and_changes_nothing(node: Node, java: JavaSide,
     load, reader = Load(node.bootstrap), Reader(node.bootstrap)
     created, floors = {TOPIC}, [0] * len(PRODUCERS)
     for number in range(request.config.getoption("--kills")):
-        load.pump(rng.uniform(0.05, 0.8))
+        load.pump_until_all_get_through()
+        load.pump(rng.uniform(0, 0.4))
         node.kill()
         if rng.random() < 0.2:  # once more, while it starts
             node.launch()
