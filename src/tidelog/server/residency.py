@@ -14,7 +14,7 @@ _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 _IN_MEMORY = {"tmpfs", "ramfs"}
 
-STRIDE = 64 * 1024
+STRIDE = 128 * 1024
 """One byte is asked for per so many: the kernel reads and drops files in runs of at least that size, mostly."""
 
 _without_flag: dict[int, bool] = {}

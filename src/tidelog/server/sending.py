@@ -22,7 +22,7 @@ from tidelog.server.transport import IOV_MAX, PlainTransport
 
 Part = Buffer | FileSlice
 
-SMALL_SLICE = 32 * 1024
+SMALL_SLICE = 128 * 1024
 """Slices up to this are copied: below it a copy is cheaper than a call of its own."""
 GATHER_BYTES = 128 * 1024
 """How much leaves in one call at most; the size of the scratch buffer."""
