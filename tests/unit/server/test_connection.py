@@ -16,6 +16,7 @@ from tidelog.model.ports import FileSlice
 from tidelog.server.connection import REQUESTS_PER_TURN, Connection
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.transport import PlainTransport
+from tidelog.server.violations import Violations
 
 Handle = Callable[[bytes], Any]
 
@@ -31,6 +32,7 @@ class Side:
         self.runtime = runtime
         self.handled: list[bytes] = []
         self.closed_connections: list[Connection] = []
+        self.violations = Violations()
         ours, self.client = socket.socketpair()
         self.client.setblocking(False)
 
@@ -91,6 +93,15 @@ def world() -> Iterator[World]:
         side.client.close()
     world.runtime.loop.run_until_complete(world.runtime.close())
     world.runtime.loop.close()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Returns when it holds; fails when everything has happened and it does not."""
+    for _ in range(100_000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it never happened")
 
 
 async def settle() -> None:
@@ -244,8 +255,7 @@ def test_what_a_client_sent_before_it_closed_is_handled(world: World) -> None:
     async def main() -> None:
         await side.send(frame(b"last words") * 100)
         side.client.close()
-        while not side.closed_connections:
-            await asyncio.sleep(0)
+        await until(lambda: side.closed_connections)
         assert side.handled == [b"last words"] * 100
 
     world.run(main)
@@ -268,8 +278,7 @@ def test_a_client_that_goes_while_its_request_waits_is_noticed_and_the_request_a
         await settle()
         assert abandoned == []
         side.client.close()
-        while not side.closed_connections:
-            await asyncio.sleep(0)
+        await until(lambda: side.closed_connections)
         assert abandoned == [True]
 
     world.run(main)
@@ -314,8 +323,7 @@ def test_a_file_that_cannot_be_read_ends_that_connection_and_says_so(world: Worl
 
     async def main() -> None:
         await side.send(frame(b"x"))
-        while not side.closed_connections:
-            await asyncio.sleep(0)
+        await until(lambda: side.closed_connections)
 
     world.run(main)
     assert "cannot be read: [Errno 5] Input/output error" in caplog.text
