@@ -34,6 +34,7 @@ IDEMPOTENT = 2
 PROPERTIES = {"log.segment.bytes": str(1 << 20), "broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "300"}
 STEP_S = 0.005
 RECORDS_PER_STEP = 8
+BURST = 400
 COMES_YET = (
     confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
     confluent_kafka.KafkaError.LEADER_NOT_AVAILABLE,
@@ -86,6 +87,16 @@ class Load:
                     self.sent[partition] += 1
                 producer.poll(0)
             time.sleep(STEP_S)
+
+    def burst(self, seconds: float) -> None:
+        """Many records at once, so that a kill this long afterwards finds some half written and some on their way."""
+        for _ in range(BURST):
+            for partition, producer in enumerate(self.producers):
+                producer.produce(
+                    TOPIC, value_of(partition, self.sent[partition]), partition=partition, on_delivery=self.delivered
+                )
+                self.sent[partition] += 1
+        time.sleep(seconds)
 
     def pump_until_all_get_through(self) -> None:
         """Until each producer has been acknowledged something new: librdkafka takes up to a second to connect again."""
@@ -188,6 +199,7 @@ def test_kill_9_under_load_loses_and_changes_nothing(node: Node, java: JavaSide,
     for number in range(request.config.getoption("--kills")):
         load.pump_until_all_get_through()
         load.pump(rng.uniform(0, 0.4))
+        load.burst(rng.uniform(0, 0.02))
         node.kill()
         if rng.random() < 0.2:  # once more, while it starts
             node.launch()
