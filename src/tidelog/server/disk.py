@@ -256,7 +256,11 @@ class DiskFileSystem:
 
     def listdir(self, path: str) -> list[str]:
         """Names, sorted, without what a network file system keeps for itself."""
-        return sorted(name for name in os.listdir(path) if not name.startswith(_NFS_LEFTOVER))
+        names = os.listdir(path)
+        names.sort()
+        if any(name.startswith(_NFS_LEFTOVER) for name in names):
+            return [name for name in names if not name.startswith(_NFS_LEFTOVER)]
+        return names
 
     def make_dirs(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)

@@ -97,7 +97,7 @@ def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
         log.log_end_offset = segment.next_offset
         _move_back(log, log.log_end_offset)
         _remove_snapshots(log, log.log_end_offset)
-        rebuild_producers(log, now_ms)
+        rebuild_producers(log, now_ms, log.fs.listdir(log.dir))
     except OSError as problem:
         raise log.fail(f"truncation of {log.dir} to {offset}", problem) from problem
     return True
@@ -140,7 +140,7 @@ def _move_back(log: UnifiedLog, end: int) -> None:
 
 
 def _remove_snapshots(log: UnifiedLog, above: int) -> None:
-    for offset in snapshot_offsets(log.fs, log.dir):
+    for offset in snapshot_offsets(log.fs.listdir(log.dir)):
         if offset > above:
             log.fs.remove(f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")
 

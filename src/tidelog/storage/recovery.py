@@ -42,6 +42,7 @@ from tidelog.storage.segment import (
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
+_INTERRUPTED = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, ".tmp")
 
 _logger = logging.getLogger(__name__)
 
@@ -66,8 +67,8 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
     directory = request.directory
     try:
         topic_id = read_partition_metadata(fs, directory)
-        finish_interrupted(fs, directory)
-        segments = _find_segments(fs, directory)
+        names = finish_interrupted(fs, directory)
+        segments = _find_segments(fs, directory, names)
         epochs = _load_epochs(fs, directory)
         if segments and request.clean:
             _link(segments)
@@ -78,7 +79,7 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
             segments = _recover(fs, request, segments, epochs)
         if not segments or segments[-1].next_offset < request.log_start_offset:
             segments = _start_anew(fs, request, segments, epochs, now_ms)
-        return _assemble(fs, request, topic_id, segments, epochs, now_ms, rng)
+        return _assemble(fs, request, topic_id, segments, epochs, names, now_ms, rng)
     except BadCheckpoint as problem:
         raise StorageFailure(directory.rpartition("/")[0], f"{directory} cannot be loaded: {problem}") from problem
     except OSError as problem:
@@ -91,6 +92,7 @@ def _assemble(
     topic_id: bytes | None,
     segments: list[LogSegment],
     epochs: LeaderEpochCache,
+    names: list[str],
     now_ms: int,
     rng: Rng | None,
 ) -> UnifiedLog:
@@ -111,8 +113,8 @@ def _assemble(
         recovery_point=min(request.recovery_point, end) if not request.clean else end,
         rng=rng,
     )
-    rebuild_producers(log, now_ms)
-    remove_stray_snapshots(log)
+    rebuild_producers(log, now_ms, names)
+    remove_stray_snapshots(log, names)
     log.update_high_watermark(request.high_watermark)
     return log
 
@@ -120,10 +122,12 @@ def _assemble(
 # --- what a crash left half way ----------------------------------------------------------------------------------------
 
 
-def finish_interrupted(fs: FileSystem, directory: str) -> None:
+def finish_interrupted(fs: FileSystem, directory: str) -> list[str]:
     """``.deleted`` and ``.cleaned`` go. A ``.swap`` is a compacted segment that was complete: it takes its place, and the
-    segments whose offsets it covers go."""
+    segments whose offsets it covers go. The names that are then in the directory."""
     names = fs.listdir(directory)
+    if not any(name.endswith(_INTERRUPTED) for name in names):
+        return names
     swapped = [name for name in names if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
     cleaning = any(name.endswith(CLEANED_SUFFIX) for name in names)
     for name in names:
@@ -132,13 +136,13 @@ def finish_interrupted(fs: FileSystem, directory: str) -> None:
         elif cleaning and name.endswith(SWAP_SUFFIX):
             # Segments are split by renaming all .cleaned to .swap: with one .cleaned left, none of them counts.
             fs.remove(f"{directory}/{name}")
-    if cleaning:
-        return
-    for name in swapped:
-        _remove_covered(fs, directory, name)
-    for name in names:
-        if name.endswith(SWAP_SUFFIX) and fs.exists(f"{directory}/{name}"):
-            fs.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+    if not cleaning:
+        for name in swapped:
+            _remove_covered(fs, directory, name)
+        for name in names:
+            if name.endswith(SWAP_SUFFIX) and fs.exists(f"{directory}/{name}"):
+                fs.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP_SUFFIX)}")
+    return fs.listdir(directory)
 
 
 def _remove_covered(fs: FileSystem, directory: str, swap_name: str) -> None:
@@ -159,9 +163,8 @@ def _remove_covered(fs: FileSystem, directory: str, swap_name: str) -> None:
             fs.remove(f"{directory}/{file_stem(base)}{suffix}")
 
 
-def _find_segments(fs: FileSystem, directory: str) -> list[LogSegment]:
+def _find_segments(fs: FileSystem, directory: str, names: list[str]) -> list[LogSegment]:
     """A segment per ``.log`` file, ascending; indexes without a log go."""
-    names = fs.listdir(directory)
     bases = sorted(int(name[:-4]) for name in names if name.endswith(LOG_SUFFIX) and name[:-4].isdecimal() and len(name) == 24)
     known = frozenset(bases)
     for name in names:

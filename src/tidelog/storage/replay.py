@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tidelog.model.ports import File, FileSystem
+from tidelog.model.ports import File
 from tidelog.records.batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
 from tidelog.storage.checkpoints import read_file
 from tidelog.storage.index import CorruptIndex
@@ -53,22 +53,24 @@ def iter_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader
         position += header.size
 
 
-def snapshot_offsets(fs: FileSystem, directory: str) -> list[int]:
-    """Of the ``.snapshot`` files, ascending."""
-    names = [name for name in fs.listdir(directory) if name.endswith(SNAPSHOT_SUFFIX)]
-    return sorted(int(name[:20]) for name in names if name[:20].isdecimal() and len(name) == 20 + len(SNAPSHOT_SUFFIX))
+def snapshot_offsets(names: list[str]) -> list[int]:
+    """Of the ``.snapshot`` files among a directory's names, ascending."""
+    length = 20 + len(SNAPSHOT_SUFFIX)
+    return sorted(
+        int(name[:20]) for name in names if len(name) == length and name.endswith(SNAPSHOT_SUFFIX) and name[:20].isdecimal()
+    )
 
 
-def rebuild_producers(log: UnifiedLog, now_ms: int) -> None:
+def rebuild_producers(log: UnifiedLog, now_ms: int, names: list[str]) -> None:
     """State at the log's end: the newest usable snapshot at or below it, then the batches after that. OSError as it comes.
 
-    Transaction indexes of segments that recovery emptied fill up again on the way.
+    ``names``: what lies in the log's directory. Transaction indexes of segments that recovery emptied fill up on the way.
     """
     producers, end = log.producers, log.log_end_offset
     log.snapshot_offset = -1
     producers.clear(log.segments[0].base_offset)
     replay_from = _first_unindexed(log)
-    for offset in reversed(snapshot_offsets(log.fs, log.dir)):
+    for offset in reversed(snapshot_offsets(names)):
         path = f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}"
         if offset > end:
             log.fs.remove(path)
@@ -115,10 +117,11 @@ def _usable_transactions(segment: LogSegment) -> None:
         segment.reset_transactions()
 
 
-def remove_stray_snapshots(log: UnifiedLog) -> None:
-    """Keeps one snapshot per segment, named by its base offset, and the newest."""
-    offsets = snapshot_offsets(log.fs, log.dir)
+def remove_stray_snapshots(log: UnifiedLog, names: list[str]) -> None:
+    """Keeps one snapshot per segment, named by its base offset, and the newest that is not beyond the log."""
+    offsets = [offset for offset in snapshot_offsets(names) if offset <= log.log_end_offset]
     bases = frozenset(segment.base_offset for segment in log.segments)
     for offset in offsets[:-1]:
-        if offset not in bases:
-            log.fs.remove(f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")
+        path = f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}"
+        if offset not in bases and log.fs.exists(path):
+            log.fs.remove(path)

@@ -22,18 +22,18 @@ def test_one_snapshot_per_segment_and_one_at_the_end_are_kept() -> None:
     written(disk)
     log = load(disk, SMALL, clean=True)
     bases = [segment.base_offset for segment in log.segments if segment.base_offset]
-    assert snapshot_offsets(disk, DIRECTORY) == [*bases, 16]
+    assert snapshot_offsets(disk.listdir(DIRECTORY)) == [*bases, 16]
     append(log, batch())
     log.close()
     load(disk, SMALL, clean=True)
-    assert snapshot_offsets(disk, DIRECTORY) == [*bases, 17]
+    assert snapshot_offsets(disk.listdir(DIRECTORY)) == [*bases, 17]
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2, 9])
 def test_an_older_snapshot_and_more_of_the_log_give_the_same_state(lost: int) -> None:
     disk = SimDisk()
     written(disk)
-    for offset in snapshot_offsets(disk, DIRECTORY)[::-1][:lost]:
+    for offset in snapshot_offsets(disk.listdir(DIRECTORY))[::-1][:lost]:
         disk.open(f"{DIRECTORY}/{offset:020d}.snapshot").write(12, b"\x55")
     state = load(disk, SMALL, clean=True).producers
     assert {producer: entry.last_sequence for producer, entry in state.entries.items()} == {7: 7, 8: 7}
@@ -45,7 +45,7 @@ def test_a_snapshot_above_the_end_of_the_log_goes() -> None:
     written(disk)
     disk.open(f"{DIRECTORY}/00000000000000000099.snapshot", create=True).write(0, b"anything")
     load(disk, SMALL)
-    assert 99 not in snapshot_offsets(disk, DIRECTORY)
+    assert 99 not in snapshot_offsets(disk.listdir(DIRECTORY))
 
 
 def test_state_at_the_end_needs_no_reading_of_batches_after_a_clean_stop() -> None:
