@@ -43,13 +43,8 @@ class _Route:
         self.key = api.key
         self.first, self.last = api.versions
         self.handler: Handler = api.handler
-        self.read = api.read or _generated_reader(api.key)
+        self.read: Callable[[memoryview, int, int], Any] = api.read or registry.request_class(api.key).read
         self.on_error = api.on_error
-
-
-def _generated_reader(key: int) -> Callable[[memoryview, int, int], Any]:
-    decode = registry.request_class(key).decode
-    return lambda frame, position, version: decode(frame[position:], version)
 
 
 class Dispatcher:

@@ -92,6 +92,14 @@ class Message(Structure):
             raise ProtocolViolation(f"{cls.NAME} version {version} ends at byte {pos}, but {len(buf)} bytes came")
         return message
 
+    @classmethod
+    def read(cls, buf: Buffer, pos: int, version: int) -> Self:
+        """The message at ``pos``; bytes behind it are left alone, as Kafka does with requests (librdkafka sends some).
+
+        ProtocolViolation when there is none.
+        """
+        return cls.decode_from(buf, pos, version)[0]
+
     def encode_into(self, out: bytearray, version: int) -> None:
         if not self.MIN_VERSION <= version <= self.MAX_VERSION:
             raise ValueError(f"{self.NAME} has no version {version}, only {self.MIN_VERSION} to {self.MAX_VERSION}")

@@ -25,10 +25,11 @@ from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
 from tidelog.broker.dispatch import Dispatcher, Outgoing
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
-from tidelog.protocol.framing import FrameReader
+from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
 from tidelog.server.runtime import Driver, LoopRuntime
 from tidelog.server.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
 from tidelog.server.transport import PlainTransport
+from tidelog.server.violations import Violations
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class Owner(Protocol):
 
     runtime: LoopRuntime
     dispatcher: Dispatcher
+    violations: Violations
 
     def closed(self, connection: Connection) -> None:
         """It is closed and will not be heard of again."""
@@ -83,7 +85,7 @@ class Connection:
         self._handle: Callable[[Context, memoryview], Any] = owner.dispatcher.handle
         self._transport = transport
         self._ctx = ctx
-        self._received = FrameReader(max_request_bytes)
+        self._received = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES)
         self._output = Output(transport)
         self._driver: Driver | None = None
         self._answers: list[Buffer] = []
@@ -91,6 +93,9 @@ class Connection:
         self._ended = False
         self._reading = True
         self._loop.add_reader(transport.fd, self._readable)
+
+    def _violated(self, error: ProtocolViolation) -> None:
+        self._owner.violations.tell(self.peer_host, self._ctx.client_id, error, self._owner.runtime.now_ms())
 
     @property
     def busy(self) -> bool:
@@ -183,7 +188,7 @@ class Connection:
         try:
             self._requests()
         except ProtocolViolation as error:
-            log.debug("closing the connection of %s: %s", self.peer_host, error)
+            self._violated(error)
             self.close()
         except OSError as error:
             self._cannot_send(error)
@@ -273,7 +278,7 @@ class Connection:
         self.active = True
         if error is not None:
             if isinstance(error, ProtocolViolation):
-                log.debug("closing the connection of %s: %s", self.peer_host, error)
+                self._violated(error)
             else:
                 log.error("a request of %s failed, closing its connection", self.peer_host, exc_info=error)
             self.close()

@@ -21,6 +21,7 @@ from tidelog.model.errors import ConfigError
 from tidelog.server.connection import Connection
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.transport import PlainTransport
+from tidelog.server.violations import Violations
 
 log = logging.getLogger(__name__)
 
@@ -120,6 +121,7 @@ class Listener:
         """That of the system's choice when it was asked for 0."""
         self.runtime = runtime
         self.dispatcher = Dispatcher(broker.apis)
+        self.violations = Violations()
         self.connections: dict[Connection, None] = {}
         self.refused = 0
         self._broker = broker

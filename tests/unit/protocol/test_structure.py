@@ -126,3 +126,11 @@ def test_text_that_is_not_utf8_is_a_violation() -> None:
     data = TopicRecord(name="name", topic_id=b"i" * 16).encode(0).replace(b"name", b"n\xffme")
     with pytest.raises(ProtocolViolation, match="TopicRecord version 0 has a string that is not UTF-8"):
         TopicRecord.decode(data, 0)
+
+
+def test_a_request_is_read_though_bytes_follow_it_and_a_file_is_not() -> None:
+    # librdkafka 2.16 sends three bytes behind a Metadata request for all topics; Kafka leaves them alone.
+    body = MetadataRequest(topics=None).encode(13) + b"\0\0\0"
+    assert MetadataRequest.read(b"head" + body, 4, 13) == MetadataRequest(topics=None)
+    with pytest.raises(ProtocolViolation, match="ends at byte"):
+        MetadataRequest.decode(body, 13)

@@ -45,7 +45,7 @@ class Question:
 
     def read(self) -> MetadataRequest:
         """The request; ProtocolViolation when it is none."""
-        return MetadataRequest.decode(self.body, self.version)
+        return MetadataRequest.read(self.body, 0, self.version)
 
 
 def read(frame: memoryview, position: int, version: int) -> Question:

@@ -124,11 +124,9 @@ class FetchView(Structure):
 def read_fetch(buf: Buffer, pos: int, version: int) -> FetchView:
     """A Fetch request (version 4 to 18) whose body is ``buf`` from ``pos`` on. ProtocolViolation when it is not."""
     try:
-        view, pos = _read_fetch(buf, pos, version)
+        view, _ = _read_fetch(buf, pos, version)
     except BROKEN as error:
         raise broken("FetchRequest", version, buf, error) from None
-    if pos != len(buf):
-        raise ProtocolViolation(f"FetchRequest version {version} ends at byte {pos}, but {len(buf)} bytes came")
     return view
 
 

@@ -81,11 +81,9 @@ def read_produce(buf: Buffer, pos: int, version: int) -> ProduceView:
             topic, pos = _read_produce_topic(buf, pos, version)
             topics.append(topic)
         if flexible:
-            pos = skip_tags(buf, pos) if buf[pos] else pos + 1
+            skip_tags(buf, pos)
     except BROKEN as error:
         raise broken("ProduceRequest", version, buf, error) from None
-    if pos != len(buf):
-        raise ProtocolViolation(f"ProduceRequest version {version} ends at byte {pos}, but {len(buf)} bytes came")
     return ProduceView(transactional_id, acks, timeout_ms, topics)
 
 

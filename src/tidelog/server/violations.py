@@ -1,0 +1,38 @@
+"""Says in the log why connections were closed, without letting a stranger fill the disk with it.
+
+The first few of each second are told one by one, with who sent what; of the others only how many there were.
+"""
+
+from __future__ import annotations
+
+import logging
+
+log = logging.getLogger(__name__)
+
+TOLD_PER_SECOND = 5
+
+
+class Violations:
+    """One per node; ``now_ms`` comes in with each."""
+
+    __slots__ = ("_second", "_told", "_untold", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._second = -1
+        self._told = 0
+        self._untold = 0
+
+    def tell(self, peer: str, client_id: str | None, error: Exception, now_ms: int) -> None:
+        """A connection is closed because of ``error``."""
+        self.total += 1
+        second = now_ms // 1000
+        if second != self._second:
+            if self._untold:
+                log.info("closed %d more connections that sent what cannot be read or is not served", self._untold)
+            self._second, self._told, self._untold = second, 0, 0
+        if self._told < TOLD_PER_SECOND:
+            self._told += 1
+            log.info("closing the connection of %s (client id %s): %s", peer, client_id, error)
+        else:
+            self._untold += 1
