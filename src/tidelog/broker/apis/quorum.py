@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidelog.broker.context import Context
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import METADATA_TOPIC
+from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID
 from tidelog.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,
@@ -31,7 +31,7 @@ def describe_quorum(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuo
         leader_id=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,
         high_watermark=quorum.high_watermark,
-        current_voters=_voters(quorum, ctx.now_ms()),
+        current_voters=_voters(quorum, ctx.now_ms(), with_directories=ctx.api_version >= 2),
     )
     response = DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])])
     if ctx.api_version >= 2:
@@ -42,12 +42,12 @@ def describe_quorum(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuo
     return response
 
 
-def _voters(quorum: QuorumDescription, now_ms: int) -> list[ReplicaState]:
+def _voters(quorum: QuorumDescription, now_ms: int, *, with_directories: bool) -> list[ReplicaState]:
     """The leader needs not fetch: it is always as far as it can be."""
     return [
         ReplicaState(
             replica_id=each.id,
-            replica_directory_id=each.directory_id,
+            replica_directory_id=each.directory_id if with_directories else ZERO_UUID,
             log_end_offset=each.log_end_offset,
             last_fetch_timestamp=now_ms if each.id == quorum.leader_id else -1,
             last_caught_up_timestamp=now_ms if each.id == quorum.leader_id else -1,

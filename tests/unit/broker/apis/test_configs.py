@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
@@ -56,7 +58,12 @@ def test_brokers_groups_and_client_metrics_have_settings_too() -> None:
         (TOPIC_RESOURCE, "nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         (TOPIC_RESOURCE, "a/b", ErrorCode.INVALID_TOPIC_EXCEPTION),
         (BROKER_RESOURCE, "2", ErrorCode.INVALID_REQUEST),
-        (BROKER_LOGGER_RESOURCE, "1", ErrorCode.INVALID_REQUEST),
+        (BROKER_RESOURCE, "x", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER_RESOURCE, "2", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER_RESOURCE, "x", ErrorCode.INVALID_REQUEST),
+        (BROKER_LOGGER_RESOURCE, "", ErrorCode.INVALID_REQUEST),
+        (GROUP_RESOURCE, "", ErrorCode.INVALID_REQUEST),
+        (CLIENT_METRICS_RESOURCE, "", ErrorCode.INVALID_REQUEST),
         (77, "x", ErrorCode.INVALID_REQUEST),
     ],
 )
@@ -64,3 +71,11 @@ def test_what_has_no_settings_here_is_an_error_of_that_resource(kind: int, name:
     result = ask(NodeWorld(), kind, name)
     assert (result.error_code, result.configs) == (error, [])
     assert result.error_message
+
+
+def test_loggers_are_described_with_the_level_in_force() -> None:
+    logging.getLogger("tidelog.test.described")
+    rows = ask(NodeWorld(), BROKER_LOGGER_RESOURCE, "1", docs=True).configs
+    assert {"root", "tidelog.test.described"} <= {row.name for row in rows}
+    (row,) = ask(NodeWorld(), BROKER_LOGGER_RESOURCE, "1", ["root", "no.such.logger"]).configs
+    assert (row.name, row.config_source, row.read_only) == ("root", 6, False)
