@@ -22,7 +22,7 @@ from tidelog.storage.checkpoints import (
     replace_file,
 )
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
-from tidelog.storage.segment import LogSegment, file_stem
+from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
 
 if TYPE_CHECKING:
     from tidelog.storage.log import UnifiedLog
@@ -69,7 +69,7 @@ class FlushJob:
 
     def add_transactions(self, segment: LogSegment) -> None:
         """The segment's transaction index, if it changed."""
-        transactions = segment.unsynced_transaction_file()
+        transactions = segment.aborted.unsynced_file(segment.file_system, segment.path(TXN_INDEX_SUFFIX))
         if transactions is not None:
             self.sync_files.append(transactions)
             self.sync_names = True

@@ -14,7 +14,7 @@ from tidelog.records.batch import BatchHeader
 from tidelog.storage.index import TimeIndex
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.replay import rebuild_producers, snapshot_offsets
-from tidelog.storage.segment import LogSegment, file_stem
+from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
 from tidelog.storage.validation import validate_replicated
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def cut_segment(segment: LogSegment, offset: int) -> None:
     index.truncate_to_position(span.position)
     times.truncate_to_offset(segment.next_offset)
     _rewind_time(segment, times)
-    segment.cut_transactions()
+    segment.aborted.cut(segment.file_system, segment.path(TXN_INDEX_SUFFIX), segment.next_offset)
     segment.forget_recent()
     segment.bytes_since_index_entry = 0
     segment.index_entries = len(index)

@@ -248,10 +248,10 @@ class UnifiedLog:
     close = flush.close
     flush = flush.flush_now
 
-    def fail(self, what: str, problem: OSError) -> StorageFailure:
+    def fail(self, what: str, problem: Exception) -> StorageFailure:
         """Takes the log out of service; the exception to raise."""
         if self.failure is None:
-            self.failure = StorageFailure(self.log_dir, f"{what}: {problem.strerror or problem} (errno {problem.errno})")
+            self.failure = StorageFailure(self.log_dir, f"{what}: {problem}")
         return self.failure
 
     def close_files(self) -> None:

@@ -20,75 +20,11 @@ from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_dir import DELETE_SUFFIX, STRAY_SUFFIX, LogDir, check_same_owner, set_aside_name
+from tidelog.storage.log_jobs import CheckpointJob, LoadJob, RemovalJob, tree_remover
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS
-from tidelog.storage.recovery import LoadRequest, load_log
+from tidelog.storage.recovery import LoadRequest
 
 _logger = logging.getLogger(__name__)
-
-
-class LoadJob:
-    """Loading one partition's directory. ``run`` in any thread; then ``LogManager.loaded``."""
-
-    __slots__ = ("failure", "fs", "log", "log_dir", "request", "rng")
-
-    def __init__(self, fs: FileSystem, log_dir: LogDir, request: LoadRequest, rng: Rng) -> None:
-        self.fs = fs
-        self.log_dir = log_dir
-        self.request = request
-        self.rng = rng
-        self.log: UnifiedLog | None = None
-        self.failure: StorageFailure | None = None
-
-    def run(self, now_ms: int) -> None:
-        """Blocks. A failing disk is kept in ``failure``."""
-        if self.log_dir.failure is not None:
-            return
-        try:
-            self.log = load_log(self.fs, self.request, now_ms, self.rng)
-        except StorageFailure as failure:
-            self.failure = failure
-
-
-class CheckpointJob:
-    """The three offset checkpoints of one dir, as they stood when the job was made."""
-
-    __slots__ = ("contents", "error", "log_dir")
-
-    def __init__(self, log_dir: LogDir) -> None:
-        self.log_dir = log_dir
-        self.contents = log_dir.checkpoint_contents()
-        self.error: OSError | None = None
-
-    def run(self) -> None:
-        """Blocks. A failing disk is kept in ``error``."""
-        try:
-            self.log_dir.write_checkpoints(self.contents)
-        except OSError as problem:
-            self.error = problem
-
-
-class RemovalJob:
-    """Files or a directory that nobody reads any more."""
-
-    __slots__ = ("_remove", "due_ms", "error", "log_dir", "what")
-
-    def __init__(self, log_dir: LogDir, due_ms: int, what: str, remove: Callable[[], None]) -> None:
-        self.log_dir = log_dir
-        self.due_ms = due_ms
-        self.what = what
-        self._remove = remove
-        self.error: OSError | None = None
-
-    def run(self) -> None:
-        """Blocks. A failing disk is kept in ``error``; that something is gone already is no failure."""
-        if self.log_dir.failure is not None:
-            return
-        try:
-            self._remove()
-        except FileNotFoundError:
-            return
-        except OSError as problem:
-            self.error = problem
 
 
 class LogManager:
@@ -156,7 +92,7 @@ class LogManager:
                 self.fail_dir(log_dir.path, f"cannot be listed: {problem}")
                 continue
             for path in removals:
-                self._removals.append(RemovalJob(log_dir, 0, path, _tree_remover(self.fs, path)))
+                self._removals.append(RemovalJob(log_dir, 0, path, tree_remover(self.fs, path)))
             for partition in partitions:
                 request = LoadRequest(
                     f"{log_dir.path}/{partition}",
@@ -296,7 +232,7 @@ class LogManager:
             log_dir = self._dir_of[partition]
             path = self._rename_away(log, DELETE_SUFFIX)
             self._removals.append(
-                RemovalJob(log_dir, now_ms + log.config.file_delete_delay_ms, path, _tree_remover(self.fs, path))
+                RemovalJob(log_dir, now_ms + log.config.file_delete_delay_ms, path, tree_remover(self.fs, path))
             )
 
     def set_aside(self, partition: TopicPartition, now_ms: int) -> str | None:
@@ -450,10 +386,3 @@ class LogManager:
 
 def _count_of_logs(log_dir: LogDir) -> int:
     return len(log_dir.logs)
-
-
-def _tree_remover(fs: FileSystem, path: str) -> Callable[[], None]:
-    def remove() -> None:
-        fs.remove_tree(path)
-
-    return remove

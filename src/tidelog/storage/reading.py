@@ -16,7 +16,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSlice
 from tidelog.records.batch import CorruptBatch, read_header
 from tidelog.records.record import iter_records
-from tidelog.storage.index import AbortedTransaction
+from tidelog.storage.index import AbortedTransaction, CorruptIndex
 from tidelog.storage.segment import BatchSpan, LogSegment
 
 if TYPE_CHECKING:
@@ -94,7 +94,12 @@ def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedT
     all before ``end`` was decided when it was written (section 2.4)."""
     found: list[AbortedTransaction] = []
     for segment in log.segments[log.segment_index(start) :]:
-        for entry in segment.transactions():
+        try:
+            entries = segment.transactions()
+        except (OSError, CorruptIndex) as problem:
+            # Without it a reader of committed data would be given what was aborted.
+            raise log.fail(f"transaction index of segment {segment.base_offset} in {log.dir}", problem) from problem
+        for entry in entries:
             if entry.last_offset >= start and entry.first_offset < end:
                 found.append(entry)
             if entry.last_stable_offset >= end:

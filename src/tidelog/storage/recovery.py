@@ -24,7 +24,7 @@ from tidelog.model.ports import FileSystem, Rng
 from tidelog.records.batch import crc_is_valid
 from tidelog.storage.checkpoints import LEADER_EPOCHS, BadCheckpoint, read_epochs, read_partition_metadata
 from tidelog.storage.epochs import LeaderEpochCache
-from tidelog.storage.index import MAX_RELATIVE_OFFSET, Indexer
+from tidelog.storage.index import MAX_RELATIVE_OFFSET, CorruptIndex, Indexer
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, SNAPSHOT_SUFFIX, ProducerStateManager
@@ -77,6 +77,7 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
             _find_end(segments[-1])
         elif segments:
             segments = _recover(fs, request, segments, epochs)
+        _check_transaction_indexes(segments, names)
         if not segments or segments[-1].next_offset < request.log_start_offset:
             segments = _start_anew(fs, request, segments, epochs, now_ms)
         return _assemble(fs, request, topic_id, segments, epochs, names, now_ms, rng)
@@ -184,6 +185,20 @@ def _link(segments: list[LogSegment]) -> None:
         segment.next_offset = following.base_offset
 
 
+def _check_transaction_indexes(segments: list[LogSegment], names: list[str]) -> None:
+    """A transaction index that does not read is made anew: its segment is replayed."""
+    present = frozenset(name[:20] for name in names if name.endswith(TXN_INDEX_SUFFIX))
+    for segment in segments:
+        if file_stem(segment.base_offset) in present:
+            try:
+                segment.transactions()
+            except CorruptIndex as problem:
+                path = segment.path(TXN_INDEX_SUFFIX)
+                _logger.warning("%s: %s; aborted transactions are taken from the log", path, problem)
+                segment.aborted.reset(segment.file_system, path)
+                segment.sealed = False
+
+
 def _load_epochs(fs: FileSystem, directory: str) -> LeaderEpochCache:
     try:
         return LeaderEpochCache(read_epochs(fs, f"{directory}/{LEADER_EPOCHS}"))
@@ -273,7 +288,7 @@ def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache
     segment.next_offset = next_offset
     segment.first_timestamp = first_timestamp if end else None
     segment.adopt_indexes(indexer)
-    segment.reset_transactions()
+    segment.aborted.reset(segment.file_system, segment.path(TXN_INDEX_SUFFIX))
     segment.sealed = False
     return size - end
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from tidelog.model.ports import File
 from tidelog.records.batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
 from tidelog.storage.checkpoints import read_file
-from tidelog.storage.index import CorruptIndex
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot
-from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
+from tidelog.storage.segment import file_stem
 
 if TYPE_CHECKING:
     from tidelog.storage.log import UnifiedLog
@@ -91,7 +90,7 @@ def rebuild_producers(log: UnifiedLog, now_ms: int, names: list[str]) -> None:
 def _first_unindexed(log: UnifiedLog) -> int:
     """Where replay must begin at the latest, so that transaction indexes that were reset are complete again."""
     for segment in log.segments:
-        if segment.transactions_reset:
+        if segment.aborted.replay_needed:
             return segment.base_offset
     return log.log_end_offset
 
@@ -99,22 +98,12 @@ def _first_unindexed(log: UnifiedLog) -> int:
 def _replay(log: UnifiedLog, start: int) -> None:
     for segment in log.segments[log.segment_index(start) :]:
         if segment.next_offset <= start or not segment.size:
-            segment.transactions_reset = False
+            segment.aborted.replay_needed = False
             continue
-        if not segment.transactions_reset:
-            _usable_transactions(segment)
         for header, batch in iter_batches(segment.file, segment.position_of(start), segment.size):
             if header.producer_id >= 0 and header.base_offset >= start:
                 log.note_producer(batch, header, segment)
-        segment.transactions_reset = False
-
-
-def _usable_transactions(segment: LogSegment) -> None:
-    try:
-        segment.transactions()
-    except CorruptIndex as problem:
-        _logger.warning("%s: %s; aborted transactions are taken from the log", segment.path(TXN_INDEX_SUFFIX), problem)
-        segment.reset_transactions()
+        segment.aborted.replay_needed = False
 
 
 def remove_stray_snapshots(log: UnifiedLog, names: list[str]) -> None:

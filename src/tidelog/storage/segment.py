@@ -16,18 +16,18 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 from tidelog.model.ports import Buffer, File, FileSystem
+from tidelog.storage.checkpoints import read_file
 from tidelog.storage.index import (
     MAX_RELATIVE_OFFSET,
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
-    TXN_ENTRY_BYTES,
     AbortedTransaction,
     CorruptIndex,
     Indexer,
     OffsetIndex,
     TimeIndex,
-    parse_transaction_index,
 )
+from tidelog.storage.transaction_index import TransactionIndex
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -78,8 +78,7 @@ class LogSegment:
         "_recent_last_offsets",
         "_recent_positions",
         "_time_index",
-        "_transactions",
-        "_transactions_unsynced",
+        "aborted",
         "base_offset",
         "bytes_since_index_entry",
         "created_ms",
@@ -92,7 +91,6 @@ class LogSegment:
         "sealed",
         "size",
         "suffix",
-        "transactions_reset",
     )
 
     def __init__(self, fs: FileSystem, directory: str, base_offset: int, *, size: int = 0, created_ms: int = 0) -> None:
@@ -107,8 +105,7 @@ class LogSegment:
         self._file: File | None = None
         self._offset_index: OffsetIndex | None = None
         self._time_index: TimeIndex | None = None
-        self._transactions: list[AbortedTransaction] | None = None
-        self._transactions_unsynced = False
+        self.aborted = TransactionIndex(base_offset)
         self.bytes_since_index_entry = 0
         self.index_entries = 0
         """Of the offset index, as far as it was needed since the segment was loaded; the time index never has more."""
@@ -116,8 +113,6 @@ class LogSegment:
         self.max_timestamp_offset = base_offset
         self.first_timestamp: int | None = None
         """Greatest timestamp of the first batch: the age of the segment counts from it. None: not read yet, or empty."""
-        self.transactions_reset = False
-        """Whether the ``.txnindex`` was emptied and waits for replay."""
         self.sealed = False
         """Closed, with its log and indexes on stable storage: it needs no recovery."""
         self._recent_last_offsets = array("q")
@@ -130,7 +125,7 @@ class LogSegment:
         segment = cls(fs, directory, base_offset, created_ms=now_ms)
         segment._offset_index = OffsetIndex(base_offset)
         segment._time_index = TimeIndex(base_offset)
-        segment._transactions = []
+        segment.aborted = TransactionIndex(base_offset, empty=True)
         segment._file = fs.open(segment.path(LOG_SUFFIX), create=True)
         if segment._file.size():
             segment._file.truncate(0)
@@ -243,7 +238,8 @@ class LogSegment:
     def drop_indexes(self) -> None:
         """Forget what a sealed segment can load again."""
         if self.sealed:
-            self._offset_index = self._time_index = self._transactions = None
+            self._offset_index = self._time_index = None
+            self.aborted.forget()
             self.forget_recent()
 
     def forget_recent(self) -> None:
@@ -253,53 +249,16 @@ class LogSegment:
         self._recent_floor = self.next_offset
 
     def transactions(self) -> list[AbortedTransaction]:
-        """Entries of the ``.txnindex``. CorruptIndex when its file is wrong: only recovery may make a new one."""
-        if self._transactions is None:
-            self._transactions = parse_transaction_index(self.base_offset, self._read_if_there(TXN_INDEX_SUFFIX) or b"")
-        return self._transactions
+        """Transactions that were aborted by a marker in this segment. CorruptIndex when the file is wrong."""
+        return self.aborted.entries(self._fs, self.path(TXN_INDEX_SUFFIX))
 
     def add_aborted(self, entry: AbortedTransaction) -> None:
-        """Written through: aborts are rare, and the file exists only where there was one. What it holds is not written again."""
-        entries = self.transactions()
-        if entries and entries[-1].last_offset >= entry.last_offset:
-            return
-        file = self._fs.open(self.path(TXN_INDEX_SUFFIX), create=True)
-        file.write(len(entries) * TXN_ENTRY_BYTES, entry.encode())
-        file.close()
-        entries.append(entry)
-        self._transactions_unsynced = True
-
-    def reset_transactions(self) -> None:
-        """Empties the ``.txnindex``; replaying the segment's batches fills it again."""
-        self._transactions = []
-        self._transactions_unsynced = False
-        self.transactions_reset = True
-        if self._fs.exists(self.path(TXN_INDEX_SUFFIX)):
-            self._fs.remove(self.path(TXN_INDEX_SUFFIX))
-
-    def cut_transactions(self) -> None:
-        """Drops entries whose marker is no longer in the segment."""
-        entries = self.transactions()
-        keep = [entry for entry in entries if entry.last_offset < self.next_offset]
-        if len(keep) < len(entries):
-            file = self._fs.open(self.path(TXN_INDEX_SUFFIX))
-            file.truncate(len(keep) * TXN_ENTRY_BYTES)
-            file.sync()
-            file.close()
-            self._transactions = keep
-
-    def _read_if_there(self, suffix: str) -> bytes | None:
-        try:
-            file = self._fs.open(self.path(suffix), write=False)
-        except FileNotFoundError:
-            return None
-        raw = file.read(0, file.size())
-        file.close()
-        return raw
+        """A marker in this segment aborted a transaction."""
+        self.aborted.append(self._fs, self.path(TXN_INDEX_SUFFIX), entry)
 
     def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         """Two readers in two threads may both load them; either result is right, and each uses what it got."""
-        offsets, times = self._read_if_there(INDEX_SUFFIX), self._read_if_there(TIME_INDEX_SUFFIX)
+        offsets, times = (read_file(self._fs, self.path(suffix)) for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX))
         try:
             if self.size and (offsets is None or times is None):
                 raise CorruptIndex("missing")
@@ -366,13 +325,6 @@ class LogSegment:
         index.mark_written()
         times.mark_written()
         return writes
-
-    def unsynced_transaction_file(self) -> File | None:
-        """The ``.txnindex``, open, when it has entries that were never synced; the caller syncs it, and its name."""
-        if not self._transactions_unsynced:
-            return None
-        self._transactions_unsynced = False
-        return self._fs.open(self.path(TXN_INDEX_SUFFIX))
 
     # --- finding -------------------------------------------------------------------------------------------------------
 

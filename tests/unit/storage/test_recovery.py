@@ -218,3 +218,21 @@ def test_the_high_watermark_is_clamped_to_the_log() -> None:
     written(disk)
     assert load(disk, SMALL, high_watermark=10).high_watermark == 10
     assert load(disk, SMALL, high_watermark=1000).high_watermark == 16
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_damaged_transaction_index_comes_back_from_the_log(clean: bool) -> None:
+    disk = SimDisk()
+    log = new_log(disk)
+    append(log, batch(2, producer=(7, 0, 0), transactional=True))
+    end_transaction(log, 7, commit=False)
+    log.roll(log.active.created_ms)
+    append(log, batch())
+    expected = log.segments[0].transactions()
+    log.close()
+    path = f"{DIRECTORY}/00000000000000000000.txnindex"
+    disk.open(path).truncate(20)
+    again = load(disk, clean=clean, recovery_point=4)
+    assert again.segments[0].transactions() == expected
+    again.close()
+    assert disk.stat(path).size == 34

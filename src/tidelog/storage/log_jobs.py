@@ -1,0 +1,89 @@
+"""What a log manager has others do, because it blocks: load a partition, write checkpoints, remove what nobody reads.
+
+Each job is made on the loop from what is known then, ``run`` in any thread, and handed back to the manager, which takes the
+result, or the failure of the disk, into account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tidelog.model.errors import StorageFailure
+from tidelog.model.ports import FileSystem, Rng
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.log_dir import LogDir
+from tidelog.storage.recovery import LoadRequest, load_log
+
+
+class LoadJob:
+    """Loading one partition's directory. ``run`` in any thread; then ``LogManager.loaded``."""
+
+    __slots__ = ("failure", "fs", "log", "log_dir", "request", "rng")
+
+    def __init__(self, fs: FileSystem, log_dir: LogDir, request: LoadRequest, rng: Rng) -> None:
+        self.fs = fs
+        self.log_dir = log_dir
+        self.request = request
+        self.rng = rng
+        self.log: UnifiedLog | None = None
+        self.failure: StorageFailure | None = None
+
+    def run(self, now_ms: int) -> None:
+        """Blocks. A failing disk is kept in ``failure``."""
+        if self.log_dir.failure is not None:
+            return
+        try:
+            self.log = load_log(self.fs, self.request, now_ms, self.rng)
+        except StorageFailure as failure:
+            self.failure = failure
+
+
+class CheckpointJob:
+    """The three offset checkpoints of one dir, as they stood when the job was made."""
+
+    __slots__ = ("contents", "error", "log_dir")
+
+    def __init__(self, log_dir: LogDir) -> None:
+        self.log_dir = log_dir
+        self.contents = log_dir.checkpoint_contents()
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        """Blocks. A failing disk is kept in ``error``."""
+        try:
+            self.log_dir.write_checkpoints(self.contents)
+        except OSError as problem:
+            self.error = problem
+
+
+class RemovalJob:
+    """Files or a directory that nobody reads any more."""
+
+    __slots__ = ("_remove", "due_ms", "error", "log_dir", "what")
+
+    def __init__(self, log_dir: LogDir, due_ms: int, what: str, remove: Callable[[], None]) -> None:
+        self.log_dir = log_dir
+        self.due_ms = due_ms
+        self.what = what
+        self._remove = remove
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        """Blocks. A failing disk is kept in ``error``; that something is gone already is no failure."""
+        if self.log_dir.failure is not None:
+            return
+        try:
+            self._remove()
+        except FileNotFoundError:
+            return
+        except OSError as problem:
+            self.error = problem
+
+
+def tree_remover(fs: FileSystem, path: str) -> Callable[[], None]:
+    """Removes a directory and all below it."""
+
+    def remove() -> None:
+        fs.remove_tree(path)
+
+    return remove
