@@ -59,7 +59,7 @@ class Load:
     producers: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        patient = {"bootstrap.servers": self.bootstrap, "linger.ms": 2, "delivery.timeout.ms": 300_000, "log.queue": True}
+        patient = {"bootstrap.servers": self.bootstrap, "linger.ms": 2, "delivery.timeout.ms": 300_000, "log_level": 0}
         quick = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "retry.backoff.ms": 20}
         self.producers = [confluent_kafka.Producer({**patient, **quick, **config}) for config in PRODUCERS]
 
@@ -156,7 +156,7 @@ class Reader:
 
 def admin(node: Node) -> AdminClient:
     """A new one for each question: the connections of an old one end with the node."""
-    return AdminClient({"bootstrap.servers": node.bootstrap, "log.queue": True})
+    return AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
 
 
 def create(node: Node, topic: str, partitions: int = 1) -> None:

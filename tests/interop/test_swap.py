@@ -49,6 +49,7 @@ class Lasting:
                 "enable.idempotence": True,
                 "reconnect.backoff.max.ms": 200,
                 "delivery.timeout.ms": 30_000,
+                "log_level": 0,
             }
         )
 
