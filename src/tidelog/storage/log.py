@@ -325,6 +325,7 @@ def create_log(
         recovery_point=start_offset,
         rng=rng,
     )
+    log.last_flush_ms = now_ms
     log.metadata_synced = topic_id is None
     log.names_synced = False
     return log

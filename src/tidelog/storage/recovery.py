@@ -114,6 +114,7 @@ def _assemble(
         recovery_point=min(request.recovery_point, end) if not request.clean else end,
         rng=rng,
     )
+    log.last_flush_ms = now_ms
     rebuild_producers(log, now_ms, names)
     remove_stray_snapshots(log, names)
     log.update_high_watermark(request.high_watermark)

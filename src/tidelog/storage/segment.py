@@ -47,6 +47,7 @@ _PROBE_BYTES = 8192
 BATCH_OVERHEAD = 61
 _LENGTHS = struct.Struct(">qi11xi8xq")
 """Of a batch header: base offset, batch length, last offset delta, max timestamp (its first 43 bytes)."""
+_LENGTHS_BYTES = _LENGTHS.size
 
 
 def file_stem(offset: int) -> str:
@@ -330,12 +331,12 @@ class LogSegment:
 
     def span_at(self, position: int) -> BatchSpan | None:
         """The batch that starts at ``position``; None at the end of the segment or where no whole batch is."""
-        return self._span(self.file.read(position, 43), 0, position)
-
-    def _span(self, raw: bytes, at: int, position: int) -> BatchSpan | None:
-        if len(raw) - at < 43 or position >= self.size:
+        if position >= self.size:
             return None
-        base_offset, length, delta, max_timestamp = _LENGTHS.unpack_from(raw, at)
+        raw = self.file.read(position, _LENGTHS_BYTES)
+        if len(raw) < _LENGTHS_BYTES:
+            return None
+        base_offset, length, delta, max_timestamp = _LENGTHS.unpack(raw)
         end = position + 12 + length
         if length < BATCH_OVERHEAD - 12 or end > self.size:
             return None
@@ -344,15 +345,20 @@ class LogSegment:
     def find(self, offset: int, start: int | None = None) -> BatchSpan | None:
         """The first batch whose last offset is at or past ``offset``, looked for from ``start`` (or from the index) on."""
         position = self.offset_index().position_at_or_before(offset) if start is None else start
-        raw, raw_at = b"", position
-        while position < self.size:
+        raw, raw_at, size, lengths = b"", position, self.size, _LENGTHS.unpack_from
+        while position < size:
             at = position - raw_at
-            if at < 0 or len(raw) - at < 43:
+            if len(raw) - at < _LENGTHS_BYTES:
                 raw, raw_at, at = self.file.read(position, _PROBE_BYTES), position, 0
-            span = self._span(raw, at, position)
-            if span is None or span.last_offset >= offset:
-                return span
-            position = span.end
+                if len(raw) < _LENGTHS_BYTES:
+                    return None
+            base_offset, length, delta, max_timestamp = lengths(raw, at)
+            end = position + 12 + length
+            if length < BATCH_OVERHEAD - 12 or end > size:
+                return None
+            if base_offset + delta >= offset:
+                return BatchSpan(position, end, base_offset, base_offset + delta, max_timestamp)
+            position = end
         return None
 
     def recent_position(self, offset: int) -> int:
