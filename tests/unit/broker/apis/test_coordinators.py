@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.unit.broker.apis.live import Talk
+from tidelog.model.errors import ErrorCode as E
+from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tidelog.testing import Broker
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker(config={"offsets.topic.num.partitions": 3, "offsets.topic.replication.factor": 3}) as running:
+        yield running
+
+
+@pytest.fixture
+def talk(broker: Broker) -> Iterator[Talk]:
+    talk = Talk(broker.port)
+    yield talk
+    talk.close()
+
+
+def test_the_first_question_creates_the_offsets_topic_with_as_many_replicas_as_there_are_brokers(talk: Talk) -> None:
+    talk.find("g")
+    topics = [MetadataRequestTopic(name="__consumer_offsets")]
+    topic = talk.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12).topics[0]
+    assert topic.is_internal and len(topic.partitions) == 3
+    assert {tuple(partition.replica_nodes) for partition in topic.partitions} == {(1,)}
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_group_has_its_coordinator_at_every_version(broker: Broker, talk: Talk, version: int) -> None:
+    talk.find("g")
+    request = FindCoordinatorRequest(key="g") if version < 4 else FindCoordinatorRequest(coordinator_keys=["g", "h"])
+    answer = talk.ask(request, version)
+    found = [answer] if version < 4 else answer.coordinators
+    assert [(one.error_code, one.host, one.port) for one in found] == [(0, "127.0.0.1", broker.port)] * len(found)
+    if version >= 4:
+        assert [one.key for one in found] == ["g", "h"]
+
+
+@pytest.mark.parametrize("kind", [1, 2, 9])
+def test_kinds_that_are_not_served_say_so(talk: Talk, kind: int) -> None:
+    answer = talk.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"]), 6).coordinators[0]
+    assert answer.error_code == E.UNSUPPORTED_VERSION and "neither transactions nor share groups" in answer.error_message
+
+
+def test_a_group_needs_a_name(talk: Talk) -> None:
+    assert talk.ask(FindCoordinatorRequest(key=""), 3).error_code == E.INVALID_GROUP_ID

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import asyncio
+
+from tidelog.config.resolve import BrokerConfig
+from tidelog.server.coordinators import LoopWorld, group_settings
+from tidelog.server.runtime import LoopRuntime
+
+
+def test_settings_of_groups_come_from_the_nodes_settings() -> None:
+    config = BrokerConfig.from_properties(
+        {"group.min.session.timeout.ms": "10", "group.max.size": "7", "offsets.retention.minutes": "2"}
+    )
+    settings = group_settings(config)
+    assert (settings.min_session_timeout_ms, settings.max_size, settings.offsets_retention_ms) == (10, 7, 120_000)
+
+
+def test_an_alarm_rings_once_and_a_later_call_replaces_it() -> None:
+    loop = asyncio.new_event_loop()
+    runtime = LoopRuntime(loop)
+    world = LoopWorld(runtime)
+    rung: list[str] = []
+    done = loop.create_future()
+
+    def bell() -> None:
+        rung.append("bell")
+        done.set_result(None)
+
+    def silent() -> None:
+        rung.append("silent")
+
+    world.wake_at(world.now_ms() + 3_600_000, bell)
+    world.wake_at(world.now_ms(), bell)
+    world.wake_at(world.now_ms() + 3_600_000, silent)
+    loop.run_until_complete(done)
+    world.stop()
+    loop.run_until_complete(runtime.close())
+    loop.close()
+    assert rung == ["bell"]
