@@ -7,6 +7,7 @@ would leave, and later starts from each of these images. ``TIDELOG_POWER_LOSS_SE
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sim.disk import SimDisk
+from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import BatchHeader, iter_headers, read_header
 from tidelog.records.builder import RecordData, build_batch
@@ -351,6 +353,30 @@ def test_power_loss_during_recovery_is_recovered_from(seed: int) -> None:
                 check_image(moment)
             except Exception as failure:
                 raise AssertionError(f"seed {seed}, power lost before operation {moment.moment}") from failure
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.ESTALE])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_disk_that_fails_at_any_operation_takes_the_log_down_with_all_that_was_acknowledged(seed: int, code: int) -> None:
+    total = Workload(2000 + seed, sync_each=True)
+    total.run(30)
+    for failing in range(40 + seed, total.disk.operations, 23):
+        workload = Workload(2000 + seed, sync_each=True)
+
+        def fail(number: int, kind: str, path: str, failing: int = failing, workload: Workload = workload) -> None:
+            if number >= failing:
+                raise OSError(code, os.strerror(code), path)
+
+        workload.disk.on_operation = fail
+        with pytest.raises(StorageFailure):
+            workload.run(30)
+        workload.disk.on_operation = None
+        histories = [list(history) for history in workload.histories]
+        for disk in (workload.disk.kill(), workload.disk.crash(seed)):
+            try:
+                check_image(Image(disk, str(failing), histories, workload.safe_end, workload.latest_start))
+            except Exception as failure:
+                raise AssertionError(f"seed {seed}, operations from {failing} on failed with {code}") from failure
 
 
 def test_a_killed_process_loses_nothing_that_was_written() -> None:
