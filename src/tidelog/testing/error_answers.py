@@ -36,10 +36,20 @@ def refuse(row: Api, ctx: Context, request: Any, error: ErrorCode) -> Any:
     response = registry.response_class(row.key)()
     if hasattr(response, "error_code"):
         response.error_code = error
-        return response
+        if _fits(response, ctx.api_version):
+            return response
     if row.on_error is None:
         raise ValueError(f"{ApiKey(row.key).name} has no error of its own; drop the connection instead")
     return row.on_error(request, KafkaError(error, "asked for by the test"))
+
+
+def _fits(response: Any, version: int) -> bool:
+    """Whether the version has a place for the error."""
+    try:
+        response.encode(version)
+    except ValueError:
+        return False
+    return True
 
 
 def _produce(ctx: Context, request: Any, error: ErrorCode) -> ProduceResponse:
