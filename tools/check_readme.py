@@ -96,7 +96,7 @@ class Runner:
             return self._start(argv, step.how.split('"')[1])
         done = subprocess.run(
             argv, cwd=self._folder, env=self._env, text=True, timeout=COMMAND_TIMEOUT_S, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, capture_output=True,
         )  # fmt: skip
         if done.returncode != 0:
             return f"exit status {done.returncode}, it printed:\n{done.stdout}{done.stderr}"

@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing of everything that a peer's bytes reach: ``python tools/fuzz.py [SECONDS] [CORPUS]``.
 
 A node without sockets, its disk in memory; each input is a frame for its dispatcher, and what has to wait is driven for a moment.
-The only exception that may come out is ProtocolViolation. The corpus (default ``.cache/fuzz``) begins with a valid request of every
-API at every version and keeps what led to new code. A crash is written beside it by libFuzzer, and printed.
+The only exception that may come out is ProtocolViolation. The corpus (default ``.cache/fuzz``) begins with a valid request of
+every API at every version and keeps what led to new code. A crash is written beside it by libFuzzer, and printed.
 """
 
 from __future__ import annotations

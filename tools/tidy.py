@@ -26,7 +26,7 @@ MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
 PRIVATE = re.compile(r"/work/|/root/|repo1?\.maven|pypi\.org|registry\.npmjs|//[a-z0-9.-]+\.(internal|corp|local)\b")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 UNMIRRORED = {"__init__.py", "__main__.py"}
-# Modules that make sense only together with another one, and the test file that shows them; it must say their name or import them.
+# Modules that make sense only together with another one, and the test file that shows them.
 SHOWN_BY = {
     "metadata/image.py": "metadata/test_delta.py",
     "metadata/snapshot.py": "metadata/test_delta.py",
