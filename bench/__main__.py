@@ -23,7 +23,7 @@ from bench.report import machine, table, write_page
 from bench.rows import FULL, SHAPES, SMOKE, Row, Scale, many_partitions_rows, on_an_empty_node, uncovered, under_load
 from bench.sides import Side, fresh
 from tests.interop.java import JavaFailed, JavaSide
-from tests.interop.nodes import ROOT, NodeFailed
+from tests.interop.nodes import ROOT, NodeFailed, environment
 
 RESULTS = ROOT / "bench" / "results"
 
@@ -78,6 +78,17 @@ def one_round(
     return found
 
 
+def allocations() -> dict[str, dict[str, float]]:
+    """What ``bench.allocations`` prints; nothing where there is no C compiler."""
+    command = [sys.executable, "-m", "bench.allocations"]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(done.stderr, file=sys.stderr)
+        return {}
+    found: dict[str, dict[str, float]] = json.loads(done.stdout)
+    return found
+
+
 def main() -> int:
     args = arguments()
     assert not uncovered(), f"the shapes miss {uncovered()}"
@@ -119,6 +130,9 @@ def main() -> int:
         java.close()
         if args.data is None:
             shutil.rmtree(data, ignore_errors=True)
+    if "tidelog" in kinds:
+        result["allocations"] = allocations()
+        path.write_text(json.dumps(result, indent=1) + "\n")
     print(table(result))
     print(f"all values: {path.relative_to(ROOT)}", file=sys.stderr)
     if args.write_page:

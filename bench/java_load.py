@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import hashlib
 import json
@@ -75,12 +74,11 @@ def bench(command: str, *args: object) -> dict[str, Any]:
     return result
 
 
-def produce_frame(topic: str, size: int) -> tuple[str, int]:
-    """A Produce v7 request (acks=1) with one record of ``size`` bytes for partition 0, in base64 with its length, and where
-    in the answer (its length included) the partition's error code stands."""
+def produce_request(topic: str, size: int) -> tuple[bytes, int]:
+    """A Produce v7 request (acks=1) with one record of ``size`` bytes for partition 0, its length in front, and where in the
+    answer (its length included) the partition's error code stands."""
     name = topic.encode()
     records = bytes(build_batch([RecordData(None, b"x" * size, 1_700_000_000_000, ())]))
     header = struct.pack(">hhih", 0, 7, 1, -1)
     body = struct.pack(">hhiih", -1, 1, 30_000, 1, len(name)) + name + struct.pack(">iii", 1, 0, len(records)) + records
-    frame = struct.pack(">i", len(header) + len(body)) + header + body
-    return base64.b64encode(frame).decode(), 4 + 4 + 4 + 2 + len(name) + 4 + 4
+    return struct.pack(">i", len(header) + len(body)) + header + body, 4 + 4 + 4 + 2 + len(name) + 4 + 4

@@ -114,6 +114,9 @@ def table(result: dict[str, Any]) -> str:
         for name in latencies:
             found = [middle(values(result, side, name, key)) for key in ("p50_ms", "p99_ms", "p999_ms") for side in (one, two)]
             lines.append("| " + " | ".join([name, *found]) + " |")
+    if result.get("allocations"):
+        lines += ["", "| in tidelog, per request | calls of Python's allocators | bytes asked for |", "|---|---|---|"]
+        lines += [f"| {name} | {found['calls']:.0f} | {found['bytes']:,} |" for name, found in result["allocations"].items()]
     return "\n".join(lines)
 
 

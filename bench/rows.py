@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import os
 import time
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.java_load import bench, produce, produce_frame
+from bench.java_load import bench, produce, produce_request
 from bench.sides import Side
 
 Numbers = dict[str, float]
@@ -120,7 +121,8 @@ def requests_row(connections: int) -> Row:
     def work(side: Side, scale: Scale) -> Numbers:
         topic = f"requests-{connections}"
         side.node.create(topic)
-        frame, error_at = produce_frame(topic, 100)
+        request, error_at = produce_request(topic, 100)
+        frame = base64.b64encode(request).decode()
         before = side.cpu()
         numbers = bench("requests", "127.0.0.1", side.port, connections, scale.seconds, scale.warmup, frame, error_at)
         # the warm-up's share is taken off: it ran at about the same rate
