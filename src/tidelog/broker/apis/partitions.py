@@ -22,7 +22,12 @@ from tidelog.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     ResponseCursor,
 )
-from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from tidelog.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
 
 
 async def create_partitions(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
@@ -56,8 +61,19 @@ async def elect_leaders(ctx: Context, request: ElectLeadersRequest) -> ElectLead
 
 
 def elect_leaders_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
-    """The whole request failed. Version 0 has no place to say so but an answer without partitions."""
-    return ElectLeadersResponse(error_code=error.code)
+    """The whole request failed. Every partition that it names says so: version 0 has no other place for it."""
+    return ElectLeadersResponse(
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=topic.topic,
+                partition_result=[
+                    PartitionResult(partition_id=index, error_code=error.code, error_message=error.detail or None)
+                    for index in topic.partitions
+                ],
+            )
+            for topic in request.topic_partitions or []
+        ]
+    )
 
 
 def describe_topic_partitions(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
