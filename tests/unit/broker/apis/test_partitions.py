@@ -44,7 +44,11 @@ def test_partitions_are_there_when_their_creation_is_answered(version: int) -> N
 def test_refusals_of_whole_requests_are_told() -> None:
     asked = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a"), CreatePartitionsTopic(name="a")])
     assert [(each.name, each.error_code) for each in create_partitions_refused(asked, STOPPED).results] == [("a", 41)]
-    assert elect_leaders_refused(ElectLeadersRequest(), STOPPED).error_code == 41
+    elections = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="a", partitions=[0, 3])])
+    for version in range(3):
+        answer = elect_leaders_refused(elections, STOPPED)
+        told = type(answer).decode(answer.encode(version), version).replica_election_results[0].partition_result
+        assert [(each.partition_id, each.error_code) for each in told] == [(0, 41), (3, 41)]
 
 
 @pytest.mark.parametrize("version", range(3))
