@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.running_node import running_node
+from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
+from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
+
+
+@contextmanager
+def stranger(behave: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Something that listens and is no broker."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connected, _ = listening.accept()
+        with connected:
+            behave(connected)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        thread.join(30)
+        listening.close()
+
+
+def test_the_first_server_that_answers_is_asked(tmp_path: Path) -> None:
+    closed = socket.create_server(("127.0.0.1", 0))
+    nobody = f"127.0.0.1:{closed.getsockname()[1]}"
+    closed.close()
+    with running_node(tmp_path) as address, BrokerConnection(f"{nobody}, {address}") as broker:
+        assert broker.version_of(60) == 2
+        assert [each.broker_id for each in broker.ask(DescribeClusterRequest()).brokers] == [1]
+
+
+def test_where_nobody_listens_all_servers_are_named() -> None:
+    with pytest.raises(CannotConnect, match=r"127\.0\.0\.1:1 .*, \[::1\]:1 "):
+        BrokerConnection("127.0.0.1:1,[::1]:1")
+
+
+def test_a_server_that_hangs_up_is_an_error_that_guesses_why() -> None:
+    with stranger(lambda connected: connected.recv(4)) as address, pytest.raises(CannotConnect, match=r"closed|ended"):
+        BrokerConnection(address)
+
+
+def test_a_server_that_says_nothing_is_given_up(tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    config.write_text("request.timeout.ms=50\n")
+    released = threading.Event()
+    with stranger(lambda connected: released.wait(30) and None) as address:
+        try:
+            with pytest.raises(CannotConnect, match="within 50 ms"):
+                BrokerConnection(address, str(config))
+        finally:
+            released.set()

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import click
+from click.testing import CliRunner
+
+from tidelog.cli.main import COMMANDS, main
+
+
+def test_the_help_names_every_command() -> None:
+    result = CliRunner().invoke(main, ["--help"])
+    assert result.exit_code == 0
+    for name, line in COMMANDS.items():
+        assert name in result.stdout
+        assert line in result.stdout
+
+
+def test_every_command_is_there() -> None:
+    for name in COMMANDS:
+        command = import_module(f"tidelog.cli.{name.replace('-', '_')}").command
+        assert isinstance(command, click.Command)
+        assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
+
+
+def test_an_unknown_command_is_an_error() -> None:
+    assert CliRunner().invoke(main, ["frobnicate"]).exit_code == 2
+
+
+def test_the_help_imports_no_broker() -> None:
+    script = (
+        "import sys, click.testing, tidelog.cli.main as m; click.testing.CliRunner().invoke(m.main, ['--help']);"
+        "print([name for name in sys.modules if name.startswith('tidelog.') and not name.startswith('tidelog.cli')])"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

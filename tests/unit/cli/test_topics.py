@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.unit.cli.running_node import running_node
+from tidelog.cli.topics import command
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_node(tmp_path_factory.mktemp("topics")) as address:
+        yield address
+
+
+def topics(server: str, *args: str) -> Result:
+    return CliRunner().invoke(command, ["--bootstrap-server", server, *args])
+
+
+def test_a_topic_is_created_described_listed_and_deleted_in_kafkas_words(server: str) -> None:
+    created = topics(server, "--create", "--topic", "orders", "--partitions", "2", "--config", "retention.ms=3600000")
+    assert created.stdout == "Created topic orders.\n"
+    described = topics(server, "--describe", "--topic", "orders").stdout.splitlines()
+    assert re.fullmatch(
+        "Topic: orders\tTopicId: [A-Za-z0-9_-]{22}\tPartitionCount: 2\tReplicationFactor: 1\tConfigs: retention.ms=3600000",
+        described[0],
+    )
+    assert described[1:] == [
+        f"\tTopic: orders\tPartition: {number}\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: N/A\tLastKnownElr: N/A" for number in (0, 1)
+    ]
+    assert "orders" in topics(server, "--list").stdout.splitlines()
+    assert topics(server, "--delete", "--topic", "orders").stdout == ""
+    assert "orders" not in topics(server, "--list").stdout.splitlines()
+
+
+def test_a_topic_is_found_by_its_id(server: str) -> None:
+    topics(server, "--create", "--topic", "by-id")
+    topic_id = topics(server, "--describe", "--topic", "by-id").stdout.split("\t")[1].removeprefix("TopicId: ")
+    assert topics(server, "--describe", "--topic-id", topic_id).stdout.startswith("Topic: by-id\t")
+    unknown = topics(server, "--describe", "--topic-id", "AAAAAAAAAAAAAAAAAAAAAw")
+    assert "TopicId 'AAAAAAAAAAAAAAAAAAAAAw' does not exist as expected" in unknown.stderr
+    assert "is not valid" in topics(server, "--describe", "--topic-id", "x").stderr
+
+
+@pytest.mark.parametrize("action", ["--describe", "--delete"])
+def test_what_is_not_there_is_an_error_unless_that_is_expected(server: str, action: str) -> None:
+    missing = topics(server, action, "--topic", "nope")
+    assert missing.exit_code == 1
+    assert missing.stderr == "Error while executing topic command : Topic 'nope' does not exist as expected\n"
+    assert topics(server, action, "--topic", "nope", "--if-exists").exit_code == 0
+
+
+def test_a_topic_that_is_there_is_an_error_unless_that_is_expected(server: str) -> None:
+    topics(server, "--create", "--topic", "twice")
+    again = topics(server, "--create", "--topic", "twice")
+    assert again.stderr == "Error while executing topic command : Topic 'twice' already exists.\n"
+    assert topics(server, "--create", "--topic", "twice", "--if-not-exists").exit_code == 0
+
+
+def test_topics_are_chosen_by_a_regular_expression(server: str) -> None:
+    for name in ("a-one", "a-two", "b-one"):
+        topics(server, "--create", "--topic", name)
+    assert topics(server, "--list", "--topic", "a-.*,b-o.*").stdout.splitlines() == ["a-one", "a-two", "b-one"]
+    assert topics(server, "--list", "--topic", "a-").stdout == ""
+    assert "not a valid regular expression" in topics(server, "--list", "--topic", "[").stderr
+
+
+def test_only_topics_with_settings_of_their_own(server: str) -> None:
+    topics(server, "--create", "--topic", "plain")
+    topics(server, "--create", "--topic", "special", "--config", "segment.bytes=2000000")
+    shown = topics(server, "--describe", "--topics-with-overrides", "--topic", "plain|special").stdout.splitlines()
+    assert [line.split("\t")[0] for line in shown] == ["Topic: special"]
+
+
+def test_partitions_that_lack_something_are_shown_alone(server: str) -> None:
+    topics(server, "--create", "--topic", "whole")
+    for flag in ("--under-replicated-partitions", "--unavailable-partitions", "--under-min-isr-partitions"):
+        assert topics(server, "--describe", "--topic", "whole", flag).stdout == ""
+    assert "Topic: whole\tPartition: 0" in topics(server, "--describe", "--topic", "whole", "--at-min-isr-partitions").stdout
+
+
+def test_replicas_may_be_placed_by_hand(server: str) -> None:
+    topics(server, "--create", "--topic", "placed", "--replica-assignment", "1,1")
+    assert "PartitionCount: 2" in topics(server, "--describe", "--topic", "placed").stdout
+    assert "1:2,2:3" in topics(server, "--create", "--topic", "bad", "--replica-assignment", "x").stderr
+    assert "no such broker" in topics(server, "--create", "--topic", "bad", "--replica-assignment", "7").stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--topic", "a/b"), "Topic name is invalid"),
+        (("--topic", "x", "--config", "foo=bar"), "foo"),
+        (("--topic", "x", "--config", "foo"), "key=val"),
+        (("--topic", "x", "--replication-factor", "3"), "Unable to replicate the partition 3 time(s)"),
+    ],
+)
+def test_what_cannot_be_created_says_why(server: str, args: tuple[str, ...], says: str) -> None:
+    result = topics(server, "--create", *args)
+    assert result.exit_code == 1
+    assert says in result.stderr
+
+
+def test_dots_and_underscores_are_warned_of(server: str) -> None:
+    assert topics(server, "--create", "--topic", "a.b").stdout.startswith("WARNING: Due to limitations in metric names")
+
+
+def test_the_flags_are_checked_before_anything_is_asked() -> None:
+    assert topics("nowhere:1", "--topic", "x").exit_code == 2
+    assert topics("nowhere:1", "--create").exit_code == 2
+
+
+def test_a_client_file_is_read(server: str, tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("request.timeout.ms=5000\nclient.id=me\n")
+    assert topics(server, "--list", "--command-config", str(file)).exit_code == 0
+    file.write_text("security.protocol=SSL\n")
+    assert "security.protocol is SSL" in topics(server, "--list", "--command-config", str(file)).stderr
+    file.write_text("request.timeout.ms=soon\n")
+    assert "request.timeout.ms is 'soon'" in topics(server, "--list", "--command-config", str(file)).stderr
