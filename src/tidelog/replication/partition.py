@@ -212,6 +212,12 @@ class Partition:
         if self.watchers:
             tell_watchers(self, STATE_CHANGED)
 
+    def replace_log(self, log: UnifiedLog) -> None:
+        """The same records lie in another log dir from now on. A flush that runs on the old log means nothing any more."""
+        assert self.log is not None and log.log_end_offset == self.log.log_end_offset, "not a copy of this log"
+        self.log = log
+        self._host.flush(self)
+
     def mark_deleted(self) -> None:
         """The topic is gone, or the replica moved away; waiting requests find that out now."""
         self.deleted = True
@@ -374,7 +380,7 @@ class Partition:
 
     def finish_flush(self, job: FlushJob, now_ms: int) -> None:
         """``job`` has run: expose what it made safe. StorageFailure when it failed, and then for ever."""
-        if self.log is None or self.deleted:
+        if self.log is None or self.deleted or job.directory != self.log.dir:
             return
         self.log.flushed(job, now_ms)
         if self.log.recovery_point >= self._flush_needed_to:

@@ -24,9 +24,11 @@ from tidelog.model.ports import Rng
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext, FetchPartition, FetchSessionCache
 from tidelog.replication.partition import Partition
+from tidelog.replication.replica_move import MoveState, ReplicaMove
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
+from tidelog.storage.log_dir import LogDir
 from tidelog.storage.log_manager import LogManager
 
 logger = logging.getLogger(__name__)
@@ -86,6 +88,8 @@ class ReplicaManager:
         self._by_id: dict[bytes, HostedTopic] = {}
         self._by_name: dict[str, HostedTopic] = {}
         self._deleted_stats = TopicStats()
+        self.moves: dict[TopicPartition, ReplicaMove] = {}
+        """Replicas on their way to another log dir."""
 
     # -- following the metadata log -------------------------------------------------------------------------------------
 
@@ -231,6 +235,33 @@ class ReplicaManager:
     def fetch(self, context: FetchContext, *, min_bytes: int, max_bytes: int, committed: bool, follower: bool) -> Fetch:
         """Read what ``context`` names, once; the answer says whether that is enough or has to wait."""
         return Fetch(self, context, min_bytes=min_bytes, max_bytes=max_bytes, committed=committed, follower=follower)
+
+    # -- moving between log dirs ----------------------------------------------------------------------------------------
+
+    def begin_move(self, partition: Partition, target: LogDir, now_ms: int) -> ReplicaMove | None:
+        """A replica is to lie in ``target``; None when it does, or is on its way there. A move to elsewhere ends early."""
+        name = partition.topic_partition
+        under_way = self.moves.get(name)
+        if under_way is not None and under_way.state is MoveState.COPYING:
+            if under_way.target is target:
+                return None
+            under_way.end_early(now_ms)
+        self.moves.pop(name, None)
+        if self.logs.dir_of(name) is target:
+            return None
+        move = self.moves[name] = ReplicaMove(partition, target, self.logs)
+        return move
+
+    def end_move(self, move: ReplicaMove, now_ms: int) -> None:
+        """It is over, or cannot go on."""
+        move.end_early(now_ms)
+        if self.moves.get(move.partition.topic_partition) is move:
+            del self.moves[move.partition.topic_partition]
+
+    def stop_moves(self, now_ms: int) -> None:
+        """The node stops: replicas stay where they are."""
+        for move in list(self.moves.values()):
+            self.end_move(move, now_ms)
 
     # -- flushing, failing, keeping house -------------------------------------------------------------------------------
 

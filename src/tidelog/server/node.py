@@ -129,6 +129,7 @@ class Node:
             await self.controller.close()
         except StorageFailure as failure:
             log.error("the metadata log was not closed in order: %s", failure)
+        self.broker.replicas.stop_moves(self.runtime.now_ms())
         while self._in_flight:
             # A log with a flush under way cannot be closed; what ends may start the next one.
             await asyncio.wait(self._in_flight)

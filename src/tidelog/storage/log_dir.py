@@ -114,6 +114,10 @@ class LogDir:
             _logger.warning("%s; going on without it", problem)
             return {}
 
+    def unfinished_copies(self) -> list[str]:
+        """Names of directories that were to become partitions of this dir when the node stopped."""
+        return [name for name in self.fs.listdir(self.path) if name.endswith(FUTURE_SUFFIX)]
+
     def scan(self) -> tuple[list[TopicPartition], list[str]]:
         """(partitions that have a directory here, paths of deleted ones that are still to be removed)."""
         partitions: list[TopicPartition] = []

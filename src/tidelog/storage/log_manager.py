@@ -19,7 +19,7 @@ from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_met
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.log_dir import DELETE_SUFFIX, STRAY_SUFFIX, LogDir, check_same_owner, set_aside_name
+from tidelog.storage.log_dir import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, LogDir, check_same_owner, set_aside_name
 from tidelog.storage.log_jobs import CheckpointJob, LoadJob, RemovalJob, tree_remover
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS
 from tidelog.storage.recovery import LoadRequest
@@ -54,6 +54,8 @@ class LogManager:
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._dir_of: dict[TopicPartition, LogDir] = {}
         self._removals: list[RemovalJob] = []
+        self.copies: dict[TopicPartition, tuple[LogDir, UnifiedLog]] = {}
+        """Logs that are being copied to another dir: where to, and the copy as far as it is."""
 
     # --- starting ------------------------------------------------------------------------------------------------------
 
@@ -85,6 +87,7 @@ class LogManager:
     def load_jobs(self) -> list[LoadJob]:
         """A job per partition directory, to be run in any order or at once."""
         jobs: list[LoadJob] = []
+        self._forget_unfinished_copies()
         for log_dir in self.online_dirs():
             try:
                 partitions, removals = log_dir.scan()
@@ -106,6 +109,18 @@ class LogManager:
                 )
                 jobs.append(LoadJob(self.fs, log_dir, request, self.rng))
         return jobs
+
+    def _forget_unfinished_copies(self) -> None:
+        """A copy whose partition is still there is begun anew when somebody asks; the others are left for a person to look at."""
+        for log_dir in self.online_dirs():
+            try:
+                for name in log_dir.unfinished_copies():
+                    partition = name.rpartition(".")[0]
+                    if any(self.fs.exists(f"{other.path}/{partition}") for other in self.online_dirs()):
+                        path = f"{log_dir.path}/{name}"
+                        self.fs.rename(path, f"{path.removesuffix(FUTURE_SUFFIX)}{DELETE_SUFFIX}")
+            except OSError as problem:
+                self.fail_dir(log_dir.path, f"cannot be listed: {problem}")
 
     def loaded(self, job: LoadJob) -> None:
         """Takes the result of a job that ran. A log that cannot be loaded takes its dir offline. ConfigError when a partition
@@ -254,6 +269,57 @@ class LogManager:
         for segment in log.segments:
             segment.dir = target
         return target
+
+    # --- moving between dirs ---------------------------------------------------------------------------------------------
+
+    def create_copy(self, log: UnifiedLog, log_dir: LogDir, start_offset: int, now_ms: int) -> UnifiedLog:
+        """An empty log in ``<topic>-<n>.<id>-future`` of another dir, to be filled from ``log``. StorageFailure if it fails."""
+        partition = log.topic_partition
+        assert partition not in self.copies, f"{partition} is being copied already"
+        try:
+            copy = create_log(
+                self.fs,
+                f"{log_dir.path}/{set_aside_name(partition, self.rng, FUTURE_SUFFIX)}",
+                partition,
+                log.topic_id,
+                log.config,
+                now_ms,
+                start_offset=start_offset,
+                producer_expiration_ms=self.producer_expiration_ms,
+                rng=self.rng,
+            )
+        except OSError as problem:
+            raise self._failed(log_dir, f"create a copy of {partition}", problem) from problem
+        self.copies[partition] = log_dir, copy
+        return copy
+
+    def drop_copy(self, partition: TopicPartition, now_ms: int) -> None:
+        """The copy is not wanted any more; its files go. Nothing to do when there is none."""
+        log_dir, copy = self.copies.pop(partition, (None, None))
+        if log_dir is not None and copy is not None:
+            self._removals.append(RemovalJob(log_dir, now_ms, copy.dir, tree_remover(self.fs, copy.dir)))
+
+    def put_copy_in_place(self, partition: TopicPartition, now_ms: int) -> None:
+        """The copy is the partition's log from now on; the old one is deleted like any other. StorageFailure when a dir fails.
+
+        A crash between the two renames leaves both, and a person to decide; the other order could leave neither.
+        """
+        log_dir, copy = self.copies.pop(partition)
+        old = self._logs[partition]
+        old_dir = self._dir_of[partition]
+        path = f"{log_dir.path}/{partition}"
+        try:
+            self.fs.rename(copy.dir, path)
+        except OSError as problem:
+            raise self._failed(log_dir, f"rename {copy.dir}", problem) from problem
+        copy.dir = path
+        for segment in copy.segments:
+            segment.dir = path
+        copy.names_synced = False
+        gone = self._rename_away(old, DELETE_SUFFIX)
+        due_ms = now_ms + old.config.file_delete_delay_ms
+        self._removals.append(RemovalJob(old_dir, due_ms, gone, tree_remover(self.fs, gone)))
+        self._add(log_dir, copy)
 
     # --- recurring work ------------------------------------------------------------------------------------------------
 

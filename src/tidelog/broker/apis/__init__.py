@@ -61,6 +61,7 @@ API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.OFFSET_DELETE, (0, 0), group_offsets.offset_delete),
     Api(ApiKey.DESCRIBE_CONFIGS, (1, 4), configs.describe_configs),
     Api(ApiKey.ALTER_CONFIGS, (0, 2), alter_configs.alter_configs, on_error=alter_configs.alter_configs_refused),
+    Api(ApiKey.ALTER_REPLICA_LOG_DIRS, (1, 2), log_dirs.alter_replica_log_dirs),
     Api(ApiKey.DESCRIBE_LOG_DIRS, (1, 5), log_dirs.describe_log_dirs),
     Api(ApiKey.CREATE_PARTITIONS, (0, 3), partitions.create_partitions, on_error=partitions.create_partitions_refused),
     Api(ApiKey.ELECT_LEADERS, (0, 2), partitions.elect_leaders, on_error=partitions.elect_leaders_refused),

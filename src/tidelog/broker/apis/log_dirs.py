@@ -1,10 +1,17 @@
-"""Log dirs: which replicas lie in them, and how much room there is."""
+"""Log dirs: which replicas lie in them, how much room there is, and replicas that move from one to another."""
 
 from __future__ import annotations
 
 from tidelog.broker.context import Context
+from tidelog.broker.replica_moves import run_move
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition, Uuid
+from tidelog.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
 from tidelog.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -12,7 +19,9 @@ from tidelog.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from tidelog.replication.partition import Partition
 from tidelog.storage.log_dir import LogDir
+from tidelog.storage.log_manager import LogManager
 
 
 async def describe_log_dirs(ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
@@ -36,7 +45,7 @@ async def describe_log_dirs(ctx: Context, request: DescribeLogDirsRequest) -> De
         results.append(
             DescribeLogDirsResult(
                 log_dir=log_dir.path,
-                topics=_topics(log_dir, wanted),
+                topics=_topics(logs, log_dir, wanted),
                 total_bytes=volume[0],
                 usable_bytes=volume[1],
                 is_cordoned=_is_cordoned(ctx, log_dir),
@@ -56,17 +65,26 @@ def _volumes(ctx: Context, paths: list[str]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _topics(log_dir: LogDir, wanted: set[TopicPartition] | None) -> list[DescribeLogDirsTopic]:
+def _topics(logs: LogManager, log_dir: LogDir, wanted: set[TopicPartition] | None) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for partition, log in log_dir.logs.items():
+    here = [(partition, log, log.high_watermark) for partition, log in log_dir.logs.items()]
+    for partition, (target, copy) in logs.copies.items():
+        moving = logs.get(partition)
+        if target is log_dir and moving is not None:
+            here.append((partition, copy, moving.log_end_offset))
+    for partition, log, behind in here:
         if wanted is not None and partition not in wanted:
             continue
         topic = topics.get(partition.topic)
         if topic is None:
             topic = topics[partition.topic] = DescribeLogDirsTopic(name=partition.topic)
-        lag = max(log.high_watermark - log.log_end_offset, 0)
         topic.partitions.append(
-            DescribeLogDirsPartition(partition_index=partition.partition, partition_size=log.size_bytes, offset_lag=lag)
+            DescribeLogDirsPartition(
+                partition_index=partition.partition,
+                partition_size=log.size_bytes,
+                offset_lag=max(behind - log.log_end_offset, 0),
+                is_future_key=log is not logs.get(partition),
+            )
         )
     return list(topics.values())
 
@@ -74,3 +92,39 @@ def _topics(log_dir: LogDir, wanted: set[TopicPartition] | None) -> list[Describ
 def _is_cordoned(ctx: Context, log_dir: LogDir) -> bool:
     broker = ctx.image.brokers.get(ctx.broker.node_id)
     return broker is not None and Uuid(log_dir.directory_id) in (broker.cordoned_directories or ())
+
+
+def alter_replica_log_dirs(ctx: Context, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    """Sent by kafka-reassign-partitions: replicas are to lie in other dirs of this broker. Answered when the moves have begun.
+
+    Errors per partition: LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR (one of the dirs is offline), UNKNOWN_TOPIC_OR_PARTITION,
+    NOT_LEADER_OR_FOLLOWER (no replica is here).
+    """
+    topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for wanted in request.dirs:
+        for asked in wanted.topics:
+            for index in asked.partitions:
+                topic = topics.get(asked.name)
+                if topic is None:
+                    topic = topics[asked.name] = AlterReplicaLogDirTopicResult(topic_name=asked.name)
+                code = _move(ctx, wanted.path, TopicPartition(asked.name, index))
+                topic.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+    return AlterReplicaLogDirsResponse(results=list(topics.values()))
+
+
+def _move(ctx: Context, path: str, partition: TopicPartition) -> ErrorCode:
+    replicas = ctx.replicas
+    target = next((log_dir for log_dir in replicas.logs.dirs if log_dir.path == path), None)
+    if target is None:
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    if not target.online:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    found = replicas.by_name(*partition)
+    if not isinstance(found, Partition):
+        return found
+    if found.log is None:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    move = replicas.begin_move(found, target, ctx.now_ms())
+    if move is not None:
+        ctx.broker.runtime.spawn(run_move(ctx.broker, move), f"moving {partition} to {path}")
+    return ErrorCode.NONE

@@ -1,8 +1,16 @@
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from typing import Any
+
 from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, Pending, World, batch, led_by_us
-from tidelog.broker.apis.log_dirs import describe_log_dirs
+from tidelog.broker.apis.log_dirs import alter_replica_log_dirs, describe_log_dirs
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from tidelog.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest, DescribeLogDirsResult
 
 Rows = list[tuple[str, list[tuple[int, int]]]]
@@ -55,3 +63,74 @@ def test_a_failed_dir_is_a_storage_error_and_the_others_are_described() -> None:
     first, second = ask(world, None)
     assert (first.error_code, first.log_dir, rows(first)) == (ErrorCode.KAFKA_STORAGE_ERROR, "/data0", [])
     assert second.error_code == 0
+
+
+def move(world: World, path: str, *asked: tuple[str, list[int]]) -> list[tuple[str, list[tuple[int, int]]]]:
+    """The answer; what was begun is run to its end."""
+    ctx = world.context(2)
+    ctx.broker.node_id = 1
+    begun: list[Coroutine[Any, Any, Any]] = []
+    ctx.broker.runtime.spawn = lambda coroutine, name: begun.append(coroutine)  # type: ignore[attr-defined]
+    topics = [AlterReplicaLogDirTopic(name, indexes) for name, indexes in asked]
+    response = alter_replica_log_dirs(ctx, AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path, topics)]))
+    for version in (1, 2):
+        response.encode(version)
+    for coroutine in begun:
+        ctx.broker.controller = Controller(world)  # type: ignore[assignment]
+        pending = Pending(ctx, coroutine)
+        while not pending.done:
+            pending.go_on()
+    return [(each.topic_name, [(one.partition_index, one.error_code) for one in each.partitions]) for each in response.results]
+
+
+class Controller:
+    """Takes what it is told of a replica's new place."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def submit(self, handler: Any, request: Any) -> Any:
+        (directory,) = request.directories
+        self.world.told = (directory.id, directory.topics[0].partitions[0].partition_index)  # type: ignore[attr-defined]
+        return ready()
+
+
+async def ready() -> None:
+    """There already."""
+
+
+def test_a_replica_moves_and_the_controller_is_told() -> None:
+    world = two_dirs()
+    assert move(world, "/data0", ("a", [1])) == [("a", [(1, 0)])]
+    log = world.partition("a", 1).log
+    assert log is not None
+    assert (log.log_dir, log.log_end_offset) == ("/data0", 1)
+    assert world.told == (DIRECTORY_IDS[0], 1)  # type: ignore[attr-defined]
+    assert world.manager.moves == {}
+
+
+def test_a_replica_that_lies_there_already_stays() -> None:
+    world = two_dirs()
+    assert move(world, "/data0", ("a", [0])) == [("a", [(0, 0)])]
+    assert world.manager.moves == {}
+
+
+def test_what_cannot_be_moved_says_why() -> None:
+    world = two_dirs()
+    assert move(world, "/elsewhere", ("a", [0])) == [("a", [(0, ErrorCode.LOG_DIR_NOT_FOUND)])]
+    assert move(world, "/data1", ("a", [9]), ("missing", [0])) == [("a", [(9, 3)]), ("missing", [(0, 3)])]
+    world.logs.fail_dir("/data1", "gone")
+    world.partition("b").go_offline()
+    assert move(world, "/data1", ("a", [0])) == [("a", [(0, ErrorCode.KAFKA_STORAGE_ERROR)])]
+    assert move(world, "/data0", ("b", [0])) == [("b", [(0, ErrorCode.KAFKA_STORAGE_ERROR)])]
+
+
+def test_a_copy_under_way_is_described_as_the_replica_to_be() -> None:
+    world = two_dirs()
+    begun = world.manager.begin_move(world.partition("a", 1), world.logs.dirs[0], NOW_MS)
+    assert begun is not None
+    world.logs.create_copy(begun.source, begun.target, 0, NOW_MS)
+    first, second = ask(world, None)
+    future = [each for topic in first.topics for each in topic.partitions if each.is_future_key]
+    assert [(each.partition_index, each.offset_lag) for each in future] == [(1, 1)]
+    assert not any(each.is_future_key for topic in second.topics for each in topic.partitions)

@@ -1,0 +1,61 @@
+"""Drives a replica's move between log dirs, and tells the controller where the replica lies afterwards."""
+
+from __future__ import annotations
+
+import logging
+
+from tidelog.broker.context import Broker
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.model.errors import KafkaError, StorageFailure
+from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    RequestDirectoryData,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from tidelog.records.batch import CorruptBatch
+from tidelog.replication.replica_move import FlushStep, MoveState, ReadStep, ReplicaMove
+
+log = logging.getLogger(__name__)
+
+
+async def run_move(broker: Broker, move: ReplicaMove) -> None:
+    """Returns when the replica lies in its new dir, or stays where it is. One move reads and writes at a time per partition."""
+    name, now_ms = move.partition.topic_partition, broker.runtime.now_ms
+    try:
+        while (step := move.next_step(now_ms())) is not None:
+            if isinstance(step, ReadStep):
+                move.take(await broker.runtime.run_blocking(step.source.read), now_ms())
+            else:
+                assert isinstance(step, FlushStep)
+                await broker.runtime.run_blocking(step.job.run)
+                move.flushed(step.job, now_ms())
+    except StorageFailure as failure:
+        broker.replicas.storage_failed(failure)
+    except (KafkaError, CorruptBatch, OSError) as problem:
+        # The replica goes on as it was; what is wrong with it shows when it is read.
+        log.error("%s cannot be copied to %s, it stays where it is: %s", name, move.target.path, problem)
+    finally:
+        broker.replicas.end_move(move, now_ms())
+    if move.state is MoveState.DONE:
+        log.info("%s lies in %s now", name, move.target.path)
+        await _tell_controller(broker, move)
+
+
+async def _tell_controller(broker: Broker, move: ReplicaMove) -> None:
+    """Where a replica lies decides what is lost when a dir fails."""
+    registration = broker.image.brokers.get(broker.node_id)
+    if registration is None:
+        return
+    partition = move.partition
+    topic = RequestTopicData(topic_id=partition.topic_id, partitions=[RequestPartitionData(partition_index=partition.index)])
+    request = AssignReplicasToDirsRequest(
+        broker_id=broker.node_id,
+        broker_epoch=registration.epoch,
+        directories=[RequestDirectoryData(id=Uuid(move.target.directory_id), topics=[topic])],
+    )
+    try:
+        await broker.controller.submit(QuorumController.assign_replicas_to_dirs, request)
+    except KafkaError as error:
+        log.error("the controller was not told that %s lies in %s: %s", partition.topic_partition, move.target.path, error)

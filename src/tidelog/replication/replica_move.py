@@ -1,0 +1,146 @@
+"""A replica moves from one log dir of this broker to another (KIP-113), while it is written and read.
+
+The copy is a log of its own, in ``<topic>-<n>.<id>-future``. Batches are read from the replica a MiB at a time, outside of
+the event loop, and appended to the copy as a follower would append them. What is copied is flushed; then, in one step that
+nothing comes between, the last few batches follow and the copy takes the replica's place.
+
+What is decided here: what is copied next, and when the copy may take over. Who runs a move does what ``next_step`` says and
+brings the result back. A move ends early when the replica is deleted, goes offline, or is to go somewhere else.
+
+Invariant: the copy holds nothing that the replica does not hold, and until it takes over nobody reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tidelog.model.ports import FileSlice
+from tidelog.records.batch import iter_headers, read_header
+from tidelog.replication.partition import Partition
+from tidelog.storage.flush import FlushJob
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.log_dir import LogDir
+from tidelog.storage.log_manager import LogManager
+
+READ_BYTES = 1 << 20
+"""Copied at a time, outside of the loop."""
+LAST_BYTES = 128 << 10
+"""So little may be copied on the loop, from what was written a moment ago: no more than a few requests write there."""
+
+
+class MoveState(Enum):
+    """What became of a move."""
+
+    COPYING = "copying"
+    DONE = "done"
+    ENDED = "ended early"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStep:
+    """Read ``source`` in a thread, then ``ReplicaMove.take`` the bytes."""
+
+    source: FileSlice
+
+
+@dataclass(frozen=True, slots=True)
+class FlushStep:
+    """Run ``job`` in a thread, then ``ReplicaMove.flushed``."""
+
+    job: FlushJob
+
+
+Step = ReadStep | FlushStep | None
+
+
+class ReplicaMove:
+    """One partition on its way to ``target``."""
+
+    __slots__ = ("_flushed_once", "_logs", "copy", "partition", "source", "state", "target")
+
+    def __init__(self, partition: Partition, target: LogDir, logs: LogManager) -> None:
+        assert partition.log is not None
+        self.partition = partition
+        self.target = target
+        self.source: UnifiedLog = partition.log
+        self.copy: UnifiedLog | None = None
+        self.state = MoveState.COPYING
+        self._logs = logs
+        self._flushed_once = False
+
+    def end_early(self, now_ms: int) -> None:
+        """The replica stays where it is; the copy goes."""
+        if self.state is MoveState.COPYING:
+            self.state = MoveState.ENDED
+            self._logs.drop_copy(self.partition.topic_partition, now_ms)
+
+    def next_step(self, now_ms: int) -> Step:
+        """What to do outside of the loop; None when the move is over, one way or the other (see ``state``).
+
+        StorageFailure when one of the two dirs fails; KafkaError when the replica holds what cannot be copied.
+        """
+        if self.state is not MoveState.COPYING:
+            return None
+        if self.partition.deleted or self.partition.log is not self.source:
+            self.end_early(now_ms)
+            return None
+        missing = self._read(READ_BYTES)
+        if missing is not None and missing.length > LAST_BYTES:
+            return ReadStep(missing)
+        if self.copy is None and missing is not None:
+            return ReadStep(missing)
+        copy = self._copy(self.source.log_end_offset, now_ms)
+        if not self._flushed_once:
+            self._flushed_once = True
+            return FlushStep(copy.flush_job())
+        while missing is not None:
+            self.take(missing.read(), now_ms)
+            missing = self._read(LAST_BYTES)
+        self._take_over(copy, now_ms)
+        return None
+
+    def _read(self, max_bytes: int) -> FileSlice | None:
+        source = self.source
+        offset = source.log_start_offset if self.copy is None else max(self.copy.log_end_offset, source.log_start_offset)
+        return source.read(offset, max_bytes, upto=source.log_end_offset, min_one=True).slice
+
+    def take(self, records: bytes, now_ms: int) -> None:
+        """Bytes of the replica, whole batches, follow in the copy. What the copy has already is passed over."""
+        if self.state is not MoveState.COPYING:
+            return
+        copy = self._copy(read_header(records).base_offset, now_ms)
+        view = memoryview(records)
+        for header in iter_headers(view):
+            if header.last_offset >= copy.log_end_offset:
+                # No epoch of a batch that is in the log lies above the newest one that the log knows.
+                newest = max(self.source.leader_epochs.latest, self.partition.leader_epoch)
+                copy.append_as_follower(view[header.position :], newest, now_ms)
+                return
+
+    def flushed(self, job: FlushJob, now_ms: int) -> None:
+        """A flush of the copy ended. StorageFailure when it failed."""
+        if self.copy is not None:
+            self.copy.flushed(job, now_ms)
+
+    def _copy(self, start_offset: int, now_ms: int) -> UnifiedLog:
+        if self.copy is None:
+            self.copy = self._logs.create_copy(self.source, self.target, start_offset, now_ms)
+        return self.copy
+
+    def _take_over(self, copy: UnifiedLog, now_ms: int) -> None:
+        """The copy knows what the replica knows beyond its batches, and takes its place."""
+        source = self.source
+        if copy.log_end_offset < source.log_end_offset:
+            # The replica ends with offsets that no batch holds any more.
+            copy.roll(now_ms, at_least=source.log_end_offset)
+        assert copy.log_end_offset == source.log_end_offset, (copy.log_end_offset, source.log_end_offset)
+        copy.set_config(source.config)
+        copy.producers = source.producers
+        copy.leader_epochs = source.leader_epochs
+        copy.leader_epochs.dirty = True
+        copy.log_start_offset = max(source.log_start_offset, copy.segments[0].base_offset)
+        copy.high_watermark = source.high_watermark
+        self._logs.put_copy_in_place(self.partition.topic_partition, now_ms)
+        self.partition.replace_log(copy)
+        self.state = MoveState.DONE
