@@ -37,7 +37,7 @@ Outgoing = list[Part] | Signal
 class _Route:
     """A row of the table with all that dispatching needs in attributes, made when the API is first asked for."""
 
-    __slots__ = ("first", "handler", "key", "last", "on_error", "read")
+    __slots__ = ("first", "handler", "key", "last", "on_error", "read", "requests")
 
     def __init__(self, api: Api) -> None:
         self.key = api.key
@@ -45,6 +45,7 @@ class _Route:
         self.handler: Handler = api.handler
         self.read: Callable[[memoryview, int, int], Any] = api.read or registry.request_class(api.key).read
         self.on_error = api.on_error
+        self.requests = 0
 
 
 class Dispatcher:
@@ -68,6 +69,7 @@ class Dispatcher:
         if not route.first <= version <= route.last:
             return self._unsupported(ctx, route)
         request = route.read(frame, position, version)
+        route.requests += 1
         try:
             answer = route.handler(ctx, request)
         except KafkaError as error:
@@ -77,6 +79,11 @@ class Dispatcher:
         if type(answer) is CoroutineType:
             return _later(ctx, route, request, answer)
         return _outgoing(ctx, route, answer)
+
+    @property
+    def requests(self) -> dict[ApiKey, int]:
+        """How many requests of each API were read."""
+        return {ApiKey(key): route.requests for key, route in self._routes.items()}
 
     def _route(self, key: int) -> _Route:
         api = self._apis.get(key)

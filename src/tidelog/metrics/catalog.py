@@ -149,6 +149,16 @@ TOPIC_UNDER_REPLICATED = _gauge(
 BROKERS = _gauge("kafka_brokers", "Brokers of the cluster.")
 BROKER_INFO = _gauge("kafka_broker_info", "1 for each broker of the cluster.", "id", "address")
 
+GROUP_OFFSET = _gauge("kafka_consumergroup_current_offset", "How far the group has read.", "consumergroup", "topic", "partition")
+GROUP_LAG = _gauge(
+    "kafka_consumergroup_lag", "Records between the group's offset and the high watermark.", "consumergroup", "topic", "partition"
+)
+GROUP_MEMBERS = _gauge("kafka_consumergroup_members", "Members of the group.", "consumergroup")
+
+REQUESTS = _counter("kafka_network_requestmetrics_requests_total", "Requests that were read, by API.", "request")
+VIOLATIONS = _counter(
+    "tidelog_protocol_violations_total", "Connections closed for what cannot be read or is not served.", "listener"
+)
 INFO = _gauge("tidelog_info", "1; which version runs here, as which node of which cluster.", "version", "node_id", "cluster_id")
 UPTIME = _gauge("tidelog_uptime_seconds", "Time since the node was ready.")
 REFUSED_CONNECTIONS = _counter(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,9 @@ from tidelog import __version__
 from tidelog.config.listeners import address_text
 from tidelog.metrics import catalog
 from tidelog.metrics.registry import Registry, Sample
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER
+from tidelog.protocol.api_keys import API_FACTS
 from tidelog.raft.node import Role
 
 if TYPE_CHECKING:
@@ -85,6 +88,7 @@ def on_loop(node: Node) -> Registry:
     )
     registry.watch(catalog.BROKERS, lambda: len(broker.image.brokers))
     registry.watch(catalog.BROKER_INFO, lambda: _broker_info(broker.image))
+    registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(node))
     _watch_quorum(registry, node)
     _watch_server(registry, node)
     return registry
@@ -143,6 +147,32 @@ def _partitions(partitions: Iterator[Partition]) -> list[list[Sample]]:
     return samples
 
 
+def _groups(node: Node) -> list[list[Sample]]:
+    """Offsets and lag of the groups whose coordinator is here, of partitions that are here, and how many members they have."""
+    offsets: list[Sample] = []
+    lags: list[Sample] = []
+    members: list[Sample] = []
+    machines = node.broker.groups.machines()
+    for machine in [] if isinstance(machines, ErrorCode) else machines:
+        members += [((group_id,), len(group.members)) for group_id, group in machine.groups.items()]
+        for group_id in machine.offsets.group_ids():
+            for (topic, index), committed in machine.offsets.of(group_id).items():
+                labels = (group_id, topic, str(index))
+                offsets.append((labels, committed.offset))
+                partition = node.broker.replicas.by_name(topic, index)
+                if not isinstance(partition, ErrorCode) and partition.log is not None:
+                    lags.append((labels, max(0, partition.log.high_watermark - committed.offset)))
+    return [offsets, lags, members]
+
+
+def _requests(node: Node) -> list[Sample]:
+    counts: Counter[str] = Counter()
+    for listener in node.listeners:
+        for key, count in listener.dispatcher.requests.items():
+            counts[API_FACTS[key].name] += count
+    return [((name,), count) for name, count in counts.items()]
+
+
 def _cluster(image: ClusterImage) -> tuple[int, ...]:
     """The values of ``_CLUSTER``, in its order."""
     offline = imbalanced = partitions = 0
@@ -182,6 +212,8 @@ def _watch_server(registry: Registry, node: Node) -> None:
     registry.watch_group((catalog.LOOP_IDLE_NETWORK, catalog.LOOP_IDLE_HANDLERS), lambda: _single([idle.look()] * 2))
     registry.watch(catalog.CONNECTIONS, lambda: [((each.name,), len(each.connections)) for each in node.listeners])
     registry.watch(catalog.REFUSED_CONNECTIONS, lambda: [((each.name,), each.refused) for each in node.listeners])
+    registry.watch(catalog.VIOLATIONS, lambda: [((each.name,), each.violations.total) for each in node.listeners])
+    registry.watch(catalog.REQUESTS, lambda: _requests(node))
     registry.watch(catalog.OFFLINE_LOG_DIRS, lambda: sum(not each.online for each in node.logs.dirs))
     registry.watch(catalog.LOG_DIR_OFFLINE, lambda: [((each.path,), int(not each.online)) for each in node.logs.dirs])
     registry.watch(catalog.BROKER_STATE, lambda: RUNNING)

@@ -6,8 +6,11 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+from tests.unit.broker.apis.live import Talk
 from tidelog.metrics import catalog
-from tidelog.server.node_metrics import _PER_PARTITION, IdleShare, _partitions, in_thread
+from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from tidelog.server.node_metrics import _PER_PARTITION, IdleShare, _partitions, in_thread, on_loop
+from tidelog.testing import Broker
 
 
 def test_the_idle_share_is_of_the_time_since_the_last_look() -> None:
@@ -67,3 +70,19 @@ def test_a_partition_on_a_failed_dir_tells_no_offsets() -> None:
     told = values(partition(log=None, leader=2, isr=(2,)))
     assert "kafka_log_log_size" not in told
     assert (told["kafka_cluster_partition_underminisr"], told["kafka_topic_partition_leader_is_preferred"]) == (1, 0)
+
+
+def test_groups_and_requests_are_counted_on_a_running_node() -> None:
+    with Broker() as broker:
+        broker.produce("t", "a", "b", "c")
+        talk = Talk(broker.port)
+        talk.find("g")
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+        topic = OffsetCommitRequestTopic(name="t", partitions=[partition])
+        talk.ask(OffsetCommitRequest(group_id="g", topics=[topic]), 8)
+        talk.close()
+        node = broker._running()
+        families = {family.metric: family.samples for family in broker._call(lambda: on_loop(node).collect())}
+    assert list(families[catalog.GROUP_OFFSET]) == [(("g", "t", "0"), 1)]
+    assert list(families[catalog.GROUP_LAG]) == [(("g", "t", "0"), 2)]
+    assert (("OffsetCommit",), 1) in list(families[catalog.REQUESTS])
