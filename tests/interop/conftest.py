@@ -22,11 +22,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=10, help="how often the kill test kills the node")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    # kafka-python's own use of the standard library
-    config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
-
-
 @pytest.fixture(scope="session")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaSide]:
     """The Java side. Without Java and Apache Kafka's jars: a failure on CI, elsewhere a skip that says what is missing."""
