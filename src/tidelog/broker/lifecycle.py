@@ -6,7 +6,7 @@ lead. The broker epoch is the offset of the registration record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tidelog.broker.context import Controller
 from tidelog.config.listeners import EndPoint
@@ -15,6 +15,13 @@ from tidelog.metadata.features import supported_ranges
 from tidelog.metadata.image import ClusterImage, ControllerImage, Endpoint
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    RequestDirectoryData,
+    RequestPartitionData,
+    RequestTopicData,
+)
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse, Feature
 from tidelog.protocol.messages.broker_registration import Listener as RegisteredListener
@@ -101,6 +108,46 @@ async def report_offline_dirs(
         offline_log_dirs=list(directories),
     )
     await controller.submit(QuorumController.broker_heartbeat, request)
+
+
+Placement = Mapping[Uuid, Mapping[Uuid, Sequence[int]]]
+"""Partitions by log dir and topic, by their ids."""
+
+
+def placed_elsewhere(
+    image: ClusterImage, node_id: int, where: Iterable[tuple[Uuid, int, Uuid]]
+) -> dict[Uuid, dict[Uuid, list[int]]]:
+    """Of (topic id, partition, the dir it really lies in): those that ``image`` sees in another dir, or in none yet."""
+    result: dict[Uuid, dict[Uuid, list[int]]] = {}
+    for topic_id, index, directory in where:
+        topic = image.topics.by_id.get(topic_id)
+        if topic is None or index >= len(topic.partitions) or node_id not in topic.partitions[index].replicas:
+            continue
+        if topic.partitions[index].directory(node_id) != directory:
+            result.setdefault(directory, {}).setdefault(topic_id, []).append(index)
+    return result
+
+
+async def assign_to_dirs(controller: Controller, node_id: int, broker_epoch: int, placement: Placement) -> None:
+    """Tell the controller in which log dirs replicas lie (KIP-858): with several dirs it does not choose."""
+    request = AssignReplicasToDirsRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        directories=[
+            RequestDirectoryData(
+                id=directory,
+                topics=[
+                    RequestTopicData(
+                        topic_id=topic_id, partitions=[RequestPartitionData(partition_index=index) for index in indices]
+                    )
+                    for topic_id, indices in topics.items()
+                ],
+            )
+            for directory, topics in placement.items()
+        ],
+    )
+    response: AssignReplicasToDirsResponse = await controller.submit(QuorumController.assign_replicas_to_dirs, request)
+    _check("assignment of replicas to log dirs", response.error_code)
 
 
 def _check(what: str, code: int) -> None:

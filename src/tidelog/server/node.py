@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from tidelog.broker import lifecycle
@@ -30,6 +30,7 @@ from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
 from tidelog.model.ids import Uuid, random_uuid
 from tidelog.model.ports import FileSystem
 from tidelog.raft.format import FormatRequest, format_dirs
+from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server import settings
 from tidelog.server.compaction import Compaction
@@ -104,6 +105,9 @@ class Node:
         except BaseException:
             for listening in sockets.values():
                 listening.close()
+            if hasattr(self, "logs"):
+                for log_dir in self.logs.dirs:
+                    log_dir.release()
             raise
         self.housekeeping = Housekeeping(self.broker, self.controller, runtime)
         self.housekeeping.start()
@@ -254,6 +258,7 @@ class Node:
         )
         self._broker_epoch = await lifecycle.register(self.controller, request)
         await lifecycle.unfence(self.controller, self._image, config.node_id, self._broker_epoch)
+        self._tell_dirs(self.broker.replicas.partitions())
 
     # Running
 
@@ -273,6 +278,13 @@ class Node:
         self.broker.image = new
         self.broker.replicas.apply(delta, new, self.runtime.now_ms())
         self.coordinators.follow(delta)
+        if len(self.logs.dirs) > 1 and self._broker_epoch >= 0:
+            found = (
+                self.broker.replicas.by_id(topic_id, index)
+                for topic_id, changed in delta.topics.changed.items()
+                for index in sorted(changed.changed)
+            )
+            self._tell_dirs(partition for partition in found if isinstance(partition, Partition))
 
     def _take_over_settings(self) -> None:
         """Who keeps settings in a form of his own gets the new ones; all others look at ``config`` each time."""
@@ -281,6 +293,20 @@ class Node:
         for listener in self.listeners:
             listener.change_limits(limits)
         self.logs.change_producer_expiration(self.config.producer_id_expiration_ms)
+
+    def _tell_dirs(self, partitions: Iterable[Partition]) -> None:
+        """The controller hears of replicas that lie in another log dir than the metadata says."""
+        where = []
+        for partition in partitions:
+            log_dir = self.logs.dir_of(partition.topic_partition) if partition.log is not None else None
+            if log_dir is not None:
+                where.append((partition.topic_id, partition.index, Uuid(log_dir.directory_id)))
+        placement = lifecycle.placed_elsewhere(self._image, self.config.node_id, where)
+        if placement:
+            self.runtime.spawn(
+                lifecycle.assign_to_dirs(self.controller, self.config.node_id, self._broker_epoch, placement),
+                "telling in which log dirs replicas lie",
+            )
 
     def _log_config(self, topic: str) -> LogConfig:
         overrides: Mapping[str, str] = self._image.topic_configs(topic)

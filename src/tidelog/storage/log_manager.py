@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from tidelog.model.errors import ConfigError, StorageFailure
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import RESERVED_UUIDS, TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
 from tidelog.storage.flush import FlushJob
@@ -210,6 +210,10 @@ class LogManager:
         for log_dir in online:
             if log_dir.directory_id == directory_id:
                 return log_dir
+        offline = [log_dir for log_dir in self.dirs if not log_dir.online]
+        if offline and directory_id is not None and directory_id not in RESERVED_UUIDS:
+            # An empty log in another dir would look as if everything had been lost.
+            raise StorageFailure(offline[0].path, "a partition may lie in this dir, which is offline: no other one is begun")
         return min(online, key=_count_of_logs)
 
     def _name(self, log: UnifiedLog, topic_id: bytes) -> None:

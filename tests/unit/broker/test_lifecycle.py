@@ -67,3 +67,16 @@ def test_the_controllers_image_has_its_endpoints_and_features() -> None:
     image = lifecycle.controller_image(7, Uuid(b"N" * 16), (EndPoint("CONTROLLER", "SSL", "c", 1),))
     assert image.endpoints["CONTROLLER"].security_protocol == 1
     assert image.features["metadata.version"][1] == 30
+
+
+def test_a_replica_that_lies_elsewhere_is_told_and_one_that_does_not_is_not() -> None:
+    world = NodeWorld()
+    topic_id = Uuid(world.create("t", 2))
+    image = world.broker.image
+    there = image.topics.by_id[topic_id].partitions[0].directory(1)
+    where = [(topic_id, 0, there), (topic_id, 1, OTHER_DIRECTORY), (topic_id, 9, there), (Uuid(b"?" * 16), 0, there)]
+    placement = lifecycle.placed_elsewhere(image, 1, where)
+    assert placement == {OTHER_DIRECTORY: {topic_id: [1]}}
+    run(lifecycle.assign_to_dirs(world.controller, 1, 3, placement))
+    assert world.broker.image.topics.by_id[topic_id].partitions[1].directory(1) == OTHER_DIRECTORY
+    assert lifecycle.placed_elsewhere(world.broker.image, 1, where) == {}

@@ -22,7 +22,7 @@ def welcomed(*served: tuple[int, int, int]) -> ClientConnection:
 
 
 def test_the_first_request_asks_for_the_versions() -> None:
-    header, position = decode_request_header(ClientConnection("me", "1.2").hello()[4:])
+    header, _ = decode_request_header(ClientConnection("me", "1.2").hello()[4:])
     assert (header.api_key, header.api_version, header.client_id) == (18, 4, "me")
 
 

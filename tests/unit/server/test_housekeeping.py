@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tidelog.config.resolve import BrokerConfig
+from tidelog.model.errors import StorageFailure
+from tidelog.server.housekeeping import Housekeeping
+from tidelog.server.runtime import LoopRuntime, new_event_loop
+
+
+@pytest.fixture
+def runtime() -> Iterator[LoopRuntime]:
+    loop = new_event_loop()
+    runtime = LoopRuntime(loop)
+    yield runtime
+    loop.run_until_complete(runtime.close())
+    loop.close()
+
+
+class Replicas:
+    """Counts what it is told to do."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.logs = SimpleNamespace(expire_producers=lambda now_ms: self.done.append("expire"))
+
+    def __getattr__(self, name: str) -> Any:
+        def step(*args: object) -> list[str]:
+            self.done.append(name)
+            return ["a segment of t-0"] if name == "retention_step" else []
+
+        return step
+
+
+def housekeeping(runtime: LoopRuntime, **values: str) -> tuple[Housekeeping, Replicas]:
+    replicas = Replicas()
+    config = BrokerConfig.from_properties({name.replace("_", "."): value for name, value in values.items()})
+    broker: Any = SimpleNamespace(config=config, replicas=replicas)
+    controller: Any = SimpleNamespace(snapshot_step=lambda: replicas.done.append("snapshot"))
+    return Housekeeping(broker, controller, runtime), replicas
+
+
+def test_a_duty_comes_again_and_again_until_the_stop(runtime: LoopRuntime) -> None:
+    duties, _ = housekeeping(runtime)
+    done: list[int] = []
+
+    async def main() -> None:
+        three = runtime.loop.create_future()
+        duties.every("count", 1, lambda: done.append(1) or (len(done) == 3 and three.set_result(None)), first_ms=0)
+        await asyncio.wait_for(three, 10)
+        duties.stop()
+        count = len(done)
+        await asyncio.sleep(0)
+        assert len(done) == count
+
+    runtime.loop.run_until_complete(main())
+
+
+def test_a_failing_disk_is_reported_and_the_duty_comes_again(runtime: LoopRuntime, caplog: pytest.LogCaptureFixture) -> None:
+    duties, _ = housekeeping(runtime)
+    calls: list[int] = []
+
+    async def main() -> None:
+        again = runtime.loop.create_future()
+
+        def fail() -> None:
+            calls.append(1)
+            if len(calls) == 2:
+                again.set_result(None)
+            raise StorageFailure("/data", "no space left")
+
+        duties.every("retention", 1, fail, first_ms=0)
+        await asyncio.wait_for(again, 10)
+        duties.stop()
+
+    with caplog.at_level(logging.ERROR):
+        runtime.loop.run_until_complete(main())
+    assert "retention: log dir /data: no space left" in caplog.text
+
+
+def test_every_duty_of_a_node_has_its_interval(runtime: LoopRuntime, caplog: pytest.LogCaptureFixture) -> None:
+    duties, replicas = housekeeping(
+        runtime,
+        log_retention_check_interval_ms="1",
+        log_initial_task_delay_ms="1",
+        replica_high_watermark_checkpoint_interval_ms="1",
+        producer_id_expiration_check_interval_ms="1",
+    )
+    duties.start()
+
+    async def main() -> None:
+        wanted = {"retention_step", "checkpoint_step", "expire"}
+        for _ in range(100_000):
+            if wanted <= set(replicas.done):
+                return
+            await asyncio.sleep(0)
+        raise AssertionError(replicas.done)
+
+    with caplog.at_level(logging.INFO):
+        runtime.loop.run_until_complete(main())
+    duties.stop()
+    assert "a segment of t-0" in caplog.text
