@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.controller.topics import Refused
-from tidelog.metadata.features import FEATURES, KRAFT_VERSION, METADATA_VERSION
+from tidelog.metadata.features import FEATURES, KRAFT_VERSION, LEVELS_WITH_NEW_RECORDS, METADATA_VERSION
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
@@ -74,7 +74,8 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int) -> list[
                 )
                 raise Refused(wrong, message)
     present = decision.image.features.get(name, 0)
-    kind_of_update = update.upgrade_type if version >= 1 else (UNSAFE_DOWNGRADE if update.allow_downgrade else UPGRADE)
+    # Kafka reads no allow_downgrade any more: version 0, which has nothing else, only goes up.
+    kind_of_update = update.upgrade_type
     if level < present and kind_of_update == UPGRADE:
         message = (
             f"Invalid update version {level} for feature {name}. Can't downgrade the version of this feature "
@@ -85,13 +86,21 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int) -> list[
         message = f"Invalid update version {level} for feature {name}. Can't downgrade to a newer version."
         raise Refused(wrong, message)
     if name == METADATA_VERSION and level < present:
-        message = (
-            f"Invalid update version {level} for feature {name}. Downgrading metadata.version is not supported by this node."
-        )
-        raise Refused(wrong, message)
+        _check_downgrade(present, level, kind_of_update)
     return [] if level == present else [FeatureLevelRecord(name=name, feature_level=level)]
 
 
+def _check_downgrade(present: int, level: int, kind_of_update: int) -> None:
+    """Records that the log holds already may be of a form that the lower level does not know."""
+    what = f"Unsupported metadata.version downgrade from {present} to {level}."
+    if kind_of_update == UNSAFE_DOWNGRADE:
+        message = f"{what} Unsafe metadata downgrade is not supported in this version."
+        raise Refused(ErrorCode.INVALID_UPDATE_VERSION, message)
+    if any(level < each <= present for each in LEVELS_WITH_NEW_RECORDS):
+        message = f"{what} Refusing to perform the requested downgrade because it might delete metadata information."
+        raise Refused(ErrorCode.INVALID_UPDATE_VERSION, message)
+
+
 def _node(decision: Decision) -> int:
-    """The controller that decides: while the quorum is one node, the only registered one."""
-    return next(iter(decision.image.controllers), -1)
+    """The controller that decides: while the quorum is one node, the only one; it registers as a broker at every level."""
+    return next(iter(decision.image.controllers), next(iter(decision.image.brokers), -1))

@@ -64,6 +64,10 @@ METADATA_VERSIONS: Mapping[str, int] = {
 }
 """Release names of metadata.version levels, as ``--release-version`` takes them."""
 
+LEVELS_WITH_NEW_RECORDS = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
+"""Levels of metadata.version that brought records, or fields of records, which lower levels do not know. A cluster that is at
+one of them, or above, does not go below it. As Apache Kafka 4.3.1 answers, asked level by level."""
+
 IN_CONTROLLED_SHUTDOWN_MV = 7
 MIGRATION_MV = 8
 TRANSACTIONS_MV = 13

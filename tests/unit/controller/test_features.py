@@ -36,7 +36,9 @@ def test_a_feature_moves_up(make_cluster: Callable[..., Any]) -> None:
         (("metadata.version", 31, 1), "only supports versions 7-30"),
         (("group.version", 1, 1), "only supports versions 0-0"),
         (("metadata.version", 21, 1), "Can't downgrade the version of this feature without"),
-        (("metadata.version", 21, 2), "Downgrading metadata.version is not supported"),
+        (("metadata.version", 21, 2), "might delete metadata information"),
+        (("metadata.version", 22, 2), "might delete metadata information"),
+        (("metadata.version", 28, 3), "Unsafe metadata downgrade is not supported"),
         (("metadata.version", 30, 2), "Can't downgrade to a newer version"),
     ],
 )
@@ -49,6 +51,20 @@ def test_what_cannot_be_is_refused_and_nothing_of_the_request_done(
     assert says in response.error_message
     assert cluster.records == []
     assert update(cluster, asked, version=1).error_code == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_metadata_version_goes_down_as_far_as_nothing_written_can_be_lost(make_cluster: Callable[..., Any]) -> None:
+    cluster = make_cluster(1, metadata_version=29)
+    assert update(cluster, ("metadata.version", 23, 2)).error_code == 0
+    assert cluster.image.metadata_version == 23
+    assert update(cluster, ("metadata.version", 22, 2)).error_code == ErrorCode.INVALID_UPDATE_VERSION
+
+
+def test_the_first_version_only_goes_up(make_cluster: Callable[..., Any]) -> None:
+    cluster = make_cluster(1, metadata_version=29)
+    request = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("metadata.version", 28, allow_downgrade=True)])
+    response = cluster.ask(QuorumController.update_features, request, 0)
+    assert "without setting the upgrade type" in response.error_message
 
 
 def test_a_level_that_a_broker_cannot_do_is_refused(make_cluster: Callable[..., Any]) -> None:
