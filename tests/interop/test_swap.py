@@ -34,7 +34,7 @@ NOW = 1_700_000_000_000
 # What Kafka may say when it takes over a directory that was left in order. Anything else at WARN or ERROR is a finding.
 HARMLESS = re.compile(
     r"No meta.properties|Performing controller activation|appears to be empty|deprecated|SSL|jmx|CheckpointFile.*delete"
-    # tidelog renames a deleted topic's folder without writing the indexes that it has in memory; Kafka makes them, and removes all
+    # tidelog renames a deleted topic without writing the indexes that it has in memory; Kafka makes them, then removes all
     r"|Could not find offset index file .*-delete/"
 )
 
