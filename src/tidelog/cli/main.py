@@ -10,6 +10,8 @@ COMMANDS = {
     "start": "Run a node.",
     "format": "Prepare log dirs for a node.",
     "topics": "Create, list, describe and delete topics.",
+    "console-producer": "Send lines of stdin to a topic.",
+    "console-consumer": "Print the records of a topic.",
     "dump-log": "Print the contents of log, index and snapshot files.",
     "random-uuid": "Print a new id, for tidelog format --cluster-id.",
 }

@@ -1,0 +1,143 @@
+"""Settings of Kafka's Java clients, as librdkafka has them.
+
+Files and flags of the console tools hold the names that Kafka documents. Most are the same in librdkafka, some have another name
+or unit, some have no meaning outside Java. What is not known here goes to librdkafka as it is, which knows its own names and
+refuses the rest by name.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+
+from tidelog.config.properties import parse, parse_overrides
+from tidelog.model.errors import ConfigError
+
+RENAMED = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "sasl.mechanism": "sasl.mechanisms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "ssl.protocol": "",
+}
+"""Java's name and librdkafka's; an empty one has no counterpart, and none is needed."""
+
+JAVA_ONLY = frozenset(
+    {
+        "default.api.timeout.ms",
+        "exclude.internal.topics",
+        "interceptor.classes",
+        "key.deserializer",
+        "key.serializer",
+        "max.block.ms",
+        "max.poll.records",
+        "metadata.max.idle.ms",
+        "metric.reporters",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        "partitioner.class",
+        "partitioner.ignore.keys",
+        "sasl.login.callback.handler.class",
+        "value.deserializer",
+        "value.serializer",
+    }
+)
+"""Settings about Java classes, or about a wait that librdkafka does not have."""
+
+ASSIGNORS = {
+    "rangeassignor": "range",
+    "roundrobinassignor": "roundrobin",
+    "cooperativestickyassignor": "cooperative-sticky",
+    "stickyassignor": "cooperative-sticky",
+}
+_JAAS_FIELD = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+
+
+def gather(files: Iterable[str | None], pairs: Iterable[str]) -> dict[str, str]:
+    """The settings of property files, then of ``key=value`` pairs, the last of equal keys wins."""
+    settings: dict[str, str] = {}
+    for path in files:
+        if path is not None:
+            with open(path, encoding="utf-8") as file:
+                settings.update(parse(file.read()))
+    settings.update(parse_overrides(pairs))
+    return settings
+
+
+def to_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
+    """The same settings for librdkafka. ConfigError for those that cannot be had; a note on stderr for moot ones."""
+    result: dict[str, str] = {}
+    for name, value in settings.items():
+        if name in JAVA_ONLY or name.startswith(("key.deserializer.", "value.deserializer.")):
+            print(f"The setting {name} is one of Java clients; it does nothing here.", file=sys.stderr)
+        elif name in SPECIAL:
+            result.update(SPECIAL[name](value))
+        elif name in RENAMED:
+            if RENAMED[name]:
+                result[RENAMED[name]] = value
+        else:
+            result[name] = value
+    return result
+
+
+def _buffer_memory(value: str) -> dict[str, str]:
+    return {"queue.buffering.max.kbytes": str(max(1, int(value) // 1024))}
+
+
+def _offset_reset(value: str) -> dict[str, str]:
+    return {"auto.offset.reset": "error" if value == "none" else value}
+
+
+def _strategy(value: str) -> dict[str, str]:
+    """Classes become librdkafka's names."""
+    names = []
+    for part in value.split(","):
+        last = part.strip().rpartition(".")[2]
+        names.append(ASSIGNORS.get(last.lower(), last))
+    return {"partition.assignment.strategy": ",".join(dict.fromkeys(names))}
+
+
+def _jaas(value: str) -> dict[str, str]:
+    """The user and password of the login module for PLAIN or SCRAM."""
+    fields = {key: re.sub(r"\\(.)", r"\1", text) for key, text in _JAAS_FIELD.findall(value)}
+    if fields.keys() != {"username", "password"}:
+        raise ConfigError(
+            'sasl.jaas.config has no username="..." and password="..."; give sasl.username and sasl.password instead.'
+        )
+    return {"sasl.username": fields["username"], "sasl.password": fields["password"]}
+
+
+def _truststore(value: str) -> dict[str, str]:
+    if value.endswith((".jks", ".p12", ".pfx")):
+        raise ConfigError(
+            f"ssl.truststore.location is {value}, a Java key store. Export its certificates to a PEM file and name that."
+        )
+    return {"ssl.ca.location": value}
+
+
+def _store_type(value: str) -> dict[str, str]:
+    if value.upper() not in {"PEM", "PKCS12"}:
+        raise ConfigError(
+            f"A key store of the type {value} can be read by Java only. Use PEM for trusted certificates, PKCS12 for keys."
+        )
+    return {}
+
+
+def _endpoint_check(value: str) -> dict[str, str]:
+    return {"ssl.endpoint.identification.algorithm": value.lower() or "none"}
+
+
+SPECIAL = {
+    "auto.offset.reset": _offset_reset,
+    "buffer.memory": _buffer_memory,
+    "partition.assignment.strategy": _strategy,
+    "sasl.jaas.config": _jaas,
+    "ssl.endpoint.identification.algorithm": _endpoint_check,
+    "ssl.keystore.type": _store_type,
+    "ssl.truststore.location": _truststore,
+    "ssl.truststore.password": lambda value: {},
+    "ssl.truststore.type": _store_type,
+}
+"""Settings whose value changes as well."""

@@ -1,0 +1,47 @@
+"""Java's settings as librdkafka has them."""
+
+import pytest
+
+from tidelog.cli.client_settings import gather, to_librdkafka
+from tidelog.model.errors import ConfigError
+
+
+def test_names_and_units_change_where_they_differ():
+    java = {"acks": "all", "buffer.memory": "33554432", "fetch.max.wait.ms": "5", "send.buffer.bytes": "1", "linger.ms": "3"}
+    assert to_librdkafka(java) == {
+        "acks": "all",
+        "queue.buffering.max.kbytes": "32768",
+        "fetch.wait.max.ms": "5",
+        "socket.send.buffer.bytes": "1",
+        "linger.ms": "3",
+    }
+
+
+def test_settings_of_java_only_are_told_and_left_out(capsys):
+    assert to_librdkafka({"key.serializer": "x", "max.poll.records": "5"}) == {}
+    assert "key.serializer" in capsys.readouterr().err
+
+
+def test_assignors_go_by_their_short_names():
+    classes = "org.apache.kafka.clients.consumer.RangeAssignor,org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+    assert to_librdkafka({"partition.assignment.strategy": classes}) == {
+        "partition.assignment.strategy": "range,cooperative-sticky"
+    }
+
+
+def test_a_login_module_gives_user_and_password():
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ann" password="a\\"b";'
+    assert to_librdkafka({"sasl.jaas.config": jaas}) == {"sasl.username": "ann", "sasl.password": 'a"b'}
+    with pytest.raises(ConfigError, match=r"sasl\.username"):
+        to_librdkafka({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"})
+
+
+def test_java_key_stores_are_refused_with_the_way_out():
+    with pytest.raises(ConfigError, match="PEM"):
+        to_librdkafka({"ssl.truststore.location": "/etc/trust.jks"})
+
+
+def test_properties_win_over_files(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("acks=1\nlinger.ms=7\n")
+    assert gather([None, str(file)], ["acks=all"]) == {"acks": "all", "linger.ms": "7"}
