@@ -33,6 +33,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="how often everything is measured [5]")
     parser.add_argument("--rows", default="", metavar="REGEX", help="only rows whose name matches; a fetch needs its produce")
     parser.add_argument("--sides", default="tidelog,apache", help="who is measured, from: tidelog, apache [tidelog,apache]")
+    parser.add_argument("--quick", action="store_true", help="less of everything, as many rounds")
     parser.add_argument("--smoke", action="store_true", help="one short round: does it run")
     parser.add_argument("--data", type=Path, help="where the nodes keep their data [a temporary folder]")
     parser.add_argument("--write-page", action="store_true", help="put the table into docs/benchmarks.md")
@@ -92,7 +93,7 @@ def allocations() -> dict[str, dict[str, float]]:
 def main() -> int:
     args = arguments()
     assert not uncovered(), f"the shapes miss {uncovered()}"
-    scale, rounds = (SMOKE, 1) if args.smoke else (FULL, args.rounds)
+    scale, rounds = (SMOKE, 1) if args.smoke else (QUICK if args.quick else FULL, args.rounds)
     kinds = args.sides.split(",")
     sides = [(kind if kinds.count(kind) == 1 else f"{kind} {number + 1}", kind) for number, kind in enumerate(kinds)]
     groups = [
@@ -107,7 +108,7 @@ def main() -> int:
         "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "commit": commit,
         "machine": machine(),
-        "scale": "smoke" if args.smoke else "full",
+        "scale": "smoke" if args.smoke else "quick" if args.quick else "full",
         "sides": [name for name, _ in sides],
         "shapes": [str(shape) for shape in SHAPES],
         "rows": [
