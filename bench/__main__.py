@@ -20,7 +20,7 @@ from typing import Any
 
 from bench.java_load import LoadFailed, produce
 from bench.report import machine, table, write_page
-from bench.rows import FULL, SHAPES, SMOKE, Row, Scale, many_partitions_rows, on_an_empty_node, uncovered, under_load
+from bench.rows import FULL, QUICK, SHAPES, SMOKE, Row, Scale, many_partitions_rows, on_an_empty_node, uncovered, under_load
 from bench.sides import Side, fresh
 from tests.interop.java import JavaFailed, JavaSide
 from tests.interop.nodes import ROOT, NodeFailed, environment
