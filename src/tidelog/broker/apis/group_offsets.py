@@ -44,7 +44,7 @@ GROUPS_FROM = 8
 
 def offset_commit(ctx: Context, request: OffsetCommitRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """OffsetCommit: consumers, administrators. v6 leader epochs, v7 static members, v9 member epochs, v10 topic ids.
-    Errors: 3, 12, 14, 16, 22, 24, 25, 27, 82, 100."""
+    Errors: 3, 12, 14, 16, 22, 25, 27, 69, 82, 100."""
     refused: dict[tuple[int, int], ErrorCode] = {}
     known: list[OffsetCommitRequestTopic] = []
     for place, topic in enumerate(request.topics):
@@ -57,8 +57,6 @@ def offset_commit(ctx: Context, request: OffsetCommitRequest) -> Answer | Corout
                 refused[place, partition.partition_index] = error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if partitions:
             known.append(OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
-    if not request.group_id:
-        return _commit_refused(request, ErrorCode.INVALID_GROUP_ID)
     if not known:
         return _merge(request, refused, None)
     inner = OffsetCommitRequest(
@@ -71,7 +69,7 @@ def offset_commit(ctx: Context, request: OffsetCommitRequest) -> Answer | Corout
     answer = ask(
         ctx,
         request.group_id,
-        lambda machine, token, now: machine.commit(token, inner, now),
+        lambda machine, token, now: machine.commit(token, inner, ctx.api_version, now),
         lambda error: _commit_refused(inner, error),
     )
     if isinstance(answer, Coroutine):
@@ -141,7 +139,7 @@ def _merge(
 
 def offset_fetch(ctx: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """OffsetFetch: v1 to v7 one group, since v8 several; v2 a null list of topics means all; v7 require_stable (nothing is ever
-    pending without transactions); v10 topic ids. Errors: 14, 16, 24, 100."""
+    pending without transactions); v10 topic ids. Errors: 14, 16, 100."""
     if ctx.api_version >= GROUPS_FROM:
         return OffsetFetchResponse(groups=[_fetch_group(ctx, group) for group in request.groups])
     topics = request.topics
@@ -177,8 +175,6 @@ def offset_fetch(ctx: Context, request: OffsetFetchRequest) -> OffsetFetchRespon
 
 def _fetch_group(ctx: Context, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     shard = ctx.broker.groups.find(group.group_id)
-    if not group.group_id:
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.INVALID_GROUP_ID)
     if isinstance(shard, ErrorCode):
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=shard)
     assert shard.machine is not None
@@ -186,6 +182,8 @@ def _fetch_group(ctx: Context, group: OffsetFetchRequestGroup) -> OffsetFetchRes
         topics = _all_topics(ctx, shard.machine, group.group_id)
     else:
         topics = [_fetch_topic(ctx, shard.machine, group.group_id, topic) for topic in group.topics]
+        # As in Kafka, ids of no topic come last.
+        topics.sort(key=_is_unknown)
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
@@ -204,6 +202,10 @@ def _fetch_topic(
         committed = machine.offsets.get(group_id, name, index) if error is ErrorCode.NONE else None
         partitions.append(_partition(index, committed, error))
     return OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def _is_unknown(topic: OffsetFetchResponseTopics) -> bool:
+    return any(partition.error_code == ErrorCode.UNKNOWN_TOPIC_ID for partition in topic.partitions)
 
 
 def _all_topics(ctx: Context, machine: GroupCoordinator, group_id: str) -> list[OffsetFetchResponseTopics]:

@@ -89,13 +89,11 @@ def leave_group(ctx: Context, request: LeaveGroupRequest) -> Answer | Coroutine[
 
 def describe_groups(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """DescribeGroups: administrators. v3 authorized operations, v4 static members, v6 an error for an unknown group.
-    Errors by group: 14, 16, 24, 69."""
+    Errors by group: 14, 16, 69."""
     described = []
     for group_id in request.groups:
         shard = ctx.broker.groups.find(group_id)
-        if not group_id:
-            group = DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-        elif isinstance(shard, ErrorCode):
+        if isinstance(shard, ErrorCode):
             group = DescribedGroup(group_id=group_id, error_code=shard)
         else:
             assert shard.machine is not None

@@ -15,7 +15,7 @@ from tidelog.coordinator.group import membership, rebalance
 from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
 from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.joining import Join, Joiner
-from tidelog.coordinator.group.offsets import Offsets, commit_error, subscribed_topics
+from tidelog.coordinator.group.offsets import Offsets, commit_error, reads
 from tidelog.coordinator.group.records import (
     CommittedOffset,
     GroupRecord,
@@ -132,15 +132,15 @@ class GroupCoordinator:
             effects.reply(token, self._leave_unknown(request, version))
             return effects.outcome()
         if version < BATCHED_LEAVE_FROM:
-            _, error = membership.leave(group, request.member_id, None, effects, self._settings, now_ms)
+            error = membership.leave(group, request.member_id, None, effects, self._settings, now_ms)
             effects.reply(token, LeaveGroupResponse(error_code=error))
         else:
             answers = []
             for member in request.members:
-                member_id, error = membership.leave(
-                    group, member.member_id, member.group_instance_id, effects, self._settings, now_ms
+                error = membership.leave(group, member.member_id, member.group_instance_id, effects, self._settings, now_ms)
+                answers.append(
+                    MemberResponse(member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=error)
                 )
-                answers.append(MemberResponse(member_id=member_id, group_instance_id=member.group_instance_id, error_code=error))
             effects.reply(token, LeaveGroupResponse(members=answers))
         self._schedule(group)
         return effects.outcome()
@@ -162,11 +162,13 @@ class GroupCoordinator:
 
     # -- offsets -------------------------------------------------------------------------------------------------------------
 
-    def commit(self, token: Token, request: OffsetCommitRequest, now_ms: int) -> Outcome:
-        """OffsetCommit for partitions that exist: the handler has answered for the others."""
+    def commit(self, token: Token, request: OffsetCommitRequest, version: int, now_ms: int) -> Outcome:
+        """OffsetCommit for partitions that exist: the handler has answered for the others. The empty group id is one like any
+        other here, for the sake of clients that store offsets without a group."""
         effects = Effects()
         group = self.groups.get(request.group_id)
-        error = commit_error(group, request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
+        generation = request.generation_id_or_member_epoch
+        error = commit_error(group, request.member_id, request.group_instance_id, generation, version)
         if error is None and group is not None and request.member_id in group.members:
             membership.touch(group.members[request.member_id], now_ms)
         topics = []
@@ -198,15 +200,14 @@ class GroupCoordinator:
         if error is not None:
             effects.reply(token, OffsetDeleteResponse(error_code=error))
             return effects.outcome()
-        live = group is not None and group.state is not GroupState.EMPTY
-        subscribed = (subscribed_topics(group) or frozenset()) if live and group is not None else frozenset()
         topics = []
         for topic in request.topics:
+            in_use = group is not None and reads(group, topic.name)
             answers = []
             for partition in topic.partitions:
                 index = partition.partition_index
                 answer = OffsetDeleteResponsePartition(partition_index=index)
-                if topic.name in subscribed:
+                if in_use:
                     answer.error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
                 elif self.offsets.get(request.group_id, topic.name, index) is not None:
                     effects.records.append(offset_record(OffsetKey(request.group_id, topic.name, index), None))

@@ -15,6 +15,8 @@ CLASSIC_TYPE = "classic"
 def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> DescribedGroup:
     """One group; an unknown one is Dead, and since v6 an error as well. What members said is shown once it is agreed."""
     group = coordinator.groups.get(group_id)
+    if group is None and coordinator.offsets.of(group_id):
+        group = ClassicGroup(group_id, 0)
     if group is None:
         if version >= UNKNOWN_IS_AN_ERROR_FROM:
             return DescribedGroup(

@@ -85,22 +85,22 @@ def heartbeat(group: ClassicGroup, member_id: str, instance_id: str | None, gene
 
 def leave(
     group: ClassicGroup, member_id: str, instance_id: str | None, effects: Effects, settings: GroupSettings, now_ms: int
-) -> tuple[str, ErrorCode]:
-    """One member goes, by its id or (an administrator) by its instance id alone. Returns its id and what came of it."""
+) -> ErrorCode:
+    """One member goes, by its id or (an administrator) by its instance id alone."""
     if member_id == "" and instance_id is not None:
         known = group.static.get(instance_id)
         if known is None:
-            return member_id, ErrorCode.UNKNOWN_MEMBER_ID
+            return ErrorCode.UNKNOWN_MEMBER_ID
         member_id = known
     if member_id in group.pending and instance_id is None:
         del group.pending[member_id]
         rebalance.maybe_end(group, effects, now_ms)
-        return member_id, ErrorCode.NONE
+        return ErrorCode.NONE
     error = member_error(group, member_id, instance_id)
     if error is not None:
-        return member_id, error
+        return error
     remove(group, member_id, effects, settings, now_ms, "left")
-    return member_id, ErrorCode.NONE
+    return ErrorCode.NONE
 
 
 def remove(group: ClassicGroup, member_id: str, effects: Effects, settings: GroupSettings, now_ms: int, why: str) -> None:

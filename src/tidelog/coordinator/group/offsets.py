@@ -12,6 +12,8 @@ from tidelog.coordinator.group.records import CommittedOffset, GroupRecord, Offs
 from tidelog.model.errors import ErrorCode
 
 Topic = tuple[str, int]
+UNKNOWN_GROUP_FROM = 9
+"""From which version of OffsetCommit on a member of no group is told so; before, its generation is refused."""
 
 
 class Offsets:
@@ -77,10 +79,13 @@ class Offsets:
         ]
 
 
-def commit_error(group: ClassicGroup | None, member_id: str, instance_id: str | None, generation: int) -> ErrorCode | None:
+def commit_error(
+    group: ClassicGroup | None, member_id: str, instance_id: str | None, generation: int, version: int
+) -> ErrorCode | None:
     """Whether a commit may be stored (trap 45: without a generation it may, while the group has no members)."""
     if group is None:
-        return None if generation < 0 else ErrorCode.ILLEGAL_GENERATION
+        unknown = ErrorCode.GROUP_ID_NOT_FOUND if version >= UNKNOWN_GROUP_FROM else ErrorCode.ILLEGAL_GENERATION
+        return None if generation < 0 else unknown
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if generation < 0 and group.state is GroupState.EMPTY:
@@ -99,6 +104,14 @@ def commit_error(group: ClassicGroup | None, member_id: str, instance_id: str | 
         # The partitions are about to be given away: the commit would be of the former generation.
         return ErrorCode.REBALANCE_IN_PROGRESS
     return None
+
+
+def reads(group: ClassicGroup, topic: str) -> bool:
+    """Whether a member may read the topic; where a consumer's metadata do not tell, it may."""
+    if group.protocol_type != "consumer" or not group.members:
+        return False
+    topics = subscribed_topics(group)
+    return topics is None or topic in topics
 
 
 def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:

@@ -106,7 +106,7 @@ def test_several_groups_offsets_are_read_at_once(talk: Talk, topic_id: bytes, ve
         named.topic_id = bytes(16)
         unknown = OffsetFetchRequestTopics(name="none", partition_indexes=[0])
     groups = [
-        OffsetFetchRequestGroup(group_id="one", topics=[named, unknown]),
+        OffsetFetchRequestGroup(group_id="one", topics=[unknown, named] if version >= 10 else [named, unknown]),
         OffsetFetchRequestGroup(group_id="one", topics=None),
         OffsetFetchRequestGroup(group_id="other", topics=None),
         OffsetFetchRequestGroup(group_id="", topics=None),
@@ -115,7 +115,13 @@ def test_several_groups_offsets_are_read_at_once(talk: Talk, topic_id: bytes, ve
     assert [p.committed_offset for topic in some.topics for p in topic.partitions] == [42, -1]
     assert some.topics[1].partitions[0].error_code == (E.UNKNOWN_TOPIC_ID if version >= 10 else 0)
     assert [p.committed_offset for topic in every.topics for p in topic.partitions] == [42]
-    assert (nothing.error_code, nothing.topics, nameless.error_code) == (0, [], E.INVALID_GROUP_ID)
+    assert (nothing.error_code, nothing.topics, nameless.error_code) == (0, [], 0)
+
+
+def test_the_empty_group_id_stores_offsets_as_it_did_for_the_oldest_clients(talk: Talk, topic_id: bytes) -> None:
+    assert commit(talk, "", 9, topic_id)["t", 1] == 0
+    group = talk.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="", topics=None)]), 9).groups[0]
+    assert [p.committed_offset for topic in group.topics for p in topic.partitions] == [42]
 
 
 def test_offsets_are_deleted_and_stay_deleted(talk: Talk, topic_id: bytes) -> None:

@@ -15,6 +15,7 @@ from tidelog.protocol.messages.heartbeat import HeartbeatRequest
 from tidelog.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tidelog.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from tidelog.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from tidelog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 
@@ -108,9 +109,18 @@ class Driver:
         self.run(self.machine.leave(token, request, 5, self.now))
         return self.answers[token]
 
+    def delete_offsets(self, group: str, topic: str) -> int:
+        """The error for partition 0 of the topic."""
+        token = self.token()
+        topics = [OffsetDeleteRequestTopic(name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=0)])]
+        self.run(self.machine.delete_offsets(token, OffsetDeleteRequest(group_id=group, topics=topics)))
+        assert self.answers[token].error_code == 0
+        return int(self.answers[token].topics[0].partitions[0].error_code)
+
     def commit(
-        self, group: str, offsets: dict[tuple[str, int], int], member: str = "", generation: int = -1, metadata: str = ""
-    ) -> list[int]:
+        self, group: str, offsets: dict[tuple[str, int], int], member: str = "", generation: int = -1, metadata: str = "",
+        *, version: int = 9,
+    ) -> list[int]:  # fmt: skip
         token = self.token()
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for (topic, partition), offset in offsets.items():
@@ -123,7 +133,7 @@ class Driver:
         request = OffsetCommitRequest(
             group_id=group, generation_id_or_member_epoch=generation, member_id=member, topics=list(topics.values())
         )
-        self.run(self.machine.commit(token, request, self.now))
+        self.run(self.machine.commit(token, request, version, self.now))
         return [int(p.error_code) for t in self.answers[token].topics for p in t.partitions]
 
 

@@ -30,6 +30,13 @@ def test_an_unknown_group_is_dead_and_since_v6_an_error() -> None:
     assert describe(driver.machine, "x", 6).error_code == E.GROUP_ID_NOT_FOUND
 
 
+def test_a_group_that_only_stored_offsets_is_an_empty_one() -> None:
+    driver = Driver()
+    driver.commit("stored", {("t", 0): 1})
+    group = describe(driver.machine, "stored", 6)
+    assert (group.error_code, group.group_state, group.protocol_type, group.members) == (0, "Empty", "", [])
+
+
 def test_lists_are_filtered_by_state_and_type_without_regard_to_case() -> None:
     driver = Driver()
     stable_group(driver)

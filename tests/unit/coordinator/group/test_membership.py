@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.group.driver import Driver, stable_group
+from tests.unit.coordinator.group.driver import Driver, stable_group, static_pair
 from tidelog.coordinator.group.classic_group import GroupState
 from tidelog.model.errors import ErrorCode as E
 
@@ -33,6 +33,14 @@ def test_leaving_in_a_batch_answers_each_member() -> None:
     ids = stable_group(driver)
     answer = driver.leave("g", (ids[0], None), ("nobody", None), ("", "no-instance"))
     assert [m.error_code for m in answer.members] == [0, E.UNKNOWN_MEMBER_ID, E.UNKNOWN_MEMBER_ID]
+
+
+def test_who_leaves_by_its_instance_alone_is_answered_without_an_id() -> None:
+    driver = Driver()
+    static_pair(driver)
+    answer = driver.leave("g", ("", "i1"))
+    assert [(m.member_id, m.group_instance_id, m.error_code) for m in answer.members] == [("", "i1", 0)]
+    assert list(driver.machine.groups["g"].static) == ["i0"]
 
 
 def test_old_generations_and_strangers_are_refused() -> None:

@@ -20,13 +20,32 @@ def test_offsets_survive_with_metadata_and_epoch() -> None:
 def test_who_may_commit() -> None:
     driver = Driver()
     assert driver.commit("lonely", {("t", 0): 1}) == [0]
-    assert driver.commit("lonely", {("t", 0): 1}, "m", 5) == [E.ILLEGAL_GENERATION]
     ids = stable_group(driver)
     assert driver.commit("g", {("t", 0): 1}) == [E.UNKNOWN_MEMBER_ID]
     assert driver.commit("g", {("t", 0): 1}, ids[0], 0) == [E.ILLEGAL_GENERATION]
     assert driver.commit("g", {("t", 0): 1}, ids[0], 1, "x" * 4_097) == [E.OFFSET_METADATA_TOO_LARGE]
     driver.leave("g", *[(member, None) for member in ids])
     assert driver.commit("g", {("t", 0): 1}) == [0]
+
+
+def test_a_member_of_no_group_is_told_so_since_v9_and_before_that_its_generation_is_over() -> None:
+    driver = Driver()
+    for group in ("none", ""):
+        assert driver.commit(group, {("t", 0): 1}, "m", 5, version=8) == [E.ILLEGAL_GENERATION]
+        assert driver.commit(group, {("t", 0): 1}, "m", 5, version=9) == [E.GROUP_ID_NOT_FOUND]
+
+
+def test_offsets_of_a_topic_that_members_read_stay_also_where_their_metadata_do_not_tell() -> None:
+    for metadata, refused in ((subscription("t"), True), (b"odd", True), (subscription("u"), False)):
+        driver = Driver()
+        member, _ = driver.join_twice("g", protocols=(("range", metadata),))
+        driver.advance(3_000)
+        driver.sync("g", member, 1, {member: b""})
+        driver.commit("g", {("t", 0): 1}, member, 1)
+        assert driver.delete_offsets("g", "t") == (E.GROUP_SUBSCRIBED_TO_TOPIC if refused else E.NONE)
+        driver.leave("g", (member, None))
+        assert driver.delete_offsets("g", "t") == E.NONE
+        assert driver.machine.offsets.get("g", "t", 0) is None
 
 
 def test_offsets_of_an_empty_group_expire_a_week_after_it_became_empty_and_the_group_with_them() -> None:
