@@ -217,9 +217,15 @@ class MetadataNode:
         return self.failure is None and not self.flush_in_flight and self.log.end_offset > self.raft.high_watermark
 
     def flush_job(self) -> FlushJob:
-        """Everything submitted so far. One at a time; run it in a thread, then hand it to ``flushed``."""
+        """Everything submitted so far. One at a time; run it in a thread, then hand it to ``flushed``.
+
+        StorageFailure when the disk fails before the job can be made.
+        """
         assert not self.flush_in_flight, "a flush job is under way"
-        job = self.log.flush_job()
+        try:
+            job = self.log.flush_job()
+        except StorageFailure as failure:
+            raise self._fail(failure) from failure
         self.flush_in_flight = True
         return job
 

@@ -74,7 +74,11 @@ class LocalController:
 
     def _flush(self) -> None:
         if self.node.flush_needed:
-            job = self.node.flush_job()
+            try:
+                job = self.node.flush_job()
+            except StorageFailure as failure:
+                self._fail(failure)
+                return
             self._runtime.run_blocking(job.run).add_done_callback(lambda _: self._flushed(job))
 
     def _flushed(self, job: FlushJob) -> None:

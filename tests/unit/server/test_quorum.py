@@ -127,6 +127,30 @@ def test_a_failing_disk_is_told_once_and_refuses_everybody(world: World) -> None
     world.run(main)
 
 
+def test_a_disk_that_fails_before_a_sync_begins_leaves_nobody_waiting(world: World) -> None:
+    async def main() -> None:
+        first = world.controller.submit(setting("1"), None)
+        second = world.controller.submit(setting("2"), None)
+        # The next job, which the end of the first one begins, finds a log that is out of service.
+        world.controller.node.log.log.fail("open of an index", OSError(5, "Input/output error"))
+        for future in (first, second):
+            with pytest.raises(KafkaError) as refused:
+                await asyncio.wait_for(future, 5)
+            assert refused.value.code == ErrorCode.NOT_CONTROLLER
+        assert len(world.failures) == 1
+
+    def failing() -> Any:
+        raise world.controller.node.log.log.fail("open of an index", OSError(24, "Too many open files"))
+
+    async def at_once() -> None:
+        with pytest.raises(KafkaError):
+            await asyncio.wait_for(world.controller.submit(setting("3"), None), 5)
+
+    world.controller.node.log.flush_job = failing  # type: ignore[method-assign]
+    world.run(main)
+    world.run(at_once)
+
+
 def test_the_stop_waits_for_what_is_under_way(world: World) -> None:
     async def main() -> None:
         future = world.controller.submit(setting("4"), None)
