@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Outcome, Token
 from tidelog.model.ports import FileSlice
-from tidelog.records.batch import iter_headers
+from tidelog.records.batch import HEADER_SIZE, iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import Record, iter_records
 from tidelog.replication.delayed import ParkedAppend, Watched
@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 LOAD_BYTES = 1 << 20
 NEVER_MS = 1 << 62
+RECORD_OVERHEAD = 32
+"""More bytes than a record of ours takes beside its key and value: lengths, deltas, no headers."""
 
 
 class RecordMachine(Protocol):
@@ -178,17 +180,36 @@ class Shard(Generic[M]):
             self._release(outcome)
 
     def _append(self, records: Iterable[Any], now_ms: int) -> int | None:
+        """The last offset; None when an append failed. What is too much for one batch of the topic becomes several: they tell
+        of one thing each, and no answer leaves before the last of them is safe."""
         machine = self.machine
         assert machine is not None
-        records = list(records)
-        batch = build_batch([machine.to_record(record, now_ms) for record in records], base_sequence=0)
-        result = self.partition.append_own(memoryview(batch), now_ms)
-        if result.error is not ErrorCode.NONE:
-            log.error("%s: append of %d records failed: %s", self.partition.topic_partition, len(records), result.error.name)
-            return None
-        for record in records:
-            machine.replay(record, now_ms)
-        return result.last_offset
+        last_offset = None
+        for records_of_batch, stored in self._batches([(record, machine.to_record(record, now_ms)) for record in records]):
+            result = self.partition.append_own(memoryview(build_batch(stored, base_sequence=0)), now_ms)
+            if result.error is not ErrorCode.NONE:
+                log.error("%s: append of %d records failed: %s", self.partition.topic_partition, len(stored), result.error.name)
+                return None
+            for record in records_of_batch:
+                machine.replay(record, now_ms)
+            last_offset = result.last_offset
+        return last_offset
+
+    def _batches(self, records: list[tuple[Any, RecordData]]) -> Iterator[tuple[list[Any], list[RecordData]]]:
+        stored = self.partition.log
+        limit = min(stored.config.max_message_bytes, stored.config.segment_bytes) if stored is not None else 0
+        own: list[Any] = []
+        data: list[RecordData] = []
+        size = HEADER_SIZE
+        for record, one in records:
+            bytes_of_one = len(one.key or b"") + len(one.value or b"") + RECORD_OVERHEAD
+            if data and size + bytes_of_one > limit:
+                yield own, data
+                own, data, size = [], [], HEADER_SIZE
+            own.append(record)
+            data.append(one)
+            size += bytes_of_one
+        yield own, data
 
     def _watch_pending(self) -> None:
         """Be woken when the oldest pending outcome is safe; one without records is as safe as those before it."""

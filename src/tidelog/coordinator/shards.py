@@ -6,18 +6,23 @@ COORDINATOR_LOAD_IN_PROGRESS until its log is read to the end, and that one that
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.shard import RecordMachine, Shard, Waiting
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.machine import Outcome, Token
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 
 M = TypeVar("M", bound=RecordMachine)
+log = logging.getLogger(__name__)
+
 RELOAD_AFTER_MS = 1_000
+RELOAD_AFTER_FAILED_LOAD_MS = 60_000
+"""A log that cannot be read will hardly be better in a second, and reading it costs."""
 
 
 class World(Protocol):
@@ -68,8 +73,18 @@ class Shards(Generic[M]):
                 self._world.spawn(self._load(shard), f"loading {partition.topic_partition}")
 
     async def _load(self, shard: Shard[M]) -> None:
-        if await shard.load(self._world.run_blocking, self._world.now_ms):
+        loaded = False
+        try:
+            loaded = await shard.load(self._world.run_blocking, self._world.now_ms)
+        except StorageFailure as failure:
+            self._replicas.storage_failed(failure)
+        except Exception:  # whatever a log holds must not leave its groups waiting for ever without a word
+            log.exception("%s cannot be loaded", shard.partition.topic_partition)
+        if loaded:
             self._arm()
+        elif not shard.failed:
+            shard.stop(ErrorCode.NOT_COORDINATOR)
+            self._reload_in(RELOAD_AFTER_FAILED_LOAD_MS)
 
     def stop(self) -> None:
         """The node stops: nobody is left waiting."""
@@ -130,10 +145,15 @@ class Shards(Generic[M]):
 
     # -- time ----------------------------------------------------------------------------------------------------------------
 
-    def _after(self, shard: Shard[M]) -> None:
-        if shard.failed and self._reload_ms is None:
-            self._reload_ms = self._world.now_ms() + RELOAD_AFTER_MS
+    def _reload_in(self, delay_ms: int) -> None:
+        at_ms = self._world.now_ms() + delay_ms
+        if self._reload_ms is None or at_ms < self._reload_ms:
+            self._reload_ms = at_ms
             self._arm()
+
+    def _after(self, shard: Shard[M]) -> None:
+        if shard.failed:
+            self._reload_in(RELOAD_AFTER_MS)
         elif shard.machine is not None:
             deadline_ms = shard.machine.next_deadline()
             if self._armed_ms is None or deadline_ms < self._armed_ms:
@@ -152,10 +172,17 @@ class Shards(Generic[M]):
         now_ms = self._world.now_ms()
         for shard in list(self._shards.values()):
             if shard.machine is not None and shard.machine.next_deadline() <= now_ms:
-                shard.run(shard.machine.expire(now_ms), now_ms)
-                if shard.failed and self._reload_ms is None:
-                    self._reload_ms = now_ms + RELOAD_AFTER_MS
+                self._expire(shard, shard.machine, now_ms)
         if self._reload_ms is not None and self._reload_ms <= now_ms:
             self._reload_ms = None
             self.follow()
         self._arm()
+
+    def _expire(self, shard: Shard[M], machine: M, now_ms: int) -> None:
+        try:
+            shard.run(machine.expire(now_ms), now_ms)
+        except Exception:  # a bug in one machine must not stop the clock of all the others
+            log.exception("%s: the timers of its groups failed", shard.partition.topic_partition)
+            shard.stop(ErrorCode.NOT_COORDINATOR)
+        if shard.failed:
+            self._reload_in(RELOAD_AFTER_MS)

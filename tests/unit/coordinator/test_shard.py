@@ -90,3 +90,14 @@ def test_an_abandoned_request_is_forgotten() -> None:
     world.world.manager.flush(world.world.partition(OFFSETS_TOPIC))
     world.world.run_jobs()
     assert not waiting.done
+
+
+def test_more_than_a_batch_may_hold_is_written_as_several() -> None:
+    world = ShardWorld(config=LogConfig(max_message_bytes=1000))
+    values = [bytes([n]) * 300 for n in range(10)]
+    waiting = write(world, *values)
+    assert (waiting.error, waiting.response) == (ErrorCode.NONE, 10)
+    assert read(world).response == values
+    world.shards.stop()
+    world.shards.follow()
+    assert read(world).response == values

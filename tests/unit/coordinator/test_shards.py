@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from tests.unit.coordinator.shard_world import ShardWorld
+from tests.unit.coordinator.shard_world import Notebook, ShardWorld
 from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.shard import Shard
+from tidelog.coordinator.shards import RELOAD_AFTER_FAILED_LOAD_MS
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC
-from tidelog.model.machine import NOTHING
+from tidelog.model.machine import NOTHING, Outcome
+from tidelog.records.record import Record
 
 
 def test_there_is_nobody_to_ask_before_the_topic_exists() -> None:
@@ -71,3 +73,68 @@ def test_a_shard_that_failed_for_another_reason_than_its_disk_is_loaded_again() 
     again = world.shards.find("g")
     assert isinstance(again, Shard) and again is not shard and again.machine is not None
     assert again.machine.notes == [b"kept"]
+
+
+def test_a_log_that_cannot_be_loaded_is_tried_again_later_and_nobody_waits_for_it_meanwhile() -> None:
+    world = ShardWorld()
+    shard = world.shards.find("g")
+    assert isinstance(shard, Shard)
+    world.shards.ask(shard, lambda machine, token, _: machine.write(token, b"kept"))
+    world.shards.stop()
+    sound = Notebook.replay_stored
+
+    def stumble(machine: Notebook, record: Record, now_ms: int) -> None:
+        raise ValueError("a record of a version that nobody knows")
+
+    Notebook.replay_stored = stumble  # type: ignore[method-assign]
+    try:
+        world.shards.follow()
+    finally:
+        Notebook.replay_stored = sound  # type: ignore[method-assign]
+    assert world.shards.find("g") is ErrorCode.NOT_COORDINATOR
+    world.advance(RELOAD_AFTER_FAILED_LOAD_MS)
+    again = world.shards.find("g")
+    assert isinstance(again, Shard) and again.machine is not None and again.machine.notes == [b"kept"]
+
+
+def test_a_log_that_moves_while_it_is_loaded_is_loaded_from_its_new_place() -> None:
+    world = ShardWorld()
+    world.shards.stop()
+    world.hold = True
+    world.shards.follow()
+    partition = world.world.partition(OFFSETS_TOPIC)
+    stored = partition.log
+    assert stored is not None
+    loading = world.held.pop()
+    partition.log = None
+    world.held.append(loading)
+    world.release()
+    partition.log = stored
+    assert world.shards.find("g") is ErrorCode.NOT_COORDINATOR
+    world.hold = False
+    world.advance(RELOAD_AFTER_FAILED_LOAD_MS)
+    assert isinstance(world.shards.find("g"), Shard)
+
+
+def test_a_machine_that_stumbles_over_its_timers_does_not_stop_the_others() -> None:
+    world = ShardWorld(partitions=2)
+    machines = world.shards.machines()
+    assert isinstance(machines, list)
+    bad, good = machines
+    due = world.now_ms() + 100
+
+    def stumble(now_ms: int) -> Outcome:
+        raise ValueError("a bug")
+
+    bad.expire = stumble  # type: ignore[method-assign]
+    bad.deadline_ms = good.deadline_ms = due
+    world.shards.tell_all(lambda _: NOTHING)
+    world.advance(100)
+    assert good.expired == [due]
+    good.deadline_ms = due + 50
+    world.shards.tell_all(lambda _: NOTHING)
+    world.advance(50)
+    assert good.expired == [due, due + 50]
+    world.advance(1000)
+    anew = world.shards.machines()
+    assert isinstance(anew, list) and len(anew) == 2 and bad not in anew
