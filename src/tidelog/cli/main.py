@@ -12,6 +12,7 @@ COMMANDS = {
     "topics": "Create, list, describe and delete topics.",
     "console-producer": "Send lines of stdin to a topic.",
     "console-consumer": "Print the records of a topic.",
+    "consumer-groups": "Describe consumer groups, move their offsets, delete them.",
     "dump-log": "Print the contents of log, index and snapshot files.",
     "random-uuid": "Print a new id, for tidelog format --cluster-id.",
 }
