@@ -5,6 +5,9 @@ first used and belongs to a pool of bounded size, from which those not used late
 object that closes itself when the last reference goes: who took one for a call, in whatever thread, keeps it valid until the
 call is over, and a number can never come to mean another file meanwhile.
 
+Where descriptors run out all the same, because clients hold them, log files give theirs up first: an open that finds none left
+must not look like a failing disk.
+
 Renames go through the file system, so open files follow their names, also when a whole directory moves. A sync that failed once
 fails for ever on that file: kernels report a lost write a single time. Interrupted calls are repeated by Python (PEP 475),
 partial writes continued here. On network file systems names like ``.nfs0001`` stand for removed files that are still open
@@ -13,6 +16,7 @@ somewhere: they are not listed, and a directory that cannot be emptied of them m
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -32,6 +36,8 @@ _HAS_PWRITEV = hasattr(os, "pwritev")
 _NFS_LEFTOVER = ".nfs"
 _SHARE_OF_DESCRIPTORS = 0.5
 _FEWEST_DESCRIPTORS = 64
+_MOST_DESCRIPTORS = 1 << 20
+_NONE_LEFT = {errno.EMFILE, errno.ENFILE}
 
 
 class Descriptor:
@@ -53,6 +59,8 @@ class DescriptorPool:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.names = threading.Lock()
+        """Held while a file changes its name."""
         self._lock = threading.Lock()
         self._clock: deque[weakref.ref[Descriptor]] = deque()
 
@@ -74,6 +82,26 @@ class DescriptorPool:
                 owner = oldest.owner()
                 if owner is not None:
                     owner.release(oldest)
+
+    def shed(self) -> bool:
+        """Closes all that nobody is using at this moment; False when there was none."""
+        with self._lock:
+            alive = [descriptor for reference in self._clock if (descriptor := reference()) is not None]
+            self._clock.clear()
+        for descriptor in alive:
+            owner = descriptor.owner()
+            if owner is not None:
+                owner.release(descriptor)
+        return bool(alive)
+
+    def open(self, path: str, flags: int) -> int:
+        """``os.open``, that makes room when the process or the machine has no descriptor left."""
+        try:
+            return os.open(path, flags, 0o644)
+        except OSError as problem:
+            if problem.errno not in _NONE_LEFT or not self.shed():
+                raise
+        return os.open(path, flags, 0o644)
 
     def open_count(self) -> int:
         """Descriptors alive now."""
@@ -97,12 +125,20 @@ class DiskFile:
         """Open, and valid as long as the caller keeps the object: what ``sendfile`` over several steps needs."""
         descriptor = self._descriptor
         if descriptor is None:
-            descriptor = Descriptor(os.open(self.path, self._flags | extra_flags, 0o644), self)
+            descriptor = Descriptor(self._open(self._flags | extra_flags), self)
             self._descriptor = descriptor
             self._pool.add(descriptor)
         else:
             descriptor.used = True
         return descriptor
+
+    def _open(self, flags: int) -> int:
+        try:
+            return self._pool.open(self.path, flags)
+        except FileNotFoundError:
+            # In another thread it may have its new name on the disk, and not here yet.
+            with self._pool.names:
+                return self._pool.open(self.path, flags)
 
     def release(self, descriptor: Descriptor) -> None:
         """The pool wants it back."""
@@ -212,17 +248,32 @@ _locks_of_this_process: set[str] = set()
 _locks_guard = threading.Lock()
 
 
+def descriptors_allowed() -> int:
+    """How many the process may have open now."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+
+
+def claim_descriptors() -> int:
+    """Raises the limit to what the system grants, as the JVM does: the usual 1,024 are gone with a few hundred clients."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            # macOS grants less than it says; what is there then has to do.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return descriptors_allowed()
+
+
 class DiskFileSystem:
     """The machine's files. See ``model.ports.FileSystem``; safe to use from any thread."""
 
     def __init__(self, descriptor_limit: int | None = None) -> None:
-        """``descriptor_limit``: how many log files stay open; by default half of what the process may open."""
+        """``descriptor_limit``: how many log files stay open; by default half of what the process may open at most."""
         if descriptor_limit is None:
-            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-            soft = soft if soft != resource.RLIM_INFINITY else 1 << 20
-            descriptor_limit = max(int(soft * _SHARE_OF_DESCRIPTORS), _FEWEST_DESCRIPTORS)
+            descriptor_limit = max(int(claim_descriptors() * _SHARE_OF_DESCRIPTORS), _FEWEST_DESCRIPTORS)
         self.pool = DescriptorPool(descriptor_limit)
-        self._guard = threading.Lock()
+        self._guard = self.pool.names
         self._files: dict[str, weakref.WeakSet[DiskFile]] = {}
         self._opened_since_sweep = 0
 
@@ -293,7 +344,7 @@ class DiskFileSystem:
                 raise
 
     def sync_dir(self, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self.pool.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             _sync(fd, data_only=False)
         except OSError as problem:

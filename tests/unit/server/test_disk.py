@@ -219,3 +219,69 @@ def test_forgotten_files_leave_nothing_behind(tmp_path: Path) -> None:
         disk.open(f"{tmp_path}/{number % 5}", create=True)
     gc.collect()
     assert disk.pool.open_count() == 0
+
+
+def test_an_open_that_finds_no_descriptor_left_takes_one_from_the_log_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = DiskFileSystem(descriptor_limit=100)
+    files = [disk.open(f"{tmp_path}/{n}", create=True) for n in range(5)]
+    real = os.open
+
+    def full(path: str, flags: int, mode: int = 0o777) -> int:
+        if disk.pool.open_count() >= 5:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", full)
+    one_more = disk.open(f"{tmp_path}/more", create=True)
+    one_more.write(0, b"there")
+    assert one_more.read(0, 5) == b"there"
+    for file in files:
+        file.write(0, b"still")
+        assert file.read(0, 5) == b"still"
+    disk.sync_dir(str(tmp_path))
+
+
+def test_without_any_descriptor_to_give_up_the_error_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    disk = DiskFileSystem(descriptor_limit=100)
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(OSError, match="Too many"):
+        disk.open(f"{tmp_path}/a", create=True)
+
+
+def test_a_file_that_is_renamed_while_another_thread_opens_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = DiskFileSystem()
+    file = disk.open(f"{tmp_path}/a", create=True)
+    file.write(0, b"abc")
+    file.close()
+    read: list[bytes] = []
+    real = os.rename
+
+    def rename(source: str, target: str) -> None:
+        real(source, target)
+        # The name on the disk is the new one, the file does not know it yet.
+        reader = threading.Thread(target=lambda: read.append(file.read(0, 3)))
+        readers.append(reader)
+        reader.start()
+        reader.join(0.2)
+
+    readers: list[threading.Thread] = []
+    monkeypatch.setattr(os, "rename", rename)
+    disk.rename(f"{tmp_path}/a", f"{tmp_path}/b")
+    readers[0].join(10)
+    assert read == [b"abc"]
+
+
+def test_as_many_descriptors_as_the_system_grants_are_claimed() -> None:
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
+        "from tidelog.server.disk import DiskFileSystem; print(DiskFileSystem().pool.limit, *resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    limit, soft, hard = map(int, done.stdout.split())
+    assert hard == 256 or soft > 256
+    assert limit == max(soft // 2, 64)
