@@ -151,7 +151,7 @@ class Context:
         self.now_ms: Callable[[], int] = broker.runtime.now_ms
         self.client_id: str | None = None
         self.correlation_id = 0
-        self.api_key = 0
+        self.api_key = -1
         self.api_version = 0
 
     @property

@@ -8,6 +8,7 @@ What is decided here:
   ``REQUESTS_PER_TURN`` before other connections have their turn.
 - A client that goes while its request waits is noticed, and its long poll abandoned.
 - When a client closes, what it sent before is still handled: a producer with acks=0 may have closed right after its last batch.
+  So a Produce is not abandoned like other requests that wait: its records have arrived.
 
 Whoever breaks the protocol loses the connection and gets a line in the debug log. A failing disk under an answer ends that
 connection alone.
@@ -25,6 +26,7 @@ from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
 from tidelog.broker.dispatch import Dispatcher, Outgoing
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
 from tidelog.server.runtime import Driver, LoopRuntime
 from tidelog.server.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
@@ -102,6 +104,11 @@ class Connection:
         """Whether a request is in flight or an answer on its way."""
         return self._driver is not None or self._sending
 
+    @property
+    def waiting(self) -> bool:
+        """Whether the client waits for an answer: it may be silent as long as it likes."""
+        return self._driver is not None and not self._ended
+
     def drain(self) -> None:
         """Handle no further request; close once nothing is in flight."""
         self.draining = True
@@ -170,14 +177,23 @@ class Connection:
         """The client will neither send nor read: handle what it sent, without answering, and close."""
         self._ended = True
         self._stop_reading()
-        driver, self._driver = self._driver, None
-        if driver is not None:
+        if self._driver is not None and self._may_abandon():
+            driver, self._driver = self._driver, None
             driver.abandon()
+        self._handle_rest()
+
+    def _may_abandon(self) -> bool:
+        """Whether the request in flight means nothing to anybody but the client that asked."""
+        return self._ctx.api_key != ApiKey.PRODUCE
+
+    def _handle_rest(self) -> None:
+        """The client has gone: all that it sent, then the end; what has to wait comes back here when it is done."""
         before = -1
-        while not self.closed and self._received.pending != before:
+        while not self.closed and self._driver is None and self._received.pending != before:
             before = self._received.pending
             self._process()
-        self.close()
+        if self._driver is None:
+            self.close()
 
     # Requests
 
@@ -264,7 +280,7 @@ class Connection:
                 raise error
             return outgoing
         waiting = True
-        if self._ended:
+        if self._ended and self._may_abandon():
             driver.abandon()
             return NO_RESPONSE
         self._driver = driver
@@ -282,6 +298,9 @@ class Connection:
             else:
                 log.error("a request of %s failed, closing its connection", self.peer_host, exc_info=error)
             self.close()
+            return
+        if self._ended:
+            self._handle_rest()
             return
         try:
             parts = self._resolve(outgoing)
@@ -346,6 +365,7 @@ class Connection:
     def _send_on(self) -> None:
         if self.closed:
             return
+        self.active = True
         try:
             state = self._output.pump()
         except OSError as error:

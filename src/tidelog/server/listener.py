@@ -1,8 +1,8 @@
 """A listening socket and the connections that came in on it.
 
 What is decided here: which address is bound, how many connections there may be (``max.connections``, ``max.connections.per.ip``
-and its overrides), when an idle one is closed, what happens when the process runs out of descriptors (accepting pauses, the
-connections that are there go on), and how they end when the node stops.
+and its overrides), when an idle one is closed, what happens when the process runs out of descriptors (accepting pauses before
+the last ones, which log files need; the connections that are there go on), and how they end when the node stops.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tidelog.broker.context import Broker, Context
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.model.errors import ConfigError
 from tidelog.server.connection import Connection
+from tidelog.server.disk import descriptors_allowed
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.transport import PlainTransport
 from tidelog.server.violations import Violations
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 ACCEPTS_PER_TURN = 64
 PAUSE_S = 0.5
 """How long accepting pauses when there are no descriptors or buffers left."""
+DESCRIPTORS_FOR_FILES = 64
+"""So many are never given to clients: a log file that cannot be opened looks like a disk that fails."""
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -40,6 +43,7 @@ class Limits:
     max_connections_per_ip: int = 2_147_483_647
     per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     max_idle_ms: int = 600_000
+    """Negative: for ever."""
     send_buffer_bytes: int = 102_400
     receive_buffer_bytes: int = 102_400
     backlog: int = 50
@@ -130,7 +134,8 @@ class Listener:
         self._count = count
         self._accepting = False
         self._emptied: asyncio.Future[None] | None = None
-        self._sweep_s = min(30.0, max(0.05, limits.max_idle_ms / 4000))
+        self._last_descriptor = max(descriptors_allowed() - DESCRIPTORS_FOR_FILES, DESCRIPTORS_FOR_FILES)
+        self._sweep_s = min(30.0, max(0.05, limits.max_idle_ms / 4000)) if limits.max_idle_ms >= 0 else 30.0
         self._sweeping: asyncio.TimerHandle | None = None
 
     def change_limits(self, limits: Limits) -> None:
@@ -182,11 +187,20 @@ class Listener:
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
                     raise
-                log.error("listener %s accepts nothing for %s s: %s", self.name, PAUSE_S, error.strerror)
-                self.runtime.loop.remove_reader(self._listening.fileno())
-                self.runtime.loop.call_later(PAUSE_S, self._accept_again)
+                self._pause(error.strerror or str(error))
+                return
+            if connected.fileno() >= self._last_descriptor:
+                # The system gives the lowest number that is free: hardly any is left.
+                connected.close()
+                self.refused += 1
+                self._pause("the last descriptors are for log files")
                 return
             self._accepted(connected, str(address[0]).removeprefix("::ffff:"))
+
+    def _pause(self, reason: str) -> None:
+        log.error("listener %s accepts nothing for %s s: %s", self.name, PAUSE_S, reason)
+        self.runtime.loop.remove_reader(self._listening.fileno())
+        self.runtime.loop.call_later(PAUSE_S, self._accept_again)
 
     def _accept_again(self) -> None:
         if self._accepting:
@@ -222,13 +236,14 @@ class Listener:
         self.connections[Connection(self, transport, context, limits.max_request_bytes)] = None
 
     def _sweep(self) -> None:
-        """Close what has been idle too long, give back the memory of what is idle for a moment."""
+        """Close what has been idle too long, give back the memory of what is idle for a moment. A client that does not take its
+        answer is idle."""
         now_ms = self.runtime.now_ms()
         for connection in list(self.connections):
-            if connection.active or connection.busy:
+            if connection.active or connection.waiting:
                 connection.active = False
                 connection.idle_since_ms = now_ms
-            elif now_ms - connection.idle_since_ms >= self._limits.max_idle_ms:
+            elif 0 <= self._limits.max_idle_ms <= now_ms - connection.idle_since_ms:
                 log.debug("closing the connection of %s: idle for %d ms", connection.peer_host, now_ms - connection.idle_since_ms)
                 connection.close()
             else:

@@ -10,6 +10,7 @@ import logging
 log = logging.getLogger(__name__)
 
 TOLD_PER_SECOND = 5
+LONGEST_CLIENT_ID = 100
 
 
 class Violations:
@@ -33,6 +34,11 @@ class Violations:
             self._second, self._told, self._untold = second, 0, 0
         if self._told < TOLD_PER_SECOND:
             self._told += 1
-            log.info("closing the connection of %s (client id %s): %s", peer, client_id, error)
+            log.info("closing the connection of %s (client id %s): %s", peer, _quoted(client_id), error)
         else:
             self._untold += 1
+
+
+def _quoted(client_id: str | None) -> str:
+    """On one line, however it was sent, and no longer than a line is read."""
+    return "none" if client_id is None else repr(client_id[:LONGEST_CLIENT_ID])

@@ -13,6 +13,7 @@ from tests.unit.broker.node_world import NodeWorld
 from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import FileSlice
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.server.connection import REQUESTS_PER_TURN, Connection
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.transport import PlainTransport
@@ -280,6 +281,35 @@ def test_a_client_that_goes_while_its_request_waits_is_noticed_and_the_request_a
         side.client.close()
         await until(lambda: side.closed_connections)
         assert abandoned == [True]
+
+    world.run(main)
+
+
+def test_a_produce_that_is_being_checked_when_its_client_goes_is_finished_and_so_is_what_came_behind_it(world: World) -> None:
+    checked: asyncio.Future[None] = world.runtime.loop.create_future()
+    appended: list[bytes] = []
+
+    def handle(body: bytes) -> Any:
+        side.connection._ctx.api_key = ApiKey.PRODUCE
+
+        async def append() -> Any:
+            await checked
+            appended.append(body)
+            return NO_RESPONSE
+
+        return append()
+
+    side = world.side(handle)
+
+    async def main() -> None:
+        await side.send(frame(b"1") + frame(b"2"))
+        await settle()
+        side.client.close()
+        await settle()
+        assert appended == [] and not side.closed_connections
+        checked.set_result(None)
+        await until(lambda: side.closed_connections)
+        assert appended == [b"1", b"2"]
 
     world.run(main)
 

@@ -14,7 +14,7 @@ from tidelog.model.errors import ConfigError
 from tidelog.protocol.framing import RequestHeader, encode_request
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.server.listener import ConnectionCount, Limits, Listener, bind
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import Driver, LoopRuntime, new_event_loop
 
 REQUEST = encode_request(RequestHeader(60, 0, 1, None), DescribeClusterRequest())
 
@@ -140,6 +140,52 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not(world: World) -> Non
         assert len(listener.connections) == 1
         assert await world.served(talking)
         assert not await world.served(idle)
+
+    world.run(main)
+
+
+def test_a_client_that_does_not_take_its_answer_is_idle_and_one_that_waits_for_it_is_not(world: World) -> None:
+    listener = world.listen(max_idle_ms=100_000)
+    now = 1_000_000
+    world.runtime.now_ms = lambda: now
+
+    async def main() -> None:
+        nonlocal now
+        deaf, waiting = await world.connect(listener), await world.connect(listener)
+        for client in (deaf, waiting):
+            assert await world.served(client)
+        of_deaf, of_waiting = listener.connections
+        of_deaf._sending, of_waiting._driver = True, Driver(world.runtime.loop.shutdown_asyncgens(), print)
+        for _ in range(4):
+            listener._sweep()
+            now += 60_000
+        assert list(listener.connections) == [of_waiting]
+
+    world.run(main)
+
+
+def test_a_negative_idle_time_is_for_ever(world: World) -> None:
+    listener = world.listen(max_idle_ms=-1)
+
+    async def main() -> None:
+        client = await world.connect(listener)
+        assert await world.served(client)
+        for _ in range(3):
+            listener._sweep()
+        assert await world.served(client)
+
+    world.run(main)
+
+
+def test_the_last_descriptors_are_not_given_to_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = world.listen()
+    monkeypatch.setattr("tidelog.server.listener.PAUSE_S", 0.0)
+    enough, listener._last_descriptor = listener._last_descriptor, 3
+
+    async def main() -> None:
+        assert not await world.served(await world.connect(listener))
+        listener._last_descriptor = enough
+        assert await world.served(await world.connect(listener))
 
     world.run(main)
 
