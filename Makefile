@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt unit interop readme docs messages bench bench-smoke kill long-tests fuzz clean
+.PHONY: help run test check fmt unit interop readme docs messages scenarios bench bench-smoke kill long-tests fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
 
 kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row
 	$(BIN)/python -m pytest -q tests/interop/test_kill.py --kills 100 --timeout 3600
+
+scenarios: $(VENV)/.dev ## Write the transcripts in tests/scenarios anew; then read the diff
+	REWRITE_SCENARIOS=1 $(BIN)/python -m pytest -q tests/unit/replication
 
 long-tests: $(VENV)/.dev ## Power loss, garbage and properties with many more seeds
 	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/property tests/node --timeout 7200
