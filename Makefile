@@ -68,7 +68,7 @@ kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row
 	$(BIN)/python -m pytest -q tests/interop/test_kill.py --kills 100 --timeout 3600
 
 scenarios: $(VENV)/.dev ## Write the transcripts in tests/scenarios anew; then read the diff
-	REWRITE_SCENARIOS=1 $(BIN)/python -m pytest -q tests/unit/replication
+	REWRITE_SCENARIOS=1 $(BIN)/python -m pytest -q tests/scenarios
 
 long-tests: $(VENV)/.dev ## Power loss, garbage and properties with many more seeds
 	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/property tests/node --timeout 7200
