@@ -75,6 +75,8 @@ class HttpServer:
             writer.transport.abort()
             return
         self._conversations.add(task)
+        # To wait for an answer to leave then means for all of it: what is still in the buffer goes with the connection.
+        writer.transport.set_write_buffer_limits(0)
         try:
             await _Conversation(self._pages, reader, writer, self._timeout_s).run()
         except (OSError, TimeoutError, asyncio.CancelledError):

@@ -278,8 +278,8 @@ def test_a_file_that_is_renamed_while_another_thread_opens_it_is_found(tmp_path:
 
 def test_as_many_descriptors_as_the_system_grants_are_claimed() -> None:
     script = (
-        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))\n"
-        "from tidelog.server.disk import DiskFileSystem; print(DiskFileSystem().pool.limit, *resource.getrlimit(resource.RLIMIT_NOFILE))"
+        "from resource import *; setrlimit(RLIMIT_NOFILE, (256, getrlimit(RLIMIT_NOFILE)[1]))\n"
+        "from tidelog.server.disk import DiskFileSystem; print(DiskFileSystem().pool.limit, *getrlimit(RLIMIT_NOFILE))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     limit, soft, hard = map(int, done.stdout.split())

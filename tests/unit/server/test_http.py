@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from tidelog.model.errors import ConfigError
 from tidelog.server import http
 from tidelog.server.http import Answer, HttpServer
+from tidelog.server.runtime import new_event_loop
 
 
 async def hello() -> Answer:
@@ -159,3 +162,42 @@ def test_closing_ends_conversations_that_are_open() -> None:
         writer.close()
 
     with_server(talk)
+
+
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, new_event_loop])
+def test_a_large_answer_arrives_whole_although_the_connection_ends_with_it(
+    make_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    size = 90_000
+    answered: list[bool] = []
+
+    async def page() -> Answer:
+        answered.append(True)
+        return Answer(200, bytes(size))
+
+    async def main() -> None:
+        server = HttpServer({"/page": page})
+        _, port = await server.start("127.0.0.1", 0)
+        assert server._server is not None
+        for listening in server._server.sockets:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(client, ("127.0.0.1", port))
+        await loop.sock_sendall(client, get("/page", LAST))
+        for _ in range(1000):
+            # Until the answer is there, and for as long as it takes to end the connection behind it.
+            await asyncio.sleep(0)
+        assert answered
+        got = 0
+        with contextlib.suppress(ConnectionResetError):
+            while data := await loop.sock_recv(client, 4096):
+                got += len(data)
+        assert got > size
+        client.close()
+        await server.close()
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(asyncio.wait_for(main(), 30))
