@@ -23,9 +23,15 @@ class LoopWorld:
     def __init__(self, runtime: LoopRuntime) -> None:
         self._runtime = runtime
         self._alarms: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._told_ms = 0
+        self._told_at_ms = 0
 
     def now_ms(self) -> int:
-        return self._runtime.now_ms()
+        """The wall clock, but never set back: sessions and rebalances that end in three seconds must not end in an hour."""
+        steady_ms = self._runtime.steady_ms()
+        self._told_ms = max(self._runtime.now_ms(), self._told_ms + steady_ms - self._told_at_ms)
+        self._told_at_ms = steady_ms
+        return self._told_ms
 
     def run_blocking(self, job: Callable[[], Any]) -> Awaitable[Any]:
         return self._runtime.run_blocking(job)
@@ -38,7 +44,7 @@ class LoopWorld:
         former = self._alarms.pop(callback, None)
         if former is not None:
             former.cancel()
-        delay_s = max(0, deadline_ms - self._runtime.now_ms()) / 1000
+        delay_s = max(0, deadline_ms - self.now_ms()) / 1000
         self._alarms[callback] = self._runtime.loop.call_later(delay_s, callback)
 
     def stop(self) -> None:

@@ -91,22 +91,29 @@ class LoopRuntime:
                 future.set_result(None)
 
         parked.on_done = done
+        # From here on it is how long that counts, not until when: the wall clock may be set back, by an hour even.
+        parked.deadline_ms += self.steady_ms() - self.now_ms()
         self._purgatory.park(parked)
         if parked.deadline_ms < self._alarm_ms:
             self._set_alarm(parked.deadline_ms)
         return future
 
+    def steady_ms(self) -> int:
+        """Milliseconds on a clock that nobody sets, for how long something takes."""
+        return time.monotonic_ns() // 1_000_000
+
     def _set_alarm(self, deadline_ms: int) -> None:
-        deadline_ms = min(deadline_ms, self.now_ms() + LONGEST_ALARM_MS)
+        now_ms = self.steady_ms()
+        deadline_ms = min(deadline_ms, now_ms + LONGEST_ALARM_MS)
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_ms = deadline_ms
-        self._alarm = self.loop.call_later(max(0, deadline_ms - self.now_ms()) / 1000, self._expire)
+        self._alarm = self.loop.call_later(max(0, deadline_ms - now_ms) / 1000, self._expire)
 
     def _expire(self) -> None:
         self._alarm = None
         self._alarm_ms = sys.maxsize
-        self._purgatory.expire(self.now_ms())
+        self._purgatory.expire(self.steady_ms())
         deadline_ms = self._purgatory.next_deadline()
         if deadline_ms is not None:
             self._set_alarm(deadline_ms)

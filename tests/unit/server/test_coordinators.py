@@ -37,3 +37,19 @@ def test_an_alarm_rings_once_and_a_later_call_replaces_it() -> None:
     loop.run_until_complete(runtime.close())
     loop.close()
     assert rung == ["bell"]
+
+
+def test_the_clock_of_the_groups_goes_on_where_the_wall_clock_is_set_back_and_follows_it_forward() -> None:
+    loop = asyncio.new_event_loop()
+    runtime = LoopRuntime(loop)
+    wall, steady = 1_000_000_000, 5_000
+    runtime.now_ms = lambda: wall
+    runtime.steady_ms = lambda: steady  # type: ignore[method-assign]
+    world = LoopWorld(runtime)
+    assert world.now_ms() == wall
+    wall, steady = wall - 3_600_000, steady + 200
+    assert world.now_ms() == 1_000_000_200
+    wall, steady = 1_000_009_000, steady + 1000
+    assert world.now_ms() == wall
+    loop.run_until_complete(runtime.close())
+    loop.close()

@@ -76,17 +76,30 @@ def test_a_request_that_is_finished_before_it_is_parked_does_not_wait(runtime: L
 def test_deadlines_end_waits_whatever_their_order(runtime: LoopRuntime) -> None:
     now = 1_000_000
     runtime.now_ms = lambda: now
-    later, sooner = ParkedFetch(now + 2, 1, committed=False), ParkedFetch(now, 1, committed=False)
+    latest, later, sooner = (ParkedFetch(now + ms, 1, committed=False) for ms in (60_000, 2, 0))
+
+    async def main() -> None:
+        waits = [runtime.wait(latest), runtime.wait(later), runtime.wait(sooner)]
+        await waits[2]
+        assert sooner.expired
+        await waits[1]
+        assert later.expired
+        assert not latest.done
+
+    complete(runtime, main())
+
+
+def test_a_wall_clock_that_is_set_back_holds_nobody_up(runtime: LoopRuntime) -> None:
+    now = 1_000_000_000
+    runtime.now_ms = lambda: now
+    request = ParkedFetch(now + 5, 1, committed=False)
 
     async def main() -> None:
         nonlocal now
-        waits = [runtime.wait(later), runtime.wait(sooner)]
-        await waits[1]
-        assert sooner.expired
-        assert not later.done
-        now += 2
-        await waits[0]
-        assert later.expired
+        future = runtime.wait(request)
+        now -= 3_600_000
+        await future
+        assert request.expired
 
     complete(runtime, main())
 
