@@ -22,7 +22,13 @@ from tidelog.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from tidelog.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from tidelog.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from tidelog.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -251,9 +257,53 @@ def offset_delete(ctx: Context, request: OffsetDeleteRequest) -> Answer | Corout
     """OffsetDelete: administrators. Errors: 14, 16, 24, 68, 69; by partition 3 and 86 (a member reads the topic)."""
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    return ask(
+    known, missing = _split_by_existence(ctx, request)
+    answer = ask(
         ctx,
         request.group_id,
-        lambda machine, token, _: machine.delete_offsets(token, request),
+        lambda machine, token, _: machine.delete_offsets(token, known),
         lambda error: OffsetDeleteResponse(error_code=error),
     )
+    return _add_missing_later(answer, missing) if isinstance(answer, Coroutine) else _add_missing(answer, missing)
+
+
+def _split_by_existence(
+    ctx: Context, request: OffsetDeleteRequest
+) -> tuple[OffsetDeleteRequest, list[OffsetDeleteResponseTopic]]:
+    """The request for partitions that exist, and the answer for the others."""
+    known = OffsetDeleteRequest(group_id=request.group_id)
+    missing = []
+    for topic in request.topics:
+        image = ctx.image.topics.by_name.get(topic.name)
+        count = 0 if image is None else len(image.partitions)
+        there = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
+        if there:
+            known.topics.append(OffsetDeleteRequestTopic(name=topic.name, partitions=there))
+        gone = [
+            OffsetDeleteResponsePartition(
+                partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            for partition in topic.partitions
+            if not 0 <= partition.partition_index < count
+        ]
+        if gone:
+            missing.append(OffsetDeleteResponseTopic(name=topic.name, partitions=gone))
+    return known, missing
+
+
+async def _add_missing_later(
+    answer: Coroutine[Any, Any, OffsetDeleteResponse], missing: list[OffsetDeleteResponseTopic]
+) -> OffsetDeleteResponse:
+    return _add_missing(await answer, missing)
+
+
+def _add_missing(answer: OffsetDeleteResponse, missing: list[OffsetDeleteResponseTopic]) -> OffsetDeleteResponse:
+    """An error for the group stands alone; otherwise each topic is answered once, with all of its partitions."""
+    if answer.error_code == ErrorCode.NONE:
+        answered = {topic.name: topic for topic in answer.topics}
+        for topic in missing:
+            if topic.name in answered:
+                answered[topic.name].partitions += topic.partitions
+            else:
+                answer.topics.append(topic)
+    return answer

@@ -135,6 +135,20 @@ def test_offsets_are_deleted_and_stay_deleted(talk: Talk, topic_id: bytes) -> No
     assert talk.ask(OffsetDeleteRequest(group_id=""), 0).error_code == E.INVALID_GROUP_ID
 
 
+def test_offsets_are_not_deleted_where_there_is_no_partition(talk: Talk, topic_id: bytes) -> None:
+    commit(talk, "gone", 9, topic_id)
+    partitions = [OffsetDeleteRequestPartition(partition_index=index) for index in (7, 1)]
+    topics = [OffsetDeleteRequestTopic(name=name, partitions=partitions) for name in ("t", "none")]
+    answer = talk.ask(OffsetDeleteRequest(group_id="gone", topics=topics), 0)
+    errors = {(topic.name, p.partition_index): p.error_code for topic in answer.topics for p in topic.partitions}
+    unknown = E.UNKNOWN_TOPIC_OR_PARTITION
+    assert (answer.error_code, len(answer.topics)) == (0, 2)
+    assert errors == {("t", 1): 0, ("t", 7): unknown, ("none", 7): unknown, ("none", 1): unknown}
+    commit(talk, "gone", 9, topic_id)
+    only_missing = OffsetDeleteRequest(group_id="gone", topics=topics[1:])
+    assert [p.error_code for p in talk.ask(only_missing, 0).topics[0].partitions] == [unknown, unknown]
+
+
 def test_a_deleted_topic_is_forgotten_by_its_groups(broker: Broker, talk: Talk) -> None:
     broker.create_topic("short")
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
