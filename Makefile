@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt unit interop readme docs messages scenarios bench bench-smoke kill long-tests fuzz compat clean
+.PHONY: help run test check fmt unit interop readme docs messages scenarios bench bench-smoke compat kill long-tests fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ bench: $(VENV)/.dev ## tidelog beside Apache Kafka, at least five rounds; an hou
 bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench --smoke $(ARGS)
+
+compat: $(VENV)/.dev ## Other people's test suites: make compat JUDGES=DIR, the folder with their runners (ARGS=NAME...)
+	$(BIN)/python tools/judges.py $(or $(JUDGES),$(error say where the judges are: make compat JUDGES=DIR)) $(ARGS)
 
 kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row
 	$(BIN)/python -m pytest -q tests/interop/test_kill.py --kills 100 --timeout 3600

@@ -1,0 +1,51 @@
+"""What is read from a judge and what is written of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.judges import JUDGES, LAUNCHER, NoVerdict, expected_settings, page, read_gaps, reason_for, verdict
+
+SAID = """log: somewhere
+FAIL  Test.one()[1] | expected <1>
+ok   two
+FAIL three 2.1s
+KNOWN Test.four
+FAIL  Test.five | timed out
+kafka-cli: 7 passed, 2 failed, 1 skipped
+"""
+
+
+def test_the_tally_and_the_cases_before_it_are_read() -> None:
+    result = verdict("kafka-cli", SAID, 9, "abc")
+    assert (result.passed, result.failed, result.skipped, result.seconds) == (7, 2, 1, 9)
+    assert result.failures == ["Test.five", "Test.one()[1]"]
+
+
+def test_a_judge_without_a_tally_has_said_nothing() -> None:
+    with pytest.raises(NoVerdict, match="no such file"):
+        verdict("connect", "bash: no such file", 1, "abc")
+
+
+def test_what_tidelog_does_not_have_is_not_asked_of_it() -> None:
+    assert expected_settings("# words\n\nnum.partitions=4\nauthorizer.class.name=a.b\n") == ["num.partitions=4"]
+
+
+def test_a_reason_counts_for_whole_names_only() -> None:
+    gaps = read_gaps("# words\nkafka-cli Test\\.o.* served later\n.* Test.five.* slow\n")
+    assert reason_for(gaps, "kafka-cli", "Test.one()[1]") == "served later"
+    assert reason_for(gaps, "connect", "Test.one()[1]") is None
+    assert reason_for(gaps, "connect", "Test.five") == "slow"
+    assert reason_for(gaps, "connect", "Test.four") is None
+
+
+def test_the_page_has_each_failure_under_its_reason_and_names_what_has_none() -> None:
+    text = page({"kafka-cli": verdict("kafka-cli", SAID, 9, "abc")}, read_gaps("kafka-cli Test.one.* served later\n"))
+    assert "| 7 | 2 | 1 | 9 |" in text
+    assert "- served later: `Test.one()[1]`" in text
+    assert "- **not explained yet**: `Test.five`" in text
+
+
+def test_judges_have_names_of_their_own_and_the_launcher_can_be_run() -> None:
+    assert len({judge.name for judge in JUDGES}) == len(JUDGES)
+    assert LAUNCHER.stat().st_mode & 0o111
