@@ -4,7 +4,7 @@ Decided here: in which order files reach the disk. The recovery point may pass a
 are synced, because only segments from the recovery point on are scanned after a crash. A snapshot of producer state, the
 leader epochs and partition.metadata travel with the same job, and so do the directory's new names.
 
-``begin`` runs on the loop and takes copies; ``run`` blocks, in any thread; ``UnifiedLog.flushed`` takes the result on the
+``flush_job`` runs on the loop and takes copies; ``run`` blocks, in any thread; ``UnifiedLog.flushed`` takes the result on the
 loop. One job per log at a time. A failed sync is final: the job keeps the error, ``flushed`` raises StorageFailure, and no
 later job is made (a kernel reports a lost write once, and forgets it).
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidelog.model.ports import File, FileSystem
+from tidelog.model.ports import File
 from tidelog.storage.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -32,6 +32,7 @@ class FlushJob:
     """Everything below ``upto`` is on stable storage once ``run`` returned without ``error``."""
 
     __slots__ = (
+        "_log",
         "directory",
         "error",
         "file_writes",
@@ -44,15 +45,16 @@ class FlushJob:
         "upto",
     )
 
-    def __init__(self, fs: FileSystem, directory: str, upto: int) -> None:
-        self.fs = fs
-        self.directory = directory
-        self.upto = upto
+    def __init__(self, log: UnifiedLog) -> None:
+        self._log = log
+        self.fs = log.fs
+        self.directory = log.dir
+        self.upto = log.log_end_offset
         self.sync_files: list[File] = []
         self.index_writes: list[tuple[File, int, bytes]] = []
         """Open index file, position, bytes: written, cut behind, synced."""
         self.file_writes: list[tuple[str, bytes]] = []
-        """Whole small files, replaced atomically."""
+        """Whole small files by name, replaced atomically."""
         self.sealed: list[LogSegment] = []
         self.sync_names = False
         """Whether a name in the partition's directory is new."""
@@ -75,7 +77,7 @@ class FlushJob:
             self.sync_names = True
 
     def run(self) -> None:
-        """Blocks. Thread-safe: touches only what it was given. OSError is kept in ``error``."""
+        """Blocks. Thread-safe: touches only what it was given, and asks the log where it lies. OSError is kept in ``error``."""
         try:
             for file, position, data in self.index_writes:
                 if data:
@@ -85,8 +87,9 @@ class FlushJob:
                 file.close()
             for file in self.sync_files:
                 file.sync()
-            for path, content in self.file_writes:
-                replace_file(self.fs, path, content, sync_names=False)
+            for name, content in self.file_writes:
+                # Asked for again each time: a topic may be deleted meanwhile, and another of its name take the directory's place.
+                replace_file(self.fs, f"{self._log.dir}/{name}", content, sync_names=False)
             if self.sync_names or self.sync_parent or self.index_writes or self.file_writes:
                 self.fs.sync_dir(self.directory)
             if self.sync_parent:
@@ -100,7 +103,7 @@ def flush_job(log: UnifiedLog) -> FlushJob:
     assert not log.flush_in_flight, f"{log.topic_partition}: a flush job is under way"
     if log.failure is not None:
         raise log.failure
-    job = FlushJob(log.fs, log.dir, log.log_end_offset)
+    job = FlushJob(log)
     try:
         _fill(log, job)
     except OSError as problem:
@@ -115,14 +118,14 @@ def _fill(log: UnifiedLog, job: FlushJob) -> None:
     if log.log_end_offset > log.recovery_point or not log.names_synced:
         job.sync_files.append(log.active.file)
     for offset, content in log.pending_snapshots:
-        job.file_writes.append((f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}", content))
+        job.file_writes.append((f"{file_stem(offset)}{SNAPSHOT_SUFFIX}", content))
         log.snapshot_offset = offset
     log.pending_snapshots = []
     if log.leader_epochs.dirty:
-        job.file_writes.append((f"{log.dir}/{LEADER_EPOCHS}", encode_epochs(log.leader_epochs.entries())))
+        job.file_writes.append((LEADER_EPOCHS, encode_epochs(log.leader_epochs.entries())))
         log.leader_epochs.dirty = False
     if not log.metadata_synced and log.topic_id is not None:
-        job.file_writes.insert(0, (f"{log.dir}/{PARTITION_METADATA}", encode_partition_metadata(log.topic_id)))
+        job.file_writes.insert(0, (PARTITION_METADATA, encode_partition_metadata(log.topic_id)))
         log.metadata_synced = True
     job.sync_parent = not log.names_synced
     log.names_synced = True
@@ -153,7 +156,7 @@ def closing_job(log: UnifiedLog) -> FlushJob | None:
     if log.failure is not None:
         raise log.failure
     assert not log.flush_in_flight, f"{log.topic_partition}: a flush job is under way"
-    job = FlushJob(log.fs, log.dir, log.log_end_offset)
+    job = FlushJob(log)
     end = log.producers.end_offset = log.log_end_offset
     touched = end > log.segments[0].base_offset or log.producers.entries
     if touched and log.snapshot_offset != end and all(offset != end for offset, _ in log.pending_snapshots):

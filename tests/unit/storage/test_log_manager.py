@@ -293,3 +293,21 @@ def test_a_stale_handle_takes_the_dir_offline_with_a_clear_reason() -> None:
         append(log, batch())
     logs.fail_dir(failure.value.log_dir, failure.value.detail)
     assert [log.topic_partition for log in logs.logs()] == [partition(1)]
+
+
+def test_a_flush_that_outlives_its_topic_leaves_the_next_topic_of_that_name_alone() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    append(log, batch(3))
+    log.roll(NOW_MS)
+    job = log.flush_job()
+    logs.delete_async(partition(0), NOW_MS)
+    anew = logs.get_or_create(partition(0), b"\6" * 16, NOW_MS)
+    append(anew, batch(1))
+    names = disk.listdir(anew.dir)
+    job.run()
+    assert disk.listdir(anew.dir) == names
+    logs.close()
+    again = manager(disk, "/a").get(partition(0))
+    assert again is not None and again.topic_id == b"\6" * 16
