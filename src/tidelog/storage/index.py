@@ -100,8 +100,9 @@ class OffsetIndex:
 
     def append(self, offset: int, position: int) -> None:
         """``offset``: the last offset of the batch that starts at ``position``."""
-        self.relative_offsets.append(offset - self.base_offset)
+        # What is searched comes last: a search in another thread that finds an entry finds the other half of it, too.
         self.positions.append(position)
+        self.relative_offsets.append(offset - self.base_offset)
 
     def position_at_or_before(self, offset: int) -> int:
         """The start of a batch from which a scan forward meets ``offset``; 0 when the index knows nothing that early."""
@@ -176,8 +177,8 @@ class TimeIndex:
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Adds an entry when the timestamp is new; a segment's greatest timestamp so far never goes back."""
         if timestamp > (self.timestamps[-1] if self.timestamps else -1):
-            self.timestamps.append(timestamp)
             self.relative_offsets.append(offset - self.base_offset)
+            self.timestamps.append(timestamp)
 
     def last(self) -> tuple[int, int]:
         """(timestamp, offset) of the last entry; (-1, base offset) without entries."""
