@@ -13,6 +13,13 @@ COMMANDS = {
     "console-producer": "Send lines of stdin to a topic.",
     "console-consumer": "Print the records of a topic.",
     "consumer-groups": "Describe consumer groups, move their offsets, delete them.",
+    "groups": "List groups of all types.",
+    "configs": "Show and change dynamic settings.",
+    "get-offsets": "Print the offsets of partitions.",
+    "delete-records": "Delete the records before an offset.",
+    "log-dirs": "Show what lies in the log dirs.",
+    "broker-api-versions": "Show which requests brokers serve.",
+    "metadata-quorum": "Show the state of the metadata quorum.",
     "dump-log": "Print the contents of log, index and snapshot files.",
     "random-uuid": "Print a new id, for tidelog format --cluster-id.",
 }

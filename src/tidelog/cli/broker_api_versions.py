@@ -1,0 +1,82 @@
+"""``tidelog broker-api-versions``, also installed as ``kafka-broker-api-versions``: which requests each broker serves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidelog.cli import refusal
+
+if TYPE_CHECKING:
+    from tidelog.cli.admin_session import AdminSession
+
+
+@click.command("broker-api-versions", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
+@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+def command(bootstrap_server: str | None, command_config: str | None) -> None:
+    """Show the versions of each request that brokers serve, and the one that is used here."""
+    from tidelog.cli.admin_session import AdminSession
+
+    bootstrap = refusal.required(bootstrap_server)
+    with refusal.one_line("Error: "), AdminSession(bootstrap, command_config) as session:
+        for broker_id, broker in session.brokers().items():
+            print(f"{broker.host}:{broker.port} (id: {broker_id} rack: {broker.rack or 'null'} isFenced: false) -> (")
+            print(",\n".join(_lines(session, broker_id)))
+            print(")")
+
+
+def _lines(session: AdminSession, broker_id: int) -> list[str]:
+    """All requests a client may know, then those the broker serves and nobody here knows."""
+    from tidelog.protocol import registry
+    from tidelog.protocol.api_keys import ApiKey
+    from tidelog.protocol.messages.api_versions import ApiVersionsRequest
+
+    request = ApiVersionsRequest(client_software_name="tidelog", client_software_version="0")
+    response = session.connection(broker_id).ask(request)
+    refusal.check(response.error_code)
+    served: dict[int, Any] = {row.api_key: row for row in response.api_keys}
+    lines = []
+    for key in sorted({*served, *(int(each) for each in ApiKey if _of_clients(each))}):
+        known = key in set(ApiKey)
+        ours: Any = registry.request_class(key) if known else None
+        name = ours.__name__.removesuffix("Request") if known else "UNKNOWN"
+        if key not in served:
+            lines.append(f"\t{name}({key}): UNSUPPORTED")
+            continue
+        low, high = served[key].min_version, served[key].max_version
+        span = f"{low} to {high}" if low != high else f"{low}"
+        usable = min(high, ours.MAX_VERSION) if known else -1
+        fits = known and usable >= max(low, ours.MIN_VERSION)
+        lines.append(f"\t{name}({key}): {span} [{f'usable: {usable}' if fits else 'unusable: node too new or old'}]")
+    return lines
+
+
+def _of_clients(key: int) -> bool:
+    """Whether clients send it to brokers; what only brokers and controllers say to each other is no gap."""
+    from tidelog.protocol.api_keys import ApiKey
+
+    return ApiKey(key) not in {
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.ENVELOPE,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.ALLOCATE_PRODUCER_IDS,
+        ApiKey.CONTROLLER_REGISTRATION,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ApiKey.UPDATE_RAFT_VOTER,
+    }
+
+
+def main() -> None:
+    """``kafka-broker-api-versions``."""
+    command(prog_name="kafka-broker-api-versions")
+
+
+if __name__ == "__main__":
+    main()

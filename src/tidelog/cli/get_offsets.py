@@ -1,0 +1,146 @@
+"""``tidelog get-offsets``, also installed as ``kafka-get-offsets``: ``topic:partition:offset`` lines, as of Kafka's tool."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from tidelog.cli import refusal
+from tidelog.cli.refusal import CommandFailed
+from tidelog.model.ids import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+)
+
+TIMES = {
+    "latest": LATEST_TIMESTAMP,
+    "earliest": EARLIEST_TIMESTAMP,
+    "max-timestamp": MAX_TIMESTAMP,
+    "earliest-local": EARLIEST_LOCAL_TIMESTAMP,
+    "latest-tiered": LATEST_TIERED_TIMESTAMP,
+    "earliest-pending-upload": EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+}
+Filter = Callable[[str, int], bool]
+_RULE = re.compile(r"([^:,]*)(?::(?:(\d*)|(\d*)-(\d*)))?")
+
+
+@click.command("get-offsets", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
+@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@click.option("--topic", metavar="REGEX", help="The topics. [all]")
+@click.option("--partitions", metavar="0,1", help="The partitions of those topics. [all]")
+@click.option(
+    "--topic-partitions", metavar="A:1,B:0-3,C", help="Topics and partitions at once; a range ends before its second number."
+)
+@click.option("--time", "time_", default="latest", show_default=True, help=f"A timestamp in ms, or {', '.join(TIMES)}.")
+@click.option("--exclude-internal-topics", is_flag=True, help="Leave Kafka's internal topics out.")
+def command(
+    bootstrap_server: str | None,
+    command_config: str | None,
+    topic: str | None,
+    partitions: str | None,
+    topic_partitions: str | None,
+    time_: str,
+    exclude_internal_topics: bool,
+) -> None:
+    """Print the offset of each partition at a time."""
+    from tidelog.cli.admin_session import AdminSession
+
+    bootstrap = refusal.required(bootstrap_server)
+    with refusal.one_line("Error occurred: "):
+        timestamp = _timestamp(time_)
+        wanted = _filter(topic, partitions, topic_partitions)
+        with AdminSession(bootstrap, command_config) as session:
+            _print(session, wanted, timestamp, exclude_internal_topics)
+
+
+def _print(session: Any, wanted: Filter, timestamp: int, exclude_internal: bool) -> None:
+    import sys
+
+    from tidelog.model.errors import ErrorCode
+    from tidelog.model.ids import NO_OFFSET
+
+    chosen = sorted(
+        (topic.name, partition.partition_index)
+        for topic in session.metadata(None)
+        if not (exclude_internal and topic.is_internal)
+        for partition in topic.partitions
+        if wanted(topic.name, partition.partition_index)
+    )
+    if not chosen:
+        raise CommandFailed("Could not match any topic-partitions with the specified filters")
+    found = session.list_offsets(dict.fromkeys(chosen, timestamp))
+    for topic, index in chosen:
+        answer = found.get((topic, index))
+        if answer is None:
+            print(f"Skip getting offsets for topic-partition {topic}-{index} due to error: it has no leader", file=sys.stderr)
+        elif answer.error_code != ErrorCode.NONE:
+            reason = refusal.error_text(answer.error_code)
+            print(f"Skip getting offsets for topic-partition {topic}-{index} due to error: {reason}", file=sys.stderr)
+        elif answer.offset != NO_OFFSET:
+            print(f"{topic}:{index}:{answer.offset}")
+
+
+def _timestamp(text: str) -> int:
+    if text in TIMES:
+        return TIMES[text]
+    try:
+        return int(text)
+    except ValueError:
+        known = " / ".join(f"{number} or {name}" for name, number in TIMES.items())
+        raise CommandFailed(f"Malformed time argument {text}. Please use {known}, or a specified long format timestamp") from None
+
+
+def _filter(topic: str | None, partitions: str | None, topic_partitions: str | None) -> Filter:
+    """Which partitions the flags name."""
+    if topic_partitions is not None:
+        if topic is not None or partitions is not None:
+            raise CommandFailed("--topic-partitions cannot be used with --topic or --partitions")
+        rules = [rule(text.strip()) for text in topic_partitions.split(",")]
+        return lambda name, index: any(each(name, index) for each in rules)
+    pattern = _pattern(topic or ".*")
+    numbers = None
+    if partitions is not None:
+        if not all(text.strip().isdecimal() for text in partitions.split(",")):
+            raise CommandFailed(
+                f"--partitions expects a comma separated list of numeric partition ids, but received: {partitions}"
+            )
+        numbers = {int(text) for text in partitions.split(",")}
+    return lambda name, index: pattern.fullmatch(name) is not None and (numbers is None or index in numbers)
+
+
+def rule(text: str) -> Filter:
+    """One of ``TOPIC``, ``TOPIC:1``, ``TOPIC:0-3``, ``TOPIC:2-``, ``TOPIC:-3``; a range ends before its second number."""
+    match = _RULE.fullmatch(text)
+    if match is None:
+        raise CommandFailed(f"Invalid rule specification: {text}. Write TOPIC, TOPIC:1, TOPIC:0-3, TOPIC:2- or TOPIC:-3")
+    name, single, low, high = match.groups()
+    pattern = _pattern(name or ".*")
+    if single:
+        first, last = int(single), int(single) + 1
+    else:
+        first, last = int(low or 0), int(high) if high else 1 << 31
+    return lambda topic, index: pattern.fullmatch(topic) is not None and first <= index < last
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text.replace(",", "|"))
+    except re.error as error:
+        raise CommandFailed(f"{text} is not a valid regular expression: {error}") from error
+
+
+def main() -> None:
+    """``kafka-get-offsets``."""
+    command(prog_name="kafka-get-offsets")
+
+
+if __name__ == "__main__":
+    main()
