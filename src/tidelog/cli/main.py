@@ -20,10 +20,15 @@ COMMANDS = {
     "log-dirs": "Show what lies in the log dirs.",
     "broker-api-versions": "Show which requests brokers serve.",
     "metadata-quorum": "Show the state of the metadata quorum.",
+    "producer-perf-test": "Measure how fast records are produced.",
+    "consumer-perf-test": "Measure how fast records are consumed.",
     "dump-log": "Print the contents of log, index and snapshot files.",
     "random-uuid": "Print a new id, for tidelog format --cluster-id.",
 }
 """Name and one line each: the help needs no command to be imported."""
+
+MODULES = {"producer-perf-test": "producer_perf", "consumer-perf-test": "consumer_perf"}
+"""Where the module has another name than the command."""
 
 
 class LazyGroup(click.Group):
@@ -35,7 +40,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"tidelog.cli.{cmd_name.replace('-', '_')}")
+        module = import_module(f"tidelog.cli.{MODULES.get(cmd_name, cmd_name.replace('-', '_'))}")
         command: click.Command = module.command
         return command
 
