@@ -10,10 +10,9 @@ Elsewhere: what the answer holds (``fetch_sessions``), what a partition may show
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import Protocol
 
-from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.model.errors import ErrorCode
 from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext, FetchPartition
 from tidelog.replication.partition import Partition, PartitionRead
@@ -127,9 +126,7 @@ class Fetch:
         for wanted in self.cold:
             log = wanted.partition.log if wanted.partition is not None else None
             if log is not None:
-                # A failing disk is found again, and told, when the loop reads.
-                with suppress(StorageFailure):
-                    log.read(wanted.fetch_offset, 1, upto=log.high_watermark, min_one=True)
+                log.warm_up(wanted.fetch_offset, committed=self._committed)
 
     def read_warm(self) -> None:
         """Read everything once more: what was ``cold``, and what changed meanwhile, for nobody watched."""

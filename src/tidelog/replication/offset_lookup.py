@@ -70,6 +70,11 @@ class TimestampLookup:
             return self._log.max_timestamp_offset()
         return self._log.offset_for_timestamp(self._timestamp)
 
+    @property
+    def is_moot(self) -> bool:
+        """Whether the log that was searched is not the partition's any more: what went wrong there is no news."""
+        return self._partition.deleted or self._partition.log is not self._log
+
     def finish(self, found: TimestampOffset | None) -> OffsetAnswer:
         """What to answer, as things are now."""
         partition, log = self._partition, self._partition.log

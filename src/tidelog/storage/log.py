@@ -167,12 +167,13 @@ class UnifiedLog:
     # --- reading -------------------------------------------------------------------------------------------------------
 
     read = reading.read
+    warm_up = reading.warm_up
     aborted_transactions = reading.aborted_transactions
     offset_for_timestamp = reading.offset_for_timestamp
     max_timestamp_offset = reading.max_timestamp_offset
 
     def reading_may_block(self, offset: int) -> bool:
-        """Whether ``read`` would open files and load an index: better done in a thread. ``read`` is safe there."""
+        """Whether ``read`` would open files and load an index: better ``warm_up`` in a thread first."""
         return offset < self.active.base_offset and not self.segment_for(offset).indexes_loaded()
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:

@@ -10,6 +10,8 @@ A read never crosses segments. ``read`` and the look-ups only read what appends 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidelog.model.errors import ErrorCode
@@ -21,6 +23,10 @@ from tidelog.storage.segment import BatchSpan, LogSegment
 
 if TYPE_CHECKING:
     from tidelog.storage.log import UnifiedLog
+
+
+SEARCHES = 5
+"""How often a search by time may lose a segment that it was looking at before that is a failure."""
 
 
 class ReadResult:
@@ -107,23 +113,54 @@ def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedT
     return found
 
 
+def warm_up(log: UnifiedLog, offset: int, *, committed: bool) -> None:
+    """Loads what ``read`` at ``offset`` needs, and with ``committed`` ``aborted_transactions``. Blocks: run it in a thread.
+    Raises nothing: a disk that fails is found again by who reads, and a segment that has gone meanwhile is none of his."""
+    with suppress(OSError, CorruptIndex):
+        segments = log.segments[log.segment_index(offset) :]
+        for segment in segments:
+            if read_segment(segment, offset, 1, log.log_end_offset, True) is not None:
+                break
+        for segment in segments if committed else ():
+            segment.transactions()
+
+
 def offset_for_timestamp(log: UnifiedLog, timestamp: int) -> TimestampOffset | None:
     """The first record at or past the log start whose timestamp is at least ``timestamp``. Reads batches: run it in a thread."""
-    try:
-        for segment in list(log.segments):
-            if segment.size and segment.largest_timestamp()[0] >= timestamp and segment.next_offset > log.log_start_offset:
-                found = _first_at_or_after(segment, timestamp, log.log_start_offset)
-                if found is not None:
-                    return found
-    except OSError as problem:
-        raise log.fail(f"search by time in {log.dir}", problem) from problem
-    return None
+    return _searched(log, lambda: _offset_for_timestamp(log, timestamp))
 
 
 def max_timestamp_offset(log: UnifiedLog) -> TimestampOffset | None:
     """The first record with the greatest timestamp in the log; None without any. Reads batches: run it in a thread."""
-    greatest = max((segment.largest_timestamp()[0] for segment in log.segments if segment.size), default=-1)
-    return offset_for_timestamp(log, greatest) if greatest >= 0 else None
+
+    def search() -> TimestampOffset | None:
+        greatest = max((segment.largest_timestamp()[0] for segment in log.segments if segment.size), default=-1)
+        return _offset_for_timestamp(log, greatest) if greatest >= 0 else None
+
+    return _searched(log, search)
+
+
+def _searched(log: UnifiedLog, search: Callable[[], TimestampOffset | None]) -> TimestampOffset | None:
+    """The result of ``search``. Retention or compaction may take a segment away under it: then it begins anew, with those
+    that are there now. StorageFailure when it is the disk."""
+    for attempt in range(SEARCHES):
+        try:
+            return search()
+        except FileNotFoundError as problem:
+            if attempt == SEARCHES - 1:
+                raise log.fail(f"search by time in {log.dir}", problem) from problem
+        except OSError as problem:
+            raise log.fail(f"search by time in {log.dir}", problem) from problem
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _offset_for_timestamp(log: UnifiedLog, timestamp: int) -> TimestampOffset | None:
+    for segment in list(log.segments):
+        if segment.size and segment.largest_timestamp()[0] >= timestamp and segment.next_offset > log.log_start_offset:
+            found = _first_at_or_after(segment, timestamp, log.log_start_offset)
+            if found is not None:
+                return found
+    return None
 
 
 def _first_at_or_after(segment: LogSegment, timestamp: int, start_offset: int) -> TimestampOffset | None:

@@ -94,3 +94,12 @@ def test_an_epoch_without_records_truncates_nobody() -> None:
     assert offset_for_leader_epoch(partition, 5, -1) == OffsetAnswer(ErrorCode.NONE, 2, 0)
     assert offset_for_leader_epoch(partition, 9, 9) == OffsetAnswer(ErrorCode.NONE, 2, 9)
     assert offset_for_leader_epoch(partition, 9, 8).error == ErrorCode.FENCED_LEADER_EPOCH
+
+
+def test_a_search_in_a_log_that_is_gone_says_nothing_of_the_disk() -> None:
+    world, partition = one_partition()
+    append(partition, batch(b"a", timestamp=1000))
+    lookup = list_offset(partition, 500, -1, committed=False)
+    assert isinstance(lookup, TimestampLookup) and not lookup.is_moot
+    world.delete("t")
+    assert lookup.is_moot

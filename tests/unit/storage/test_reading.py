@@ -1,14 +1,16 @@
 """What a read gives: whole batches, from the right one on, never past the bound."""
 
+import errno
 import random
 
 import pytest
 
 from sim.disk import SimDisk
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log, offsets, read_offsets
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.segment import LogSegment
 
 CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=1000)
 
@@ -149,3 +151,62 @@ def test_aborted_transactions_are_told_by_overlap() -> None:
     assert [(e.producer_id, e.first_offset) for e in log.aborted_transactions(0, log.log_end_offset)] == [(7, 0), (8, 2)]
     assert [e.producer_id for e in log.aborted_transactions(5, log.log_end_offset)] == [8]
     assert [e.producer_id for e in log.aborted_transactions(0, 2)] == [7]
+
+
+def test_a_search_by_time_that_loses_a_segment_goes_on_with_those_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = filled()
+    first, second = log.segments[:2]
+    real = LogSegment.find
+
+    def lose(segment: LogSegment, offset: int, start: int | None = None) -> object:
+        if segment is first and first in log.segments:
+            log.segments = log.segments[1:]
+            log.log_start_offset = second.base_offset
+            first.remove_files()
+        return real(segment, offset, start)
+
+    monkeypatch.setattr(LogSegment, "find", lose)
+    found = log.offset_for_timestamp(NOW_MS)
+    assert found is not None and found.offset == second.base_offset
+    assert log.failure is None
+
+
+def test_a_log_whose_files_are_gone_is_no_endless_search() -> None:
+    log = filled()
+    for segment in log.segments:
+        segment.remove_files()
+    for search in (lambda: log.offset_for_timestamp(NOW_MS), log.max_timestamp_offset):
+        with pytest.raises(StorageFailure):
+            search()
+
+
+def test_a_disk_that_fails_under_the_greatest_timestamp_takes_the_log_out_of_service() -> None:
+    disk = SimDisk()
+    log = filled(disk)
+    log.close()
+    log = load(disk, CONFIG, clean=True)
+    real = disk.exists
+
+    def broken(path: str) -> bool:
+        if path.endswith(".timeindex"):
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path)
+
+    disk.exists = broken  # type: ignore[method-assign]
+    with pytest.raises(StorageFailure):
+        log.max_timestamp_offset()
+
+
+def test_warming_up_never_fails_a_log() -> None:
+    disk = SimDisk()
+    log = filled(disk)
+    log.close()
+    log = load(disk, CONFIG, clean=True)
+    assert log.reading_may_block(0)
+    log.warm_up(0, committed=True)
+    assert not log.reading_may_block(0)
+    for segment in log.segments[:2]:
+        segment.drop_indexes()
+        segment.remove_files()
+    log.warm_up(0, committed=True)
+    assert log.failure is None

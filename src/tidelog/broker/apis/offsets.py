@@ -101,7 +101,8 @@ async def _look_up(
         try:
             answer = lookup.finish(await ctx.run_blocking(lookup.run))
         except StorageFailure as failure:
-            ctx.replicas.storage_failed(failure)
+            if not lookup.is_moot:
+                ctx.replicas.storage_failed(failure)
             answer = OffsetAnswer(ErrorCode.KAFKA_STORAGE_ERROR)
         _fill(result, answer, ctx.api_version)
     return response
