@@ -61,6 +61,7 @@ class Compaction:
     async def _work(self) -> None:
         while not self._stopped:
             found = False
+            cleaning: Cleaning | None = None
             try:
                 cleaning = self.cleaner.begin(self._replicas.logs.logs(), self._runtime.now_ms())
                 if cleaning is not None:
@@ -68,6 +69,10 @@ class Compaction:
                     await self._clean(cleaning)
             except StorageFailure as failure:
                 self._replicas.storage_failed(failure)
+            except Exception as error:  # what one log's records bring to light must not end the compaction of all others
+                log.exception("the log cleaner failed")
+                if cleaning is not None:
+                    self.cleaner.exclude(cleaning.log.topic_partition, repr(error))
             await self._remove_due()
             if not found:
                 await asyncio.sleep(self._config.log_cleaner_backoff_ms / 1000)

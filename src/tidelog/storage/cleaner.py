@@ -191,6 +191,11 @@ class LogCleaner:
         if cleaning is not None:
             cleaning.cancelled = True
 
+    def exclude(self, partition: TopicPartition, reason: str) -> None:
+        """What was begun there failed in a way that nobody foresaw: it is left alone until the node is restarted."""
+        self.uncleanable[partition] = reason
+        self.cleanings.pop(partition, None)
+
     def truncated(self, log: UnifiedLog, offset: int) -> None:
         """The log was cut at ``offset``: it is clean no further, and what is being cleaned is not what is there."""
         self.cancel(log.topic_partition)

@@ -126,3 +126,30 @@ def test_a_failing_disk_is_reported_and_the_other_logs_go_on(tmp_path: Path, mon
         assert count(good) == 1
 
     asyncio.run(story())
+
+
+def test_a_log_that_nobody_foresaw_is_left_alone_and_the_others_are_compacted(tmp_path: Path) -> None:
+    async def story() -> None:
+        odd, plain = dirty_log(tmp_path / "odd", batches=50), dirty_log(tmp_path / "plain")
+        plain.topic_partition = TopicPartition("plain", 0)
+        work = compaction(Replicas(odd, plain), log_cleaner_threads="1")
+        real = work.cleaner.begin
+
+        def begin(*arguments: Any) -> Any:
+            cleaning = real(*arguments)
+            if cleaning is not None and cleaning.log is odd:
+
+                def stumble(breathe: Any) -> None:
+                    raise ZeroDivisionError
+
+                cleaning.job = SimpleNamespace(run=stumble)
+            return cleaning
+
+        work.cleaner.begin = begin  # type: ignore[method-assign]
+        work.start()
+        await until(lambda: work.cleanings_done)
+        await work.stop()
+        assert (count(odd), count(plain)) == (50, 1)
+        assert list(work.cleaner.uncleanable) == [odd.topic_partition]
+
+    asyncio.run(asyncio.wait_for(story(), 20))
