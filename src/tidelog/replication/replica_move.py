@@ -141,6 +141,10 @@ class ReplicaMove:
         copy.leader_epochs.dirty = True
         copy.log_start_offset = max(source.log_start_offset, copy.segments[0].base_offset)
         copy.high_watermark = source.high_watermark
+        if copy.recovery_point < source.recovery_point:
+            # What the topic's flush settings made safe, and was acknowledged, must not become unsafe again. It blocks, for the
+            # few batches since the last flush, once per move.
+            copy.flush(now_ms)
         self._logs.put_copy_in_place(self.partition.topic_partition, now_ms)
         self.partition.replace_log(copy)
         self.state = MoveState.DONE

@@ -306,7 +306,8 @@ class LogManager:
     def put_copy_in_place(self, partition: TopicPartition, now_ms: int) -> None:
         """The copy is the partition's log from now on; the old one is deleted like any other. StorageFailure when a dir fails.
 
-        A crash between the two renames leaves both, and a person to decide; the other order could leave neither.
+        A crash between the two renames leaves both, and a person to decide; the other order could leave neither. So the first is
+        safe before the second begins.
         """
         log_dir, copy = self.copies.pop(partition)
         old = self._logs[partition]
@@ -314,6 +315,7 @@ class LogManager:
         path = f"{log_dir.path}/{partition}"
         try:
             self.fs.rename(copy.dir, path)
+            self.fs.sync_dir(log_dir.path)
         except OSError as problem:
             raise self._failed(log_dir, f"rename {copy.dir}", problem) from problem
         copy.dir = path

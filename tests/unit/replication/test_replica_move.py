@@ -214,3 +214,32 @@ def test_an_unfinished_copy_is_removed_at_the_next_start_unless_it_is_all_there_
     names = world.disk.listdir("/data1")
     assert unfinished not in names
     assert "lost-0.0123-future" in names
+
+
+def test_what_was_flushed_before_it_was_acknowledged_is_flushed_in_the_copy_before_that_takes_over() -> None:
+    world = world_with(10, LogConfig(flush_messages=1))
+    world.run_jobs()
+    move = begin(world)
+    while go_on(move) and not (move.copy is not None and move.copy.recovery_point):
+        pass
+    write(world, 2)
+    world.run_jobs()
+    safe = log_of(world).recovery_point
+    assert move.copy is not None and move.copy.recovery_point < safe == 12
+    order: list[tuple[str, str, int]] = []
+    rename, sync_dir = world.disk.rename, world.disk.sync_dir
+
+    def renamed(source: str, target: str) -> None:
+        assert move.copy is not None
+        order.append(("rename", target.partition(".")[0], move.copy.recovery_point))
+        rename(source, target)
+
+    def synced(path: str) -> None:
+        order.append(("sync", path, 0))
+        sync_dir(path)
+
+    world.disk.rename, world.disk.sync_dir = renamed, synced  # type: ignore[method-assign]
+    finish(move)
+    assert move.state is MoveState.DONE
+    steps = [step for step in order if step[1] in ("/data1", "/data1/t-0", "/data0/t-0") and not step[1].endswith("checkpoint")]
+    assert steps[-3:] == [("rename", "/data1/t-0", safe), ("sync", "/data1", 0), ("rename", "/data0/t-0", safe)]
