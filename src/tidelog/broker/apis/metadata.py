@@ -14,7 +14,7 @@ from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.model.ids import INTERNAL_TOPICS, NO_BROKER, ZERO_UUID, Uuid
+from tidelog.model.ids import INTERNAL_TOPICS, LOST_DIR, NO_BROKER, RESERVED_UUIDS, ZERO_UUID, Uuid
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.metadata import (
     MetadataRequest,
@@ -170,6 +170,15 @@ def _describer(
     # Before version 6 a client knows no LISTENER_NOT_FOUND.
     no_listener = ErrorCode.LISTENER_NOT_FOUND if version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
 
+    def offline(replica: int, of: PartitionImage) -> bool:
+        if replica not in endpoints:
+            return True
+        online = image.brokers[replica].directories
+        if not of.directories or not online:
+            return False
+        directory = of.directory(replica)
+        return directory == LOST_DIR or (directory not in RESERVED_UUIDS and directory not in online)
+
     def partition(index: int, of: PartitionImage) -> MetadataResponsePartition:
         leader, error = of.leader, ErrorCode.NONE
         if leader not in endpoints:
@@ -183,7 +192,7 @@ def _describer(
             leader_epoch=of.leader_epoch,
             replica_nodes=list(of.replicas),
             isr_nodes=list(of.isr),
-            offline_replicas=[replica for replica in of.replicas if replica not in endpoints],
+            offline_replicas=[replica for replica in of.replicas if offline(replica, of)],
         )
 
     def describe(topic: TopicImage) -> MetadataResponseTopic:
