@@ -22,7 +22,7 @@ from tidelog.controller.result import ConfigRules, ControllerResult, ControllerS
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.features import TRANSACTIONS_MV, check_levels, default_levels
 from tidelog.metadata.image import ClusterImage, ControllerImage
-from tidelog.metadata.records import MetadataRecord, encode_record
+from tidelog.metadata.records import MetadataLogError, MetadataRecord, encode_record
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import FileSystem, Rng
@@ -58,6 +58,8 @@ class MetadataNodeConfig:
     voters: VoterSet | None = None
     log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     settings: ControllerSettings = field(default_factory=ControllerSettings)
+    partition_dir: str | None = None
+    """A directory with some partition's records, if there is one: proof that the cluster is not new."""
 
 
 class _Group(NamedTuple):
@@ -111,6 +113,12 @@ class MetadataNode:
         """
         log = MetadataLog.open(fs, config.log_dir, config.log, now_ms)
         loaded = load(log, config.cluster_id)
+        if loaded.image.metadata_version == 0 and config.partition_dir is not None:
+            # Beginning a new cluster here would look as if every topic had been deleted.
+            raise MetadataLogError(
+                f"{log.dir} holds no metadata, but {config.partition_dir} holds a partition: the metadata log was lost or is "
+                "damaged. Restore it, or move the partitions away to begin a new cluster."
+            )
         # A log without metadata.version is one whose first records were never written whole.
         bootstrap = _bootstrap(fs, config.log_dir) if loaded.image.metadata_version == 0 else []
         raft = RaftNode(

@@ -20,7 +20,6 @@ from tidelog.broker.apis import APIS
 from tidelog.broker.apis.metadata import Answers
 from tidelog.broker.context import Broker
 from tidelog.broker.producer_ids import ProducerIds
-from tidelog.config.listeners import EndPoint
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.config_rules import OptionRules
 from tidelog.controller.metadata_node import MetadataNode, MetadataNodeConfig
@@ -43,6 +42,7 @@ from tidelog.server.quorum import LocalController
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.checkpoints import META_PROPERTIES
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.log_dir import find_partition_dir
 from tidelog.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ class Node:
         """Set when the node cannot go on: its metadata log's disk failed, or all of its log dirs did."""
         self._image = EMPTY_IMAGE
         self._broker_epoch = -1
+        self._stopping = False
         self._in_flight: set[asyncio.Future[None]] = set()
         self._known_offline: set[str] = set()
 
@@ -93,8 +94,10 @@ class Node:
             incarnation_id = random_uuid(runtime.rng)
             self._start_controller(incarnation_id)
             self._load_logs()
+            self._check_dirs()
             self._make_broker()
-            await self._register(incarnation_id, advertised)
+            self._incarnation_id, self._advertised = incarnation_id, advertised
+            await self._register()
             self.monitoring = Monitoring(self)
             await self.monitoring.start()
             count = ConnectionCount()
@@ -118,6 +121,7 @@ class Node:
 
     async def stop(self) -> None:
         """In order; what fails on the way is reported and the rest goes on."""
+        self._stopping = True
         self.housekeeping.stop()
         await self.compaction.stop()
         await self.monitoring.stop()
@@ -168,6 +172,12 @@ class Node:
     def _format(self, dirs: tuple[str, ...]) -> None:
         """A new cluster of one. Only a node whose roles were left to us does this; others are formatted by a person, so that
         nobody begins a second cluster by a mistyped path."""
+        for path in dirs:
+            if (found := find_partition_dir(self.fs, path)) is not None:
+                raise ConfigError(
+                    f"log.dirs: {path} has no {META_PROPERTIES}, but holds {found}: a new cluster would lose it. "
+                    f"Restore {META_PROPERTIES}, or move the directory away."
+                )
         request = FormatRequest(dirs, self.config.node_id, metadata_log_dir=self.config.metadata_log_dir or "")
         try:
             result = format_dirs(self.fs, request, rng=self.runtime.rng, now_ms=self.runtime.now_ms())
@@ -194,6 +204,7 @@ class Node:
                 controller=lifecycle.controller_image(config.node_id, incarnation_id, config.controller_endpoints),
                 log=settings.metadata_log_config(config),
                 settings=settings.controller_settings(config),
+                partition_dir=self._first_partition(),
             ),
             rng=self.runtime.rng,
             rules=OptionRules(config),
@@ -203,6 +214,17 @@ class Node:
         config.apply_dynamic(node.image.cluster_configs, node.image.broker_configs(config.node_id))
         self.controller = LocalController(node, self.runtime, self._metadata_failed)
         self._metadata_dir = metadata_dir.path
+
+    def _first_partition(self) -> str | None:
+        """The directory of some partition, in whatever log dir."""
+        for log_dir in self.logs.online_dirs():
+            try:
+                found = log_dir.first_partition()
+            except OSError as problem:
+                raise StorageFailure(log_dir.path, f"cannot be listed: {problem}") from problem
+            if found is not None:
+                return found
+        return None
 
     def _load_logs(self) -> None:
         """Every partition's log, several at once. The loop does not run yet, so this simply blocks."""
@@ -222,6 +244,12 @@ class Node:
                 if now - told >= PROGRESS_S:
                     told = now
                     log.info("loading logs: %d of %d partitions, %.0f s", done, len(jobs), now - started)
+
+    def _check_dirs(self) -> None:
+        """StorageFailure when loading took the metadata log's dir offline, or all of them."""
+        for log_dir in self.logs.dirs:
+            if log_dir.failure is not None and (log_dir.path == self._metadata_dir or not self.logs.online_dirs()):
+                raise log_dir.failure
 
     def _make_broker(self) -> None:
         config, runtime = self.config, self.runtime
@@ -252,15 +280,15 @@ class Node:
         self.coordinators.follow()
         self.controller.node.add_listener(self._committed)
 
-    async def _register(self, incarnation_id: Uuid, advertised: tuple[EndPoint, ...]) -> None:
+    async def _register(self) -> None:
         config = self.config
         online = self.logs.online_dirs()
         self._known_offline = {each.path for each in self.logs.dirs if not each.online}
         request = lifecycle.registration(
             config.node_id,
             self.broker.cluster_id,
-            incarnation_id,
-            endpoints=advertised,
+            self._incarnation_id,
+            endpoints=self._advertised,
             rack=config.broker_rack,
             log_dirs=sorted(Uuid(each.directory_id) for each in online),
             previous_broker_epoch=max(each.previous_broker_epoch for each in online),
@@ -294,6 +322,9 @@ class Node:
                 for index in sorted(changed.changed)
             )
             self._tell_dirs(partition for partition in found if isinstance(partition, Partition))
+        if self.config.node_id in old.brokers and self.config.node_id not in new.brokers and not self._stopping:
+            log.warning("this broker was unregistered while it runs: it registers again")
+            self.runtime.spawn(self._register(), "registering again")
 
     def _take_over_settings(self) -> None:
         """Who keeps settings in a form of his own gets the new ones; all others look at ``config`` each time."""

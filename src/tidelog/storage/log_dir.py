@@ -24,6 +24,17 @@ _LONGEST_NAME = 255
 _logger = logging.getLogger(__name__)
 
 
+def find_partition_dir(fs: FileSystem, path: str) -> str | None:
+    """The first directory in ``path`` that is a partition's, other than the metadata log's. None also without ``path``."""
+    if not fs.exists(path):
+        return None
+    for name in fs.listdir(path):
+        partition = parse_partition_dir(name)
+        if partition is not None and partition.topic != METADATA_TOPIC and fs.stat(f"{path}/{name}").is_dir:
+            return f"{path}/{name}"
+    return None
+
+
 class LogDir:
     """A directory of ``log.dirs`` and the logs in it."""
 
@@ -117,6 +128,10 @@ class LogDir:
     def unfinished_copies(self) -> list[str]:
         """Names of directories that were to become partitions of this dir when the node stopped."""
         return [name for name in self.fs.listdir(self.path) if name.endswith(FUTURE_SUFFIX)]
+
+    def first_partition(self) -> str | None:
+        """The path of a directory of some partition, None when there is none. OSError when the dir cannot be listed."""
+        return find_partition_dir(self.fs, self.path)
 
     def scan(self) -> tuple[list[TopicPartition], list[str]]:
         """(partitions that have a directory here, paths of deleted ones that are still to be removed)."""

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.server.test_connection import until
+from tidelog.broker.apis.metadata import Question, metadata
+from tidelog.broker.context import Context
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -17,6 +20,8 @@ from tidelog.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.replication.partition import Partition
 from tidelog.server.node import Node, ready_line
@@ -64,6 +69,16 @@ def partition(node: Node, name: str, index: int = 0) -> Partition:
     found = node.broker.replicas.by_name(name, index)
     assert isinstance(found, Partition)
     return found
+
+
+def seen_offline(node: Node, topic: str, index: int) -> list[int]:
+    """The replicas that clients are told are offline."""
+    body = MetadataRequest(topics=[MetadataRequestTopic(name=topic)]).encode(12)
+    ctx = Context(node.broker, listener="PLAINTEXT", peer_host="127.0.0.1")
+    ctx.api_version = 12
+    answer = metadata(ctx, Question(memoryview(body), 12))
+    found = MetadataResponse.decode(bytes(answer.parts[0]), 12)
+    return list(found.topics[0].partitions[index].offline_replicas)
 
 
 async def nothing(node: Node) -> None:
@@ -196,6 +211,7 @@ def test_a_directory_that_fails_leaves_the_others_serving(tmp_path: Path) -> Non
             image = node.broker.image.topics.partition(found.topic, found.index)
             assert image is not None
             assert (image.leader == -1) is offline
+            assert (seen_offline(node, found.topic, found.index) == [1]) is offline
         assert not node.failed.is_set()
 
     with_node(tmp_path, fail, log_dirs=dirs)
@@ -249,3 +265,43 @@ def test_a_partition_of_a_directory_that_is_offline_is_not_begun_anew_elsewhere(
     (tmp_path / "two").rename(tmp_path / "away")
     (tmp_path / "two").write_text("a disk that is not mounted")
     with_node(tmp_path, look, log_dirs=dirs)
+
+
+def test_a_broker_that_is_unregistered_while_it_runs_registers_again_and_leads_again(tmp_path: Path) -> None:
+    async def unregister(node: Node) -> None:
+        await create(node, "led", 2)
+        before = node.broker.image.brokers[1].epoch
+        await node.controller.submit(QuorumController.unregister_broker, UnregisterBrokerRequest(broker_id=1))
+        await until(lambda: 1 in node.broker.image.brokers and not node.broker.image.brokers[1].fenced)
+        assert node.broker.image.brokers[1].epoch > before
+        assert all(partition(node, "led", index).is_leader for index in range(2))
+
+    with_node(tmp_path, unregister)
+
+
+async def _create_lost(node: Node) -> None:
+    await create(node, "lost")
+
+
+def test_a_directory_with_partitions_but_no_meta_properties_is_not_formatted(tmp_path: Path) -> None:
+    with_node(tmp_path, _create_lost)
+    (tmp_path / "data" / META_PROPERTIES).unlink()
+    with pytest.raises(ConfigError, match=f"has no {META_PROPERTIES}, but holds .*/lost-0"):
+        with_node(tmp_path, nothing)
+    assert not (tmp_path / "data" / META_PROPERTIES).exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\0" * 5000])
+def test_a_lost_metadata_log_beside_partitions_stops_the_start(tmp_path: Path, content: bytes | None) -> None:
+    with_node(tmp_path, _create_lost)
+    file = tmp_path / "data" / "__cluster_metadata-0" / f"{0:020d}.log"
+    file.unlink() if content is None else file.write_bytes(content)
+    with pytest.raises(MetadataLogError, match=r"holds no metadata, but .*/lost-0 holds a partition"):
+        with_node(tmp_path, nothing)
+
+
+def test_a_partition_that_cannot_be_loaded_in_the_only_dir_stops_the_start(tmp_path: Path) -> None:
+    with_node(tmp_path, _create_lost)
+    (tmp_path / "data" / "lost-0" / "partition.metadata").write_bytes(b"nonsense")
+    with pytest.raises(StorageFailure, match=r"partition\.metadata"):
+        with_node(tmp_path, nothing)
