@@ -6,7 +6,7 @@ client reads: xerial snappy in 32 KiB blocks, LZ4 in independent 64 KiB blocks.
 
 Invariant: no more than ``max_size`` bytes (plus one step of a decoder) are ever allocated for a result, whatever the input
 claims; what would exceed it raises ``DecompressionBomb``. Libraries are imported on first use: most brokers see one codec.
-Which libraries, and why: docs/adr/0010-compression-libraries.md.
+Which libraries, and why: docs/adr/0009-compression-libraries.md.
 """
 
 from __future__ import annotations
