@@ -6,6 +6,7 @@ consumed, and may be committed, when its record has been printed.
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import sys
@@ -165,7 +166,8 @@ class Reading:
         try:
             self._loop()
         except BrokenPipeError:
-            sys.stderr.close()
+            # Who read our output has enough. What is buffered still goes somewhere when Python ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except CommandFailed as error:
             print(f"ERROR Error processing message, terminating consumer process: {error}", file=sys.stderr)
             wrong = True

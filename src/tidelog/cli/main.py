@@ -12,7 +12,7 @@ COMMANDS = {
     "topics": "Create, list, describe and delete topics.",
     "console-producer": "Send lines of stdin to a topic.",
     "console-consumer": "Print the records of a topic.",
-    "consumer-groups": "Describe consumer groups, move their offsets, delete them.",
+    "consumer-groups": "Describe and delete groups, move offsets.",
     "groups": "List groups of all types.",
     "configs": "Show and change dynamic settings.",
     "get-offsets": "Print the offsets of partitions.",

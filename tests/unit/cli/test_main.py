@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 from click.testing import CliRunner
 
-from tidelog.cli.main import COMMANDS, main
+from tidelog.cli.main import COMMANDS, MODULES, main
 
 
 def test_the_help_names_every_command() -> None:
@@ -20,7 +20,7 @@ def test_the_help_names_every_command() -> None:
 
 def test_every_command_is_there() -> None:
     for name in COMMANDS:
-        command = import_module(f"tidelog.cli.{name.replace('-', '_')}").command
+        command = import_module(f"tidelog.cli.{MODULES.get(name, name.replace('-', '_'))}").command
         assert isinstance(command, click.Command)
         assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
 

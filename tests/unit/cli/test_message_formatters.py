@@ -48,18 +48,3 @@ def test_unknown_formatters_and_properties_are_refused_with_what_there_is():
         formatter("bogus", {})
     with pytest.raises(CommandFailed, match=r"print\.kye"):
         formatter("DefaultMessageFormatter", {"print.kye": "true"})
-
-
-def test_committed_offsets_are_printed_as_json():
-    from tidelog.protocol.messages.offset_commit_key import OffsetCommitKey
-    from tidelog.protocol.messages.offset_commit_value import OffsetCommitValue
-
-    key = b"\0\1" + OffsetCommitKey(group="g", topic="t", partition=1).encode(0)
-    value = b"\0\3" + OffsetCommitValue(offset=9, metadata="m", commit_timestamp=5).encode(3)
-    record = Consumed("__consumer_offsets", 0, 0, key, value)
-    assert formatter("OffsetsMessageFormatter", {})(record) == (
-        b'{"key":{"type":1,"data":{"group":"g","topic":"t","partition":1}},"value":{"version":3,"data":'
-        b'{"offset":9,"leaderEpoch":-1,"metadata":"m","commitTimestamp":5}}}\n'
-    )
-    assert formatter("GroupMetadataMessageFormatter", {})(record) == b""
-    assert formatter("OffsetsMessageFormatter", {})(record._replace(value=None)).endswith(b'"value":null}\n')

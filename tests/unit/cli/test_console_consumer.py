@@ -1,0 +1,36 @@
+"""The consumer's settings, from flags, files and properties."""
+
+import pytest
+
+from tidelog.cli.console_consumer import command, settings
+from tidelog.cli.refusal import CommandFailed
+
+FLAGS = {parameter.name: None for parameter in command.params} | {"consumer_property": (), "command_property": ()}
+FLAGS |= {"bootstrap_server": "b:1", "isolation_level": "read_uncommitted", "from_beginning": False}
+
+
+def test_without_a_group_it_is_a_new_one_and_nothing_is_committed():
+    made = settings(FLAGS)
+    assert made["group.id"].startswith("console-consumer-")
+    assert (made["enable.auto.commit"], made["auto.offset.reset"], made["isolation.level"]) == (
+        "false",
+        "latest",
+        "read_uncommitted",
+    )
+
+
+def test_a_group_commits_what_was_printed():
+    made = settings(FLAGS | {"group": "g", "from_beginning": True})
+    assert (made["group.id"], made["auto.offset.reset"], made["enable.auto.offset.store"]) == ("g", "earliest", "false")
+    assert "enable.auto.commit" not in made
+
+
+def test_a_group_may_come_from_the_settings_but_only_one():
+    assert settings(FLAGS | {"command_property": ("group.id=g",)})["group.id"] == "g"
+    with pytest.raises(CommandFailed, match="a and g"):
+        settings(FLAGS | {"command_property": ("group.id=g",), "group": "a"})
+
+
+def test_the_beginning_and_another_reset_contradict_each_other():
+    with pytest.raises(CommandFailed, match="contradict"):
+        settings(FLAGS | {"command_property": ("auto.offset.reset=latest",), "from_beginning": True})
