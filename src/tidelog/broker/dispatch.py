@@ -123,8 +123,6 @@ def _outgoing(ctx: Context, route: _Route, answer: Answer) -> Outgoing:
         return answer
     if type(answer) is list:
         return answer
-    if type(answer) is list:
-        return answer
     version = ctx.api_version
     if isinstance(answer, Encoded):
         flexible = response_header_is_flexible(route.key, version)
