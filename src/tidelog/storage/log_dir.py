@@ -100,7 +100,15 @@ class LogDir:
             raise ConfigError(f"log.dirs: {problem}") from problem
 
     def adopt(self, cluster_id: str, node_id: int, rng: Rng) -> None:
-        """Formats a dir that was added to a formatted node, and gives an id to one that has none."""
+        """Formats a dir that was added to a formatted node, and gives an id to one that has none.
+
+        ConfigError for one that holds partitions already: under a new id the metadata would not find them here.
+        """
+        if self.meta is None and (found := self.first_partition()) is not None:
+            raise ConfigError(
+                f"log.dirs: {self.path} has no {checkpoints.META_PROPERTIES}, but holds {found}. "
+                f"Restore {checkpoints.META_PROPERTIES}, or move the directory away."
+            )
         if self.meta is None or self.meta.directory_id is None:
             self.meta = MetaProperties(cluster_id, node_id, random_uuid(rng))
             checkpoints.replace_file(self.fs, f"{self.path}/{checkpoints.META_PROPERTIES}", self.meta.encode())

@@ -305,3 +305,21 @@ def test_a_partition_that_cannot_be_loaded_in_the_only_dir_stops_the_start(tmp_p
     (tmp_path / "data" / "lost-0" / "partition.metadata").write_bytes(b"nonsense")
     with pytest.raises(StorageFailure, match=r"partition\.metadata"):
         with_node(tmp_path, nothing)
+
+
+def test_a_second_dir_with_partitions_but_no_meta_properties_stops_the_start(tmp_path: Path) -> None:
+    dirs = f"{tmp_path}/one,{tmp_path}/two"
+
+    async def fill(node: Node) -> None:
+        await create(node, "spread", 4)
+
+    with_node(tmp_path, fill, log_dirs=dirs)
+    (tmp_path / "two" / META_PROPERTIES).unlink()
+    with pytest.raises(ConfigError, match=f"two has no {META_PROPERTIES}, but holds .*/spread-"):
+        with_node(tmp_path, nothing, log_dirs=dirs)
+
+
+def test_an_empty_dir_may_be_added(tmp_path: Path) -> None:
+    with_node(tmp_path, _create_lost, log_dirs=f"{tmp_path}/one")
+    with_node(tmp_path, nothing, log_dirs=f"{tmp_path}/one,{tmp_path}/two")
+    assert (tmp_path / "two" / META_PROPERTIES).exists()
