@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tidelog.controller.partitions import change_for, online_leader_check, unclean_allowed
 from tidelog.controller.result import ControllerResult, Decision
@@ -57,7 +58,14 @@ def _assign(
     moved = [
         directory if replica == broker.id else old for replica, old in zip(partition.replicas, partition.directories, strict=True)
     ]
-    return ErrorCode.NONE, PartitionChangeRecord(partition_id=number, topic_id=topic_id, directories=list(moved))
+    record = PartitionChangeRecord(partition_id=number, topic_id=topic_id)
+    if not partition.has_leader:
+        # Where it lay is gone, where it lies now is not: somebody moved it while the broker was down, and it can lead again.
+        there = replace(partition, directories=tuple(moved))
+        acceptable = online_leader_check(decision.image, there)
+        record = change_for(topic_id, number, there, isr=there.isr, acceptable=acceptable, unclean_allowed=False) or record
+    record.directories = list(moved)
+    return ErrorCode.NONE, record
 
 
 def offline_directories(decision: Decision, broker: BrokerImage, offline: Sequence[bytes]) -> list[MetadataRecord]:

@@ -323,3 +323,20 @@ def test_an_empty_dir_may_be_added(tmp_path: Path) -> None:
     with_node(tmp_path, _create_lost, log_dirs=f"{tmp_path}/one")
     with_node(tmp_path, nothing, log_dirs=f"{tmp_path}/one,{tmp_path}/two")
     assert (tmp_path / "two" / META_PROPERTIES).exists()
+
+
+def test_partitions_moved_by_hand_out_of_a_dir_that_is_no_more_are_led_again(tmp_path: Path) -> None:
+    async def fill(node: Node) -> None:
+        await create(node, "moved", 4)
+        known = {each.directory_id for each in node.logs.dirs}
+        await until(lambda: all(each.directories[0] in known for each in node.broker.image.topics.by_name["moved"].partitions))
+
+    async def look(node: Node) -> None:
+        await until(lambda: all(partition(node, "moved", index).is_leader for index in range(4)))
+
+    with_node(tmp_path, fill, log_dirs=f"{tmp_path}/one,{tmp_path}/two")
+    by_hand = list((tmp_path / "two").glob("moved-*"))
+    assert by_hand
+    for path in by_hand:
+        path.rename(tmp_path / "one" / path.name)
+    with_node(tmp_path, look, log_dirs=f"{tmp_path}/one")
