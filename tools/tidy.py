@@ -36,6 +36,7 @@ SHOWN_BY = {
     "controller/loading.py": "controller/test_metadata_node.py",
     "controller/directories.py": "controller/test_brokers.py",
     "raft/description.py": "broker/apis/test_quorum.py",
+    "broker/replica_moves.py": "broker/apis/test_log_dirs.py",
 }
 
 
