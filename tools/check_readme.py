@@ -157,7 +157,8 @@ def main() -> int:
         finally:
             runner.close()
     print(f"{document.name}: {ran - failed} blocks did as written, {failed} did not")
-    return 1 if failed or not ran else 0
+    # A guide may have nothing to run; a README without a block has lost what this is for.
+    return 1 if failed or (not ran and document.name == "README.md") else 0
 
 
 if __name__ == "__main__":
