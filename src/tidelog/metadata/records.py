@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, Self, cast
 
 from tidelog.metadata.features import CORDONED_DIRS_MV, DIRECTORIES_MV, ELR_MV, IN_CONTROLLED_SHUTDOWN_MV, MIGRATION_MV
 from tidelog.model.errors import ProtocolViolation
+from tidelog.protocol.primitives import read_uvarint, write_uvarint
 from tidelog.protocol.registry import METADATA_RECORD_TYPES, data_class
 
 FRAME_VERSION = 1
@@ -52,33 +53,22 @@ def record_class(record_type: int) -> type[MetadataRecord]:
     return found
 
 
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def _read_varint(buf: bytes, pos: int, what: str) -> tuple[int, int]:
-    value = shift = 0
-    for _ in range(MAX_VARINT_BYTES):
-        if pos >= len(buf):
-            raise MetadataLogError(f"metadata record ends inside its {what}")
-        byte = buf[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, pos
-        shift += 7
-    raise MetadataLogError(f"metadata record has a {what} of more than {MAX_VARINT_BYTES} bytes")
+    try:
+        return read_uvarint(buf, pos)
+    except IndexError:
+        raise MetadataLogError(f"metadata record ends inside its {what}") from None
+    except ProtocolViolation:
+        raise MetadataLogError(f"metadata record has a {what} of more than {MAX_VARINT_BYTES} bytes") from None
 
 
 def encode_record(record: MetadataRecord, metadata_version: int) -> bytes:
     """The framed value, at the version that ``metadata_version`` calls for."""
     version = record_version(record, metadata_version)
-    return b"".join((b"\x01", _varint(record.TYPE), _varint(version), record.encode(version)))
+    out = bytearray()
+    for number in (FRAME_VERSION, record.TYPE, version):
+        write_uvarint(out, number)
+    return bytes(out) + record.encode(version)
 
 
 def decode_record(value: bytes | memoryview | None) -> MetadataRecord:

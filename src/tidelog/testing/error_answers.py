@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.broker.api import Api
+from tidelog.broker.apis.group_offsets import commit_refused
 from tidelog.broker.context import Context
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol import registry
@@ -17,11 +18,7 @@ from tidelog.protocol.messages.fetch import FetchableTopicResponse, FetchRespons
 from tidelog.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tidelog.protocol.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
 from tidelog.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
-from tidelog.protocol.messages.offset_commit import (
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
+from tidelog.protocol.messages.offset_commit import OffsetCommitResponse
 from tidelog.protocol.messages.offset_fetch import OffsetFetchResponse, OffsetFetchResponseGroup
 from tidelog.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
@@ -124,19 +121,7 @@ def _find_coordinator(ctx: Context, request: Any, error: ErrorCode) -> FindCoord
 
 
 def _offset_commit(ctx: Context, request: Any, error: ErrorCode) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return commit_refused(request, error)
 
 
 def _offset_fetch(ctx: Context, request: Any, error: ErrorCode) -> OffsetFetchResponse:

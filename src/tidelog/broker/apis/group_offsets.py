@@ -76,7 +76,7 @@ def offset_commit(ctx: Context, request: OffsetCommitRequest) -> Answer | Corout
         ctx,
         request.group_id,
         lambda machine, token, now: machine.commit(token, inner, ctx.api_version, now),
-        lambda error: _commit_refused(inner, error),
+        lambda error: commit_refused(inner, error),
     )
     if isinstance(answer, Coroutine):
         return _merge_later(request, refused, answer)
@@ -99,7 +99,8 @@ def _resolve(ctx: Context, topic: OffsetCommitRequestTopic) -> tuple[ErrorCode |
     return None, len(image.partitions)
 
 
-def _commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """Every partition of the request with the same error."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -132,7 +133,7 @@ def _merge(
         for topic in (answer.topics if answer is not None else [])
         for partition in topic.partitions
     }
-    response = _commit_refused(request, ErrorCode.NONE)
+    response = commit_refused(request, ErrorCode.NONE)
     for place, topic in enumerate(response.topics):
         for partition in topic.partitions:
             error = refused.get((place, partition.partition_index))
