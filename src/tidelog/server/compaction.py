@@ -75,7 +75,7 @@ class Compaction:
                     self.cleaner.exclude(cleaning.log.topic_partition, repr(error))
             await self._remove_due()
             if not found:
-                await asyncio.sleep(self._config.log_cleaner_backoff_ms / 1000)
+                await self._runtime.sleep(self._config.log_cleaner_backoff_ms / 1000)
 
     async def _clean(self, cleaning: Cleaning) -> None:
         """All steps of one cleaning. A step that began is waited for, also when the node stops meanwhile."""

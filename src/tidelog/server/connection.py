@@ -81,7 +81,7 @@ class Connection:
         self.draining = False
         self.active = True
         """Whether anything moved since the listener last looked."""
-        self.idle_since_ms = owner.runtime.now_ms()
+        self.idle_since_ms = owner.runtime.real_ms()
         self._owner = owner
         self._loop = owner.runtime.loop
         self._handle: Callable[[Context, memoryview], Any] = owner.dispatcher.handle

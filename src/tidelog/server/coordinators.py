@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -14,7 +13,7 @@ from tidelog.metadata.delta import ClusterDelta
 from tidelog.model.ids import OFFSETS_TOPIC
 from tidelog.model.ports import Rng
 from tidelog.replication.replica_manager import ReplicaManager
-from tidelog.server.runtime import LoopRuntime
+from tidelog.server.runtime import Alarm, LoopRuntime
 
 
 class LoopWorld:
@@ -22,7 +21,7 @@ class LoopWorld:
 
     def __init__(self, runtime: LoopRuntime) -> None:
         self._runtime = runtime
-        self._alarms: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._alarms: dict[Callable[[], None], Alarm] = {}
         self._told_ms = 0
         self._told_at_ms = 0
 
@@ -45,7 +44,7 @@ class LoopWorld:
         if former is not None:
             former.cancel()
         delay_s = max(0, deadline_ms - self.now_ms()) / 1000
-        self._alarms[callback] = self._runtime.loop.call_later(delay_s, callback)
+        self._alarms[callback] = self._runtime.call_later(delay_s, callback)
 
     def stop(self) -> None:
         """No alarm rings any more."""

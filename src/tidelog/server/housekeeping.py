@@ -5,14 +5,13 @@ Each duty has its interval, Kafka's where Kafka has one, and its own timer; a du
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 
 from tidelog.broker.context import Broker
 from tidelog.model.errors import StorageFailure
 from tidelog.server.quorum import LocalController
-from tidelog.server.runtime import LoopRuntime
+from tidelog.server.runtime import Alarm, LoopRuntime
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +27,7 @@ class Housekeeping:
         self._broker = broker
         self._controller = controller
         self._runtime = runtime
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._timers: dict[str, Alarm] = {}
         self._stopped = False
 
     def start(self) -> None:
@@ -58,13 +57,13 @@ class Housekeeping:
         def do() -> None:
             if self._stopped:
                 return
-            self._timers[name] = self._runtime.loop.call_later(interval_s, do)
+            self._timers[name] = self._runtime.call_later(interval_s, do)
             try:
                 duty()
             except StorageFailure as failure:
                 log.error("%s: %s", name, failure)
 
-        self._timers[name] = self._runtime.loop.call_later(interval_s if first_ms is None else first_ms / 1000, do)
+        self._timers[name] = self._runtime.call_later(interval_s if first_ms is None else first_ms / 1000, do)
 
     def stop(self) -> None:
         """No duty begins any more."""

@@ -238,7 +238,7 @@ class Listener:
     def _sweep(self) -> None:
         """Close what has been idle too long, give back the memory of what is idle for a moment. A client that does not take its
         answer is idle."""
-        now_ms = self.runtime.now_ms()
+        now_ms = self.runtime.real_ms()
         for connection in list(self.connections):
             if connection.active or connection.waiting:
                 connection.active = False

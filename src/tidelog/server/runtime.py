@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from tidelog.replication.delayed import Parked, Purgatory
 
@@ -45,6 +45,13 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+class Alarm(Protocol):
+    """What rings later."""
+
+    def cancel(self) -> None:
+        """It does not ring any more."""
+
+
 class LoopRuntime:
     """What the node and its handlers ask of the event loop."""
 
@@ -56,7 +63,7 @@ class LoopRuntime:
         self._blocking = ThreadPoolExecutor(BLOCKING_THREADS, "blocking")
         self._long = ThreadPoolExecutor(LONG_THREADS, "long")
         self._purgatory = Purgatory()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: Alarm | None = None
         self._alarm_ms = sys.maxsize
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
@@ -102,13 +109,30 @@ class LoopRuntime:
         """Milliseconds on a clock that nobody sets, for how long something takes."""
         return time.monotonic_ns() // 1_000_000
 
+    def real_ms(self) -> int:
+        """The same, of the machine itself: for what happens on sockets. A test may move the node's time, never its peers'."""
+        return time.monotonic_ns() // 1_000_000
+
+    def call_later(self, delay_s: float, callback: Callable[[], object]) -> Alarm:
+        """On the loop, when so much of the node's time has passed; what is about sockets asks the loop itself."""
+        return self.loop.call_later(delay_s, callback)
+
+    async def sleep(self, seconds: float) -> None:
+        """Until so much of the node's time has passed."""
+        over: asyncio.Future[None] = self.loop.create_future()
+        alarm = self.call_later(seconds, lambda: over.done() or over.set_result(None))
+        try:
+            await over
+        finally:
+            alarm.cancel()
+
     def _set_alarm(self, deadline_ms: int) -> None:
         now_ms = self.steady_ms()
         deadline_ms = min(deadline_ms, now_ms + LONGEST_ALARM_MS)
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_ms = deadline_ms
-        self._alarm = self.loop.call_later(max(0, deadline_ms - now_ms) / 1000, self._expire)
+        self._alarm = self.call_later(max(0, deadline_ms - now_ms) / 1000, self._expire)
 
     def _expire(self) -> None:
         self._alarm = None

@@ -123,7 +123,7 @@ def test_one_address_may_have_so_many_connections(world: World, limits: dict[str
 def test_an_idle_connection_is_closed_and_a_busy_one_is_not(world: World) -> None:
     listener = world.listen(max_idle_ms=100_000)
     now = 1_000_000
-    world.runtime.now_ms = lambda: now
+    world.runtime.real_ms = lambda: now
 
     async def main() -> None:
         nonlocal now
@@ -147,7 +147,7 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not(world: World) -> Non
 def test_a_client_that_does_not_take_its_answer_is_idle_and_one_that_waits_for_it_is_not(world: World) -> None:
     listener = world.listen(max_idle_ms=100_000)
     now = 1_000_000
-    world.runtime.now_ms = lambda: now
+    world.runtime.real_ms = lambda: now
 
     async def main() -> None:
         nonlocal now
