@@ -15,7 +15,7 @@ from typing import Any
 from tools.jars import SETUP, JarsMissing, cache, ensure, jars_dir, need
 
 LOG4J = SETUP / "log4j2.properties"
-SOURCE = SETUP / "Roundtrip.java"
+SOURCES = (SETUP / "Roundtrip.java", SETUP / "Decisions.java")
 # Small and quick to start, for tests; the benchmark gives a node Kafka's own flags.
 JVM_FLAGS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 ANSWER_LIMIT_S = 120
@@ -23,17 +23,18 @@ ANSWER_LIMIT_S = 120
 
 def compiled() -> Path:
     """The folder with ``Roundtrip.class``; compiled when the source or the jars have changed."""
-    stamp = hashlib.sha256(SOURCE.read_bytes() + str(jars_dir()).encode()).hexdigest()[:12]
+    sources = b"".join(source.read_bytes() for source in SOURCES)
+    stamp = hashlib.sha256(sources + str(jars_dir()).encode()).hexdigest()[:12]
     target = cache() / f"roundtrip-{stamp}"
     if target.exists():
         return target
     need("javac", "openjdk-17-jdk-headless")
     fresh = target.with_suffix(".new")
     shutil.rmtree(fresh, ignore_errors=True)
-    command = ["javac", "-nowarn", "-d", str(fresh), "-cp", f"{ensure()}/*", str(SOURCE)]
+    command = ["javac", "-nowarn", "-d", str(fresh), "-cp", f"{ensure()}/*", *map(str, SOURCES)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise JarsMissing(f"{SOURCE.name} does not compile:\n{done.stderr}")
+        raise JarsMissing(f"the Java side does not compile:\n{done.stderr}")
     with contextlib.suppress(OSError):  # another run was quicker
         fresh.rename(target)
     return target

@@ -106,6 +106,8 @@ public final class Roundtrip {
             case "delete" -> delete(request);
             case "delete_records" -> deleteRecords(request);
             case "tool" -> tool(request, log);
+            case "assign" -> Decisions.assign(request, JSON);
+            case "match" -> Decisions.match(request, JSON);
             default -> throw new IllegalArgumentException("no operation " + request.get("op"));
         };
     }
