@@ -12,6 +12,7 @@ from tidelog.storage.appending import AppendResult
 from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.recovery import LoadRequest, load_log
+from tidelog.storage.verification import NOT_REQUIRED
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
@@ -54,7 +55,7 @@ def load(disk: FileSystem, config: LogConfig | None = None, *, clean: bool = Fal
 
 def append(log: UnifiedLog, data: bytearray, *, leader_epoch: int = 0, now_ms: int = NOW_MS) -> AppendResult:
     """As a client's; the high watermark follows, as with one replica."""
-    result = log.append_as_leader(memoryview(data), leader_epoch, now_ms)
+    result = log.append_as_leader(memoryview(data), leader_epoch, now_ms, proof=NOT_REQUIRED)
     log.update_high_watermark(log.log_end_offset)
     return result
 

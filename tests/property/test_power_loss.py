@@ -26,6 +26,7 @@ from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.log_manager import LogManager
 from tidelog.storage.producer_state import ProducerStateManager
+from tidelog.storage.verification import NOT_REQUIRED
 
 SEEDS = int(os.environ.get("TIDELOG_POWER_LOSS_SEEDS", "3"))
 ROOT = "/data"
@@ -146,7 +147,7 @@ class Workload:
         expected[0:8] = self.log.log_end_offset.to_bytes(8, "big")
         expected[12:16] = self.epoch.to_bytes(4, "big")
         self.histories = [self.history, [*self.history, bytes(expected)]]
-        result = self.log.append_as_leader(memoryview(batch), self.epoch, self.now_ms, origin=origin)
+        result = self.log.append_as_leader(memoryview(batch), self.epoch, self.now_ms, origin=origin, proof=NOT_REQUIRED)
         assert result.error == 0, result.error_message
         self.history.append(bytes(expected))
         if result.needs_flush:

@@ -59,9 +59,11 @@ class Watchable(Protocol):
 
 
 class Wanted(Protocol):
-    """A partition of a fetch; ``read_stable_offset`` is the last stable offset when it was last read."""
+    """A partition of a fetch; ``read_stable_offset`` is the last stable offset when it was last read. ``held_back``: there are
+    records between it and the high watermark."""
 
     read_stable_offset: int
+    held_back: bool
 
 
 def tell_watchers(partition: Watched, new_bytes: int) -> None:
@@ -73,9 +75,9 @@ def tell_watchers(partition: Watched, new_bytes: int) -> None:
 class ParkedFetch:
     """A fetch that found fewer than ``min_bytes`` bytes.
 
-    The bytes it misses are only counted, not read: records of other sizes than appended (a transaction not yet stable, a
-    partition's own limit) make the count too high, never too low. The owner reads again what is in ``touched`` and parks
-    anew when that is still too little.
+    The bytes it misses are only counted, not read: records of other sizes than appended (a partition's own limit) make the
+    count too high, never too low. How much a last stable offset releases that was held back is not known: then it ends. The
+    owner reads again what is in ``touched`` and parks anew when that is still too little.
     """
 
     __slots__ = ("_committed", "_watched", "deadline_ms", "done", "expired", "missing_bytes", "on_done", "touched")
@@ -103,8 +105,13 @@ class ParkedFetch:
             self.finish()
             return
         # Records of an open transaction move the high watermark but nothing that a reader of committed ones may see.
-        if self._committed and partition.last_stable_offset == key.read_stable_offset:
-            return
+        if self._committed:
+            if partition.last_stable_offset == key.read_stable_offset:
+                key.held_back = True
+                return
+            if key.held_back:
+                self.finish()
+                return
         self.missing_bytes -= new_bytes
         if self.missing_bytes <= 0:
             self.finish()

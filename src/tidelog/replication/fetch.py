@@ -99,6 +99,7 @@ class Fetch:
             follower=self._follower,
         )
         wanted.read_stable_offset = read.last_stable_offset
+        wanted.held_back = read.last_stable_offset < read.high_watermark
         if read.error is not ErrorCode.NONE or read.diverging is not None:
             self.has_news = True
         self.bytes_read += read.size

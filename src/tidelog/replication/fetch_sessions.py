@@ -51,6 +51,7 @@ class FetchPartition:
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
+        "held_back",
         "index",
         "last_fetched_epoch",
         "max_bytes",
@@ -79,6 +80,7 @@ class FetchPartition:
         self.stale = False
         """It changed since it was last read."""
         self.read_stable_offset = -1
+        self.held_back = False
         self.sent_high_watermark = -1
         self.sent_last_stable_offset = -1
         self.sent_log_start_offset = -1

@@ -31,8 +31,8 @@ from tidelog.storage.appending import AppendResult
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
-from tidelog.storage.segment import LOG_SUFFIX
 from tidelog.storage.validation import DeepValidation, Verdict
+from tidelog.storage.verification import Verification
 
 ACKS_ALL = -1
 # Looking up a member of an enum costs more than a global does.
@@ -92,15 +92,6 @@ def is_long(deep: DeepValidation) -> bool:
     """Whether walking over a batch takes longer than a trip to a thread and back."""
     header = deep.header
     return header.records_count > _WALK_RECORDS or header.size > (_WALK_COMPRESSED_BYTES if header.codec else _WALK_BYTES)
-
-
-def _end_of_read(log: UnifiedLog, fetch_offset: int, read: FileSlice, upto: int) -> int:
-    """An offset behind what ``read`` holds: it never crosses a segment. Keeps the list of aborted transactions short."""
-    segments = log.segments
-    for number in range(log.segment_index(fetch_offset), len(segments) - 1):
-        if segments[number].path(LOG_SUFFIX) == read.file.path:
-            return min(upto, segments[number + 1].base_offset)
-    return upto
 
 
 def refused(error: ErrorCode) -> AppendResult:
@@ -260,9 +251,12 @@ class Partition:
 
     # -- appending ------------------------------------------------------------------------------------------------------
 
-    def append(self, records: memoryview, now_ms: int, acks: int, *, zstd_allowed: bool = True) -> AppendResult | DeepValidation:
+    def append(
+        self, records: memoryview, now_ms: int, acks: int, *, zstd_allowed: bool = True, proof: Verification | None = None
+    ) -> AppendResult | DeepValidation:
         """Append a client's batch as the leader and expose it as far as it is safe. ``records`` is patched in place.
 
+        ``proof``: what was held while the coordinator confirmed the transaction, for its first batch here.
         A DeepValidation comes back when the batch has to be walked and that takes long: run it in a thread, then call
         ``append_validated`` with its verdict.
         """
@@ -275,30 +269,59 @@ class Partition:
             if is_long(deep):
                 return deep
             verdict = deep.run()
-        return self._append(log, verdict, now_ms, _CLIENT)
+        return self._append(log, verdict, now_ms, _CLIENT, proof=proof)
 
-    def append_validated(self, verdict: Verdict, now_ms: int, acks: int) -> AppendResult:
+    def append_validated(self, verdict: Verdict, now_ms: int, acks: int, *, proof: Verification | None = None) -> AppendResult:
         """The second half of an append whose batch was walked elsewhere meanwhile."""
         log = self.log
         if log is None or not self.is_leader or (acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas):
             return self._count_refused(len(verdict.records), refused(self._why_not(acks)))
-        return self._append(log, verdict, now_ms, _CLIENT)
+        return self._append(log, verdict, now_ms, _CLIENT, proof=proof)
 
-    def append_own(self, records: memoryview, now_ms: int) -> AppendResult:
-        """Append a batch that a coordinator of this broker wrote. It is safe when ``is_safe(last_offset, ACKS_ALL)`` says so."""
+    def append_own(
+        self, records: memoryview, now_ms: int, *, transaction_version: int = 0, proof: Verification | None = None
+    ) -> AppendResult:
+        """Append a batch that a coordinator wrote. It is safe when ``is_safe(last_offset, ACKS_ALL)`` says so.
+
+        ``transaction_version``: of a marker. ``proof``: for the first batch of a transaction, as with ``append``.
+        """
         log = self.log
         if log is None or not self.is_leader or len(self.isr) < self.min_insync_replicas:
             return refused(self._why_not(ACKS_ALL))
-        return self._append(log, log.validate(records, now_ms, origin=_COORDINATOR), now_ms, _COORDINATOR)
+        verdict = log.validate(records, now_ms, origin=_COORDINATOR)
+        return self._append(log, verdict, now_ms, _COORDINATOR, transaction_version=transaction_version, proof=proof)
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, starts_at_zero: bool, transactional_id: str, now_ms: int
+    ) -> Verification | None:
+        """What to hold while the transaction's coordinator is asked; None where its transaction is open here, or nothing can be
+        appended anyway."""
+        log = self.log
+        if log is None or not self.is_leader:
+            return None
+        return log.producers.begin_verification(
+            producer_id, epoch, sequence, starts_at_zero=starts_at_zero, transactional_id=transactional_id, now_ms=now_ms
+        )
 
     def _why_not(self, acks: int) -> ErrorCode:
         error = self.check_leader(ids.NO_EPOCH)
         return ErrorCode.NOT_ENOUGH_REPLICAS if error is NONE and acks == ACKS_ALL else error
 
-    def _append(self, log: UnifiedLog, verdict: Verdict, now_ms: int, origin: Origin) -> AppendResult:
+    def _append(
+        self,
+        log: UnifiedLog,
+        verdict: Verdict,
+        now_ms: int,
+        origin: Origin,
+        *,
+        transaction_version: int = 0,
+        proof: Verification | None = None,
+    ) -> AppendResult:
         size = len(verdict.records)
         try:
-            result = log.append_validated(verdict, self.leader_epoch, now_ms, origin=origin)
+            result = log.append_validated(
+                verdict, self.leader_epoch, now_ms, origin=origin, transaction_version=transaction_version, proof=proof
+            )
         except StorageFailure as failure:
             self._host.storage_failed(failure)
             return self._count_refused(size, refused(ErrorCode.KAFKA_STORAGE_ERROR))
@@ -435,8 +458,8 @@ class Partition:
             if result.slice is not None:
                 found.records = result.slice
                 found.size = result.slice.length
-                if committed:
-                    aborted = log.aborted_transactions(fetch_offset, _end_of_read(log, fetch_offset, result.slice, upto))
+                if committed and log.aborting:
+                    aborted = log.aborted_transactions(fetch_offset, log.end_of_read(fetch_offset, result.slice, upto))
                     found.aborted = [(each.producer_id, each.first_offset) for each in aborted]
         except StorageFailure as failure:
             self._host.storage_failed(failure)

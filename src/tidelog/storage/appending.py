@@ -15,12 +15,15 @@ from tidelog.records.batch import BatchHeader, CorruptBatch
 from tidelog.records.control import EndTxnMarker, parse_end_txn_marker
 from tidelog.records.record import iter_records
 from tidelog.storage.log_config import Origin
+from tidelog.storage.producer_state import BatchMetadata
 from tidelog.storage.segment import LogSegment
 from tidelog.storage.validation import RecordError, Verdict, place, validate
 
 if TYPE_CHECKING:
     from tidelog.storage.log import UnifiedLog
+    from tidelog.storage.verification import Verification
 
+_TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 # Looking up a member of an enum costs 50 ns, a global 10.
 _NONE = ErrorCode.NONE
@@ -69,6 +72,7 @@ def append_as_leader(
     origin: Origin = _CLIENT,
     zstd_allowed: bool = True,
     transaction_version: int = 0,
+    proof: Verification | None = None,
 ) -> AppendResult:
     """One batch of a client, coordinator or Raft leader gets the next offsets. ``records`` is patched in place.
 
@@ -78,13 +82,23 @@ def append_as_leader(
     verdict = validate(records, log.rules, origin=origin, now_ms=now_ms, zstd_allowed=zstd_allowed)
     if verdict.deep is not None:
         verdict = verdict.deep.run()
-    return append_validated(log, verdict, leader_epoch, now_ms, origin=origin, transaction_version=transaction_version)
+    return append_validated(
+        log, verdict, leader_epoch, now_ms, origin=origin, transaction_version=transaction_version, proof=proof
+    )
 
 
 def append_validated(
-    log: UnifiedLog, verdict: Verdict, leader_epoch: int, now_ms: int, *, origin: Origin = _CLIENT, transaction_version: int = 0
+    log: UnifiedLog,
+    verdict: Verdict,
+    leader_epoch: int,
+    now_ms: int,
+    *,
+    origin: Origin = _CLIENT,
+    transaction_version: int = 0,
+    proof: Verification | None = None,
 ) -> AppendResult:
-    """Second half of an append. ``transaction_version`` matters for markers only (KIP-890)."""
+    """Second half of an append. ``transaction_version`` matters for markers only, ``proof`` for the first batch of a
+    transaction (KIP-890)."""
     if log.failure is not None:
         raise log.failure
     header = verdict.header
@@ -95,7 +109,7 @@ def append_validated(
         return refused
     data = verdict.records
     if header.producer_id >= 0:
-        answer = _check_producer(log, data, header, origin, transaction_version)
+        answer = _check_producer(log, data, header, origin, transaction_version, proof)
         if answer is not None:
             return answer
     rules = log.rules
@@ -112,37 +126,60 @@ def append_validated(
 
 
 def _check_producer(
-    log: UnifiedLog, data: memoryview | bytearray, header: BatchHeader, origin: Origin, transaction_version: int
+    log: UnifiedLog,
+    data: memoryview | bytearray,
+    header: BatchHeader,
+    origin: Origin,
+    transaction_version: int,
+    proof: Verification | None,
 ) -> AppendResult | None:
     """None when the batch may go in; else the answer: an error, or the original of a duplicate."""
-    if header.attributes & _CONTROL:
-        marker = _marker(data, header)
-        if marker is None:
-            return None
-        error = log.producers.check_marker(
-            header.producer_id, header.producer_epoch, marker.coordinator_epoch, transaction_version=transaction_version
-        )
-        return AppendResult(error, -1, -1, -1, log.log_start_offset) if error else None
+    attributes = header.attributes
+    if attributes & _CONTROL:
+        return _check_marker(log, data, header, transaction_version)
+    found: ErrorCode | BatchMetadata
     if origin is not _CLIENT:
-        return None
-    found = log.producers.check(header)
+        if origin is not Origin.COORDINATOR or not attributes & _TRANSACTIONAL:
+            return None
+        found = log.producers.check_coordinated(header.producer_id, header.producer_epoch, proof)
+    elif attributes & _TRANSACTIONAL:
+        found = log.producers.check_transactional(header, proof)
+    else:
+        found = log.producers.check(header)
     if found is _NONE:
         return None
     if isinstance(found, ErrorCode):
-        return _sequence_error(log, found, header)
+        return _producer_error(log, found, header)
     stamp = found.timestamp if log.rules.log_append_time else -1
     original = AppendResult(_NONE, found.first_offset, found.last_offset, stamp, log.log_start_offset)
     original.duplicate = True
     return original
 
 
-def _sequence_error(log: UnifiedLog, error: ErrorCode, header: BatchHeader) -> AppendResult:
+def _check_marker(
+    log: UnifiedLog, data: memoryview | bytearray, header: BatchHeader, transaction_version: int
+) -> AppendResult | None:
+    marker = _marker(data, header)
+    if marker is None:
+        return None
+    error = log.producers.check_marker(
+        header.producer_id, header.producer_epoch, marker.coordinator_epoch, transaction_version=transaction_version
+    )
+    return AppendResult(error, -1, -1, -1, log.log_start_offset) if error else None
+
+
+def _producer_error(log: UnifiedLog, error: ErrorCode, header: BatchHeader) -> AppendResult:
     result = AppendResult(error, -1, -1, -1, log.log_start_offset)
-    entry = log.producers.entries[header.producer_id]
+    entry = log.producers.entries.get(header.producer_id)
+    seen = "knows nothing of it" if entry is None else f"has seen epoch {entry.epoch}, sequence {entry.last_sequence}"
     result.error_message = (
         f"Producer {header.producer_id} sent epoch {header.producer_epoch}, sequence {header.base_sequence} to "
-        f"{log.topic_partition}, which has seen epoch {entry.epoch}, sequence {entry.last_sequence}."
+        f"{log.topic_partition}, which {seen}."
     )
+    if error is ErrorCode.INVALID_TXN_STATE:
+        open_one = entry is not None and entry.txn_first_offset >= 0 and not header.attributes & _TRANSACTIONAL
+        why = "it wrote outside of its open transaction" if open_one else "the partition is not part of an open transaction of it"
+        result.error_message += f" Nothing was appended: {why}."
     return result
 
 
@@ -180,6 +217,7 @@ def note_producer(log: UnifiedLog, data: memoryview | bytearray | bytes, header:
     if completed.aborted:
         try:
             segment.add_aborted(entry)
+            log.note_aborting(segment)
         except OSError as problem:
             raise log.fail(f"transaction index of {log.dir}", problem) from problem
 

@@ -369,6 +369,9 @@ class Cleaning:
         start = log.segment_index(old[0].base_offset)
         # A new list in one step: a reader in another thread goes on with the one it has.
         log.segments = [*log.segments[:start], done.cleaned, *log.segments[start + len(old) :]]
+        log.aborting = [segment for segment in log.aborting if segment not in old]
+        if done.cleaned.transactions():
+            log.note_aborting(done.cleaned)
         self.removals.append(RetentionResult(old, tuple(snapshots), now_ms + log.config.file_delete_delay_ms, ()))
 
     def _checkpointed(self) -> None:

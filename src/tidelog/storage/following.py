@@ -91,6 +91,7 @@ def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
         # Later segments and states are gone for good before the cut: what comes back from them must not follow it.
         log.fs.sync_dir(log.dir)
         log.segments = log.segments[:keep]
+        log.aborting = [one for one in log.aborting if one in log.segments]
         segment = log.active = log.segments[-1]
         log.forget_unsealed(segment)
         cut_segment(segment, offset)
@@ -117,6 +118,7 @@ def truncate_fully_and_start_at(log: UnifiedLog, offset: int, now_ms: int) -> No
     except OSError as problem:
         raise log.fail(f"truncation of {log.dir}", problem) from problem
     log.active = log.segments[0]
+    log.aborting = []
     log.leader_epochs.clear()
     log.producers.clear(offset)
     log.log_start_offset = log.log_end_offset = offset

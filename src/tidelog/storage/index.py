@@ -116,6 +116,11 @@ class OffsetIndex:
             return -1
         return self.positions[found]
 
+    def last_offset_from(self, position: int, otherwise: int) -> int:
+        """One past the last offset of the first indexed batch at or past ``position``; ``otherwise`` when there is none."""
+        found = bisect_left(self.positions, position)
+        return self.relative_offsets[found] + self.base_offset + 1 if found < len(self.relative_offsets) else otherwise
+
     def truncate_to_position(self, position: int) -> None:
         """Forget entries at or past ``position``."""
         keep = bisect_left(self.positions, position)

@@ -30,6 +30,7 @@ class UnifiedLog:
     """One partition's segments in ascending order, the last one active, and the state that goes with them."""
 
     __slots__ = (
+        "aborting",
         "active",
         "config",
         "dir",
@@ -81,6 +82,8 @@ class UnifiedLog:
         self.topic_id = topic_id
         self.segments = segments
         self.active = segments[-1]
+        self.aborting: list[LogSegment] = []
+        """Segments with an entry in their transaction index, ascending. Replaced, never changed: threads read it."""
         self.leader_epochs = leader_epochs
         self.producers = producers
         self.log_start_offset = log_start_offset
@@ -169,6 +172,7 @@ class UnifiedLog:
     read = reading.read
     warm_up = reading.warm_up
     aborted_transactions = reading.aborted_transactions
+    end_of_read = reading.end_of_read
     offset_for_timestamp = reading.offset_for_timestamp
     max_timestamp_offset = reading.max_timestamp_offset
 
@@ -259,6 +263,11 @@ class UnifiedLog:
         """Gives descriptors back; files are opened again when needed."""
         for segment in self.segments:
             segment.close_file()
+
+    def note_aborting(self, segment: LogSegment) -> None:
+        """The segment's transaction index has an entry now."""
+        if segment not in self.aborting[-1:] and segment not in self.aborting:
+            self.aborting = sorted([*self.aborting, segment], key=_base_offset)
 
     def forget_unsealed(self, segment: LogSegment) -> None:
         """A segment went away, or is the active one again."""

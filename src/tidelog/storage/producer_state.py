@@ -8,6 +8,8 @@ open and from which offset on readers of committed data must wait.
 - No state at all for a producer means: any sequence is taken, since retention or expiry removed what was known.
 - A new epoch starts at sequence 0 and empties the batch history; so does a marker with a bumped epoch.
 - A transaction stays unstable until its marker lies below the high watermark.
+- A transactional batch needs an open transaction of its producer and epoch, or proof that the coordinator knows of it
+  (verification.py); a producer of transaction.version 2 begins each transaction at sequence 0.
 
 Snapshot files hold one batch per producer and no history of markers, exactly as Kafka writes them (version 1, crc32c).
 """
@@ -23,6 +25,7 @@ from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE
 from tidelog.records.batch import MAX_SEQUENCE, BatchHeader
 from tidelog.records.checksum import crc32c
 from tidelog.storage.index import AbortedTransaction
+from tidelog.storage.verification import Verification, Verifications
 
 BATCHES_REMEMBERED = 5
 DEFAULT_EXPIRATION_MS = 86_400_000
@@ -54,7 +57,7 @@ class BatchMetadata(NamedTuple):
 class ProducerEntry:
     """One producer's state in one partition."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "transactional_id", "txn_first_offset")
 
     def __init__(self, producer_id: int, epoch: int) -> None:
         self.producer_id = producer_id
@@ -63,6 +66,8 @@ class ProducerEntry:
         self.last_timestamp = -1
         self.txn_first_offset = -1
         """First offset of its open transaction, -1 without one."""
+        self.transactional_id: str | None = None
+        """Whose transaction was opened last, as far as this broker was told; not in snapshots."""
         self.batches: list[BatchMetadata] = []
 
     @property
@@ -92,10 +97,11 @@ class CompletedTransaction(NamedTuple):
 class ProducerStateManager:
     """All producers of one partition. The log calls ``check`` before and ``update`` after it wrote a batch."""
 
-    __slots__ = ("_completed", "_open", "end_offset", "entries", "expiration_ms")
+    __slots__ = ("_completed", "_open", "end_offset", "entries", "expiration_ms", "verifications")
 
     def __init__(self, expiration_ms: int = DEFAULT_EXPIRATION_MS) -> None:
         self.entries: dict[int, ProducerEntry] = {}
+        self.verifications = Verifications()
         self.expiration_ms = expiration_ms
         self.end_offset = 0
         """The state covers every batch below this offset."""
@@ -126,6 +132,53 @@ class ProducerStateManager:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if entry.txn_first_offset >= 0 and not header.attributes & 0x10:
             return ErrorCode.INVALID_TXN_STATE
+        return ErrorCode.NONE
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, starts_at_zero: bool, transactional_id: str, now_ms: int
+    ) -> Verification | None:
+        """What to hold while the coordinator is asked; None where the producer's transaction is open, so nobody needs to be."""
+        if self.has_open_transaction(producer_id, epoch):
+            return None
+        return self.verifications.begin(
+            producer_id, epoch, sequence, starts_at_zero=starts_at_zero, transactional_id=transactional_id, now_ms=now_ms
+        )
+
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of this very epoch of the producer is open."""
+        entry = self.entries.get(producer_id)
+        return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
+
+    def check_transactional(self, header: BatchHeader, proof: Verification | None) -> ErrorCode | BatchMetadata:
+        """The same for a batch within a transaction. 48 when the coordinator is not known to know of the transaction."""
+        producer_id, epoch, first = header.producer_id, header.producer_epoch, header.base_sequence
+        entry = self.entries.get(producer_id)
+        same_epoch = entry is not None and epoch == entry.epoch
+        if entry is not None and same_epoch:
+            duplicate = self._duplicate(entry, first, header.last_sequence)
+            if duplicate is not None:
+                return duplicate
+        error = self.check_coordinated(producer_id, epoch, proof)
+        if error:
+            return error
+        known = entry is not None and bool(entry.batches)
+        asked = self.verifications.get(producer_id)
+        if asked is not None and ((asked.starts_at_zero and first != 0 and not known) or first > asked.lowest_sequence):
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if entry is None or entry.epoch == NO_PRODUCER_EPOCH:
+            return ErrorCode.NONE
+        last = entry.last_sequence if same_epoch else NO_SEQUENCE
+        in_order = first == last + 1 or (first == 0 and last == MAX_SEQUENCE)
+        return ErrorCode.NONE if in_order else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def check_coordinated(self, producer_id: int, epoch: int, proof: Verification | None) -> ErrorCode:
+        """What holds for every transactional batch, also for one without sequences, which a coordinator writes for a producer."""
+        entry = self.entries.get(producer_id)
+        is_open = entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
+        if not is_open and not self.verifications.holds(producer_id, proof):
+            return ErrorCode.INVALID_TXN_STATE
+        if entry is not None and epoch < entry.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
         return ErrorCode.NONE
 
     @staticmethod
@@ -168,14 +221,18 @@ class ProducerStateManager:
         last_offset = header.base_offset + delta
         batches.append(BatchMetadata(header.base_sequence, header.last_sequence, last_offset, delta, header.max_timestamp))
         entry.last_timestamp = header.max_timestamp
-        if header.attributes & 0x10 and entry.txn_first_offset < 0:
-            entry.txn_first_offset = header.base_offset
-            self._open[header.base_offset] = producer_id
+        if header.attributes & 0x10:
+            asked = self.verifications.end(producer_id)
+            if entry.txn_first_offset < 0:
+                entry.txn_first_offset = header.base_offset
+                self._open[header.base_offset] = producer_id
+                entry.transactional_id = asked.transactional_id if asked is not None else None
         self.end_offset = last_offset + 1
 
     def update_marker(self, header: BatchHeader, *, commit: bool, coordinator_epoch: int) -> CompletedTransaction | None:
         """A marker is in the log; the transaction it closed, if one was open."""
         producer_id = header.producer_id
+        self.verifications.end(producer_id)
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id, header.producer_epoch)
@@ -203,13 +260,21 @@ class ProducerStateManager:
 
     def first_unstable_offset(self) -> int | None:
         """The first offset that a reader of committed data may not see yet; None when all is decided."""
-        if not self._open and not self._completed:
-            return None
-        return min((*self._open, *self._completed))
+        if self._completed:
+            undecided = next(iter(self._open), None)
+            decided = min(self._completed)
+            return decided if undecided is None else min(undecided, decided)
+        return next(iter(self._open), None) if self._open else None
 
     def first_undecided_offset(self) -> int | None:
         """The first offset of the oldest open transaction; None without one."""
         return next(iter(self._open), None)
+
+    def oldest_open(self) -> ProducerEntry | None:
+        """Whose transaction holds the last stable offset back longest; None without an open one."""
+        for producer_id in self._open.values():
+            return self.entries[producer_id]
+        return None
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Transactions whose marker lies below it are decided for good."""
@@ -223,6 +288,7 @@ class ProducerStateManager:
         expired = [entry.producer_id for entry in self.entries.values() if self._is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.entries[producer_id]
+        self.verifications.remove_begun_before(now_ms - self.expiration_ms)
         return len(expired)
 
     def _is_expired(self, entry: ProducerEntry, now_ms: int) -> bool:
@@ -231,6 +297,7 @@ class ProducerStateManager:
     def clear(self, end_offset: int) -> None:
         """Nothing is known; the state stands at ``end_offset``."""
         self.entries.clear()
+        self.verifications.clear()
         self._open.clear()
         self._completed.clear()
         self.end_offset = end_offset

@@ -10,8 +10,10 @@ A read never crosses segments. ``read`` and the look-ups only read what appends 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidelog.model.errors import ErrorCode
@@ -97,20 +99,45 @@ def read_segment(segment: LogSegment, offset: int, max_bytes: int, upto: int, mi
 
 def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedTransaction]:
     """Entries that overlap [start, end). Segments are asked onward from the one that holds ``start`` until an entry says that
-    all before ``end`` was decided when it was written (section 2.4)."""
+    all before ``end`` was decided when it was written (section 2.4). Only segments with an abort are asked, and of each only
+    entries whose marker lies at or past ``start``: the time it takes does not grow with the log."""
     found: list[AbortedTransaction] = []
-    for segment in log.segments[log.segment_index(start) :]:
+    aborting = log.aborting
+    if not aborting:
+        return found
+    first = bisect_left(aborting, log.segment_for(start).base_offset, key=_base_offset)
+    for segment in islice(aborting, first, None):
         try:
             entries = segment.transactions()
         except (OSError, CorruptIndex) as problem:
             # Without it a reader of committed data would be given what was aborted.
             raise log.fail(f"transaction index of segment {segment.base_offset} in {log.dir}", problem) from problem
-        for entry in entries:
-            if entry.last_offset >= start and entry.first_offset < end:
+        for entry in islice(entries, bisect_left(entries, start, key=_marker_offset), None):
+            if entry.first_offset < end:
                 found.append(entry)
             if entry.last_stable_offset >= end:
                 return found
     return found
+
+
+def end_of_read(log: UnifiedLog, fetch_offset: int, read: FileSlice, upto: int) -> int:
+    """An offset behind what ``read`` holds, at most ``upto``: it keeps the list of aborted transactions as short as the read."""
+    segment = log.active
+    if read.file is not segment.file:
+        for segment in islice(log.segments, log.segment_index(fetch_offset), None):
+            if segment.file is read.file:
+                break
+        else:
+            return upto
+    return min(upto, max(segment.end_offset_at(read.position + read.length), fetch_offset + 1))
+
+
+def _base_offset(segment: LogSegment) -> int:
+    return segment.base_offset
+
+
+def _marker_offset(entry: AbortedTransaction) -> int:
+    return entry.last_offset
 
 
 def warm_up(log: UnifiedLog, offset: int, *, committed: bool) -> None:
@@ -121,8 +148,9 @@ def warm_up(log: UnifiedLog, offset: int, *, committed: bool) -> None:
         for segment in segments:
             if read_segment(segment, offset, 1, log.log_end_offset, True) is not None:
                 break
-        for segment in segments if committed else ():
-            segment.transactions()
+        for segment in log.aborting if committed else ():
+            if segment.base_offset >= segments[0].base_offset:
+                segment.transactions()
 
 
 def offset_for_timestamp(log: UnifiedLog, timestamp: int) -> TimestampOffset | None:

@@ -115,6 +115,8 @@ def _assemble(
         rng=rng,
     )
     log.last_flush_ms = now_ms
+    present = frozenset(name[:20] for name in names if name.endswith(TXN_INDEX_SUFFIX))
+    log.aborting = [segment for segment in segments if file_stem(segment.base_offset) in present]
     rebuild_producers(log, now_ms, names)
     remove_stray_snapshots(log, names)
     log.update_high_watermark(request.high_watermark)

@@ -123,6 +123,7 @@ def _delete(log: UnifiedLog, doomed: list[tuple[LogSegment, str]], now_ms: int) 
             snapshots.append(snapshot + DELETED_SUFFIX)
     # A new list in one step: a reader in another thread goes on with the one it has.
     log.segments = log.segments[len(segments) :]
+    log.aborting = [segment for segment in log.aborting if segment not in segments]
     log.names_synced = False
     start = max(log.log_start_offset, log.segments[0].base_offset)
     if start > log.log_start_offset:

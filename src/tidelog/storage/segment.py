@@ -398,6 +398,15 @@ class LogSegment:
             span = self.span_at(end)
         return end
 
+    def end_offset_at(self, position: int) -> int:
+        """An offset behind all that begins before ``position``: the next batch's, as far as that is known without reading."""
+        if position >= self.size:
+            return self.next_offset
+        positions = self._recent_positions
+        if positions and positions[0] < position:
+            return self._recent_last_offsets[bisect_left(positions, position) - 1] + 1
+        return min(self.offset_index().last_offset_from(position, self.next_offset), self.next_offset)
+
     # --- changing files ------------------------------------------------------------------------------------------------
 
     def rename_files(self, suffix: str) -> None:

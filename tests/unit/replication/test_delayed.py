@@ -19,6 +19,7 @@ class Wanted:
     def __init__(self, number: int) -> None:
         self.number = number
         self.read_stable_offset = 0
+        self.held_back = False
 
 
 def touched(parked: ParkedFetch) -> list[int]:
@@ -65,6 +66,16 @@ def test_a_finished_request_watches_nothing_and_tells_once() -> None:
     parked.finish()
     assert told == [1]
     assert not one.watchers and not two.watchers
+
+
+def test_what_a_transaction_held_back_wakes_a_reader_of_committed_records_whatever_its_marker_weighs() -> None:
+    spot = Spot()
+    parked = fetch(spot, missing=10_000, committed=True)
+    tell_watchers(spot, 20_000)
+    assert not parked.done
+    spot.last_stable_offset = 50
+    tell_watchers(spot, 78)
+    assert parked.done and not parked.expired
 
 
 def test_records_of_an_open_transaction_do_not_wake_a_reader_of_committed_ones() -> None:

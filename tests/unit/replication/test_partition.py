@@ -9,10 +9,11 @@ from tidelog.replication.partition import Partition
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.validation import DeepValidation
+from tidelog.storage.verification import NOT_REQUIRED
 
 
 def append(partition: Partition, records: memoryview, acks: int = 1) -> AppendResult:
-    result = partition.append(records, NOW_MS, acks)
+    result = partition.append(records, NOW_MS, acks, proof=NOT_REQUIRED)
     assert isinstance(result, AppendResult)
     return result
 

@@ -1,6 +1,7 @@
 """An append as the leader: offsets, answers, and nothing remembered of what was not written."""
 
 import errno
+from functools import partial
 
 import pytest
 
@@ -9,7 +10,8 @@ from sim.workload import NOW_MS, append, batch, end_transaction, new_log, offset
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.records.batch import read_header
 from tidelog.storage.appending import read_marker
-from tidelog.storage.log_config import LogConfig
+from tidelog.storage.log_config import LogConfig, Origin
+from tidelog.storage.verification import NOT_REQUIRED
 
 
 def test_batches_get_the_next_offsets_and_the_leaders_epoch_in_the_file() -> None:
@@ -81,7 +83,7 @@ def test_a_flush_is_asked_for_after_flush_messages() -> None:
     assert not append(log, batch(1)).needs_flush
 
 
-def test_an_aborted_transaction_is_in_the_index_of_the_segment_with_its_marker() -> None:
+def test_trap_41_an_aborted_transaction_is_in_the_index_of_the_segment_with_its_marker() -> None:
     log = new_log()
     append(log, batch(2, producer=(7, 0, 0), transactional=True))
     log.roll(NOW_MS)
@@ -90,6 +92,28 @@ def test_an_aborted_transaction_is_in_the_index_of_the_segment_with_its_marker()
     assert log.segments[0].transactions() == []
     assert [(entry.first_offset, entry.last_offset) for entry in log.active.transactions()] == [(0, 2)]
     assert log.last_stable_offset == 3
+    log.check()
+
+
+def test_a_batch_outside_of_a_transaction_that_the_coordinator_knows_is_refused_with_a_reason() -> None:
+    log = new_log()
+    refused = log.append_as_leader(memoryview(batch(producer=(7, 0, 0), transactional=True)), 0, NOW_MS)
+    assert refused.error is ErrorCode.INVALID_TXN_STATE and log.log_end_offset == 0
+    assert refused.error_message is not None and "not part of an open transaction" in refused.error_message
+    append(log, batch(producer=(7, 0, 0), transactional=True))
+    outside = append(log, batch(producer=(7, 0, 1)))
+    assert outside.error is ErrorCode.INVALID_TXN_STATE and "outside of its open transaction" in (outside.error_message or "")
+
+
+def test_what_a_coordinator_writes_for_a_producer_needs_the_same_proof_but_no_sequence() -> None:
+    log = new_log()
+    write = partial(log.append_as_leader, leader_epoch=0, now_ms=NOW_MS, origin=Origin.COORDINATOR)
+    data = batch(producer=(7, 1, 0), transactional=True)
+    assert write(memoryview(bytearray(data))).error is ErrorCode.INVALID_TXN_STATE
+    assert write(memoryview(bytearray(data)), proof=NOT_REQUIRED).error is ErrorCode.NONE
+    assert write(memoryview(bytearray(data))).error is ErrorCode.NONE, "sequence 0 again, within the open transaction"
+    old = batch(producer=(7, 0, 0), transactional=True)
+    assert write(memoryview(old), proof=NOT_REQUIRED).error is ErrorCode.INVALID_PRODUCER_EPOCH
     log.check()
 
 

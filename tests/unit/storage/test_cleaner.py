@@ -23,6 +23,7 @@ from tidelog.storage.cleaner_jobs import CleaningInterrupted
 from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.recovery import LoadRequest, load_log
+from tidelog.storage.verification import NOT_REQUIRED
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "batches" / "compaction"
 PARTITION = TopicPartition("t", 0)
@@ -37,7 +38,7 @@ def new_log(root: Path, config: LogConfig = COMPACT, fs: object = None) -> Unifi
 def append(log: UnifiedLog, *records: tuple[str | None, str | None], now_ms: int = 1000, **settings: object) -> int:
     """One batch of (key, value); its base offset."""
     data = [RecordData(k and k.encode(), v and v.encode(), now_ms) for k, v in records]  # type: ignore[arg-type]
-    result = log.append_as_leader(build_batch(data, **settings), 0, now_ms)  # type: ignore[arg-type]
+    result = log.append_as_leader(build_batch(data, **settings), 0, now_ms, proof=NOT_REQUIRED)  # type: ignore[arg-type]
     assert result.error == 0, result.error_message
     return result.first_offset
 

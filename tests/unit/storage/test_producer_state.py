@@ -15,6 +15,7 @@ from tidelog.storage.producer_state import (
     decode_snapshot,
     encode_snapshot,
 )
+from tidelog.storage.verification import NOT_REQUIRED, Verification
 
 SNAPSHOT = Path("tests/golden/log/tp0/00000000000000001759.snapshot")
 LAST = 2**31 - 1
@@ -57,7 +58,7 @@ def test_the_next_sequence_follows_the_last_record() -> None:
     assert state.check(header(3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_the_five_last_batches_are_recognised_and_the_sixth_is_not() -> None:
+def test_trap_29_and_33_the_five_last_batches_are_recognised_with_offset_and_time_and_the_sixth_is_not() -> None:
     state = after(*(header(n * 2, count=2, offset=100 + n * 2, timestamp=1000 + n) for n in range(6)))
     for n in range(1, 6):
         found = state.check(header(n * 2, count=2))
@@ -70,7 +71,7 @@ def test_a_batch_that_overlaps_a_known_one_but_is_not_equal_is_out_of_order() ->
     assert after(header(0, count=4)).check(header(0, count=3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_sequences_wrap_from_the_greatest_to_zero() -> None:
+def test_trap_32_sequences_wrap_from_the_greatest_to_zero() -> None:
     state = after(header(LAST - 1, count=2))
     assert state.check(header(0)) is ErrorCode.NONE
     assert state.check(header(1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -101,7 +102,104 @@ def test_an_open_transaction_refuses_what_is_not_part_of_it() -> None:
     assert state.check(header(1, transactional=True)) is ErrorCode.NONE
 
 
-def test_a_transaction_is_unstable_until_its_marker_is_below_the_high_watermark() -> None:
+def ask(
+    state: ProducerStateManager, *, epoch: int = 0, sequence: int = 0, starts_at_zero: bool = False, now_ms: int = 0
+) -> Verification | None:
+    return state.begin_verification(7, epoch, sequence, starts_at_zero=starts_at_zero, transactional_id="pay", now_ms=now_ms)
+
+
+def test_a_transaction_begins_only_with_proof_that_its_coordinator_knows_of_it() -> None:
+    state = ProducerStateManager()
+    first = header(0, transactional=True)
+    assert state.check_transactional(first, None) is ErrorCode.INVALID_TXN_STATE
+    proof = ask(state)
+    assert state.check_transactional(first, proof) is ErrorCode.NONE
+    assert state.check_transactional(first, NOT_REQUIRED) is ErrorCode.NONE
+    state.update(first)
+    assert ask(state) is None, "the open transaction is proof"
+    assert state.entries[7].transactional_id == "pay"
+    assert state.check_transactional(header(1, transactional=True), None) is ErrorCode.NONE
+
+
+def test_a_marker_between_question_and_append_makes_the_proof_worthless() -> None:
+    state = ProducerStateManager()
+    proof = ask(state)
+    state.update_marker(marker(5), commit=False, coordinator_epoch=0)
+    assert state.check_transactional(header(0, transactional=True), proof) is ErrorCode.INVALID_TXN_STATE
+    again = ask(state)
+    assert state.check_transactional(header(0, transactional=True), proof) is ErrorCode.INVALID_TXN_STATE
+    assert state.check_transactional(header(0, transactional=True), again) is ErrorCode.NONE
+
+
+def test_an_open_transaction_of_another_epoch_is_no_proof() -> None:
+    state = after(header(0, epoch=1, transactional=True))
+    assert state.check_transactional(header(1, epoch=2, transactional=True), None) is ErrorCode.INVALID_TXN_STATE
+    assert state.check_transactional(header(1, epoch=0, transactional=True), NOT_REQUIRED) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert state.check_coordinated(7, 0, NOT_REQUIRED) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert state.check_coordinated(7, 1, None) is ErrorCode.NONE
+
+
+def test_trap_31_a_producer_without_state_may_begin_anywhere_unless_it_bumps_its_epoch_with_each_transaction() -> None:
+    state = ProducerStateManager()
+    assert state.check(header(4711)) is ErrorCode.NONE
+    older = ask(state, sequence=4711)
+    assert state.check_transactional(header(4711, transactional=True), older) is ErrorCode.NONE
+    bumping = ProducerStateManager()
+    proof = ask(bumping, sequence=4711, starts_at_zero=True)
+    assert bumping.check_transactional(header(4711, transactional=True), proof) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    ask(bumping, sequence=0, starts_at_zero=True)
+    assert bumping.check_transactional(header(0, transactional=True), proof) is ErrorCode.NONE
+
+
+def test_trap_31_after_a_marker_with_a_bumped_epoch_sequences_begin_at_zero() -> None:
+    state = after(header(0, count=3, transactional=True))
+    state.update_marker(marker(3, epoch=1), commit=True, coordinator_epoch=0)
+    assert state.entries[7].last_sequence == -1
+    expected = {
+        (1, 3): ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        (1, 0): ErrorCode.NONE,
+        (0, 3): ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+    for (epoch, sequence), error in expected.items():
+        assert state.check_transactional(header(sequence, epoch=epoch, transactional=True), NOT_REQUIRED) is error
+
+
+def test_of_two_first_batches_under_way_the_later_one_does_not_overtake_the_earlier() -> None:
+    state = ProducerStateManager()
+    ask(state, sequence=0)
+    proof = ask(state, sequence=5)
+    assert state.check_transactional(header(5, transactional=True), proof) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_trap_29_a_retry_within_a_transaction_is_recognised_even_after_its_marker() -> None:
+    state = ProducerStateManager()
+    for n in range(6):
+        assert state.check_transactional(header(n, offset=n, transactional=True), NOT_REQUIRED) is ErrorCode.NONE
+        state.update(header(n, offset=n, transactional=True))
+    state.update_marker(marker(6), commit=True, coordinator_epoch=0)
+    for n in range(1, 6):
+        found = state.check_transactional(header(n, transactional=True), None)
+        assert isinstance(found, BatchMetadata) and found.first_offset == n
+    assert state.check_transactional(header(0, transactional=True), NOT_REQUIRED) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_trap_32_sequences_of_a_transaction_wrap_to_zero() -> None:
+    state = after(header(LAST - 1, count=2, transactional=True))
+    assert state.check_transactional(header(0, transactional=True), None) is ErrorCode.NONE
+    assert state.check_transactional(header(1, transactional=True), None) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_an_expired_producer_keeps_its_open_transaction_and_loses_its_questions() -> None:
+    state = after(header(0, transactional=True, timestamp=1000))
+    state.verifications.begin(8, 0, 0, starts_at_zero=False, transactional_id="x", now_ms=1000)
+    assert state.remove_expired(1000 + state.expiration_ms) == 0
+    oldest = state.oldest_open()
+    assert oldest is not None and oldest.producer_id == 7
+    assert len(state.verifications) == 0
+    assert ProducerStateManager().oldest_open() is None
+
+
+def test_trap_39_a_transaction_is_unstable_until_its_marker_is_below_the_high_watermark() -> None:
     state = after(header(0, offset=10, transactional=True), header(1, offset=11, transactional=True))
     assert (state.first_unstable_offset(), state.first_undecided_offset()) == (10, 10)
     completed = state.update_marker(marker(12), commit=True, coordinator_epoch=1)

@@ -140,7 +140,7 @@ def test_the_record_with_the_greatest_timestamp_is_the_first_of_those() -> None:
     assert new_log().max_timestamp_offset() is None
 
 
-def test_aborted_transactions_are_told_by_overlap() -> None:
+def test_trap_39_aborted_transactions_are_told_by_overlap() -> None:
     log = new_log()
     append(log, batch(2, producer=(7, 0, 0), transactional=True))
     append(log, batch(2, producer=(8, 0, 0), transactional=True))
@@ -151,6 +151,43 @@ def test_aborted_transactions_are_told_by_overlap() -> None:
     assert [(e.producer_id, e.first_offset) for e in log.aborted_transactions(0, log.log_end_offset)] == [(7, 0), (8, 2)]
     assert [e.producer_id for e in log.aborted_transactions(5, log.log_end_offset)] == [8]
     assert [e.producer_id for e in log.aborted_transactions(0, 2)] == [7]
+
+
+def test_only_segments_with_an_abort_are_asked_for_aborted_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = new_log()
+    for number in range(20):
+        append(log, batch(2))
+        if number == 9:
+            append(log, batch(2, producer=(7, 0, 0), transactional=True))
+            end_transaction(log, 7, commit=False)
+        log.roll(NOW_MS)
+    asked: list[int] = []
+    real = LogSegment.transactions
+
+    def count(segment: LogSegment) -> object:
+        asked.append(segment.base_offset)
+        return real(segment)
+
+    monkeypatch.setattr(LogSegment, "transactions", count)
+    assert [e.producer_id for e in log.aborted_transactions(0, log.log_end_offset)] == [7]
+    assert log.aborted_transactions(log.segments[10].base_offset, log.log_end_offset) == []
+    assert asked == [log.segments[9].base_offset]
+
+
+def test_the_end_of_a_read_is_close_behind_it() -> None:
+    log = new_log(config=LogConfig(index_interval_bytes=1))
+    for _ in range(10):
+        append(log, batch(3))
+    size = log.active.size // 10
+    read = log.read(0, 2 * size, upto=30, min_one=True).slice
+    assert read is not None and log.end_of_read(0, read, 30) == 6
+    everything = log.read(0, 1 << 20, upto=30, min_one=True).slice
+    assert everything is not None and log.end_of_read(0, everything, 30) == 30
+    log.roll(NOW_MS)
+    append(log, batch(3))
+    assert log.end_of_read(0, read, 33) == 6
+    log.segments[0].forget_recent()
+    assert 6 <= log.end_of_read(0, read, 33) <= 9
 
 
 def test_a_search_by_time_that_loses_a_segment_goes_on_with_those_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from tidelog.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tidelog.storage.verification import NOT_REQUIRED
 
 FOLLOWED = PartitionImage((1, 2), (1, 2), 1, directories=(b"A" * 16, b"C" * 16))
 
@@ -107,7 +108,7 @@ def test_replicas_see_the_log_end_and_readers_of_committed_records_the_last_stab
     world.create("t")
     world.partition("t").append(batch(), NOW_MS, 1)
     open_transaction = batch(producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
-    world.partition("t").append(open_transaction, NOW_MS, 1)
+    world.partition("t").append(open_transaction, NOW_MS, 1, proof=NOT_REQUIRED)
     assert send(world, asked(-1))[0].offset == 2
     assert send(world, asked(-1, isolation_level=1))[0].offset == 1
     assert send(world, asked(-1, isolation_level=1, replica_id=2))[0].offset == 2

@@ -1,0 +1,73 @@
+"""Transaction markers in the partitions of this broker: who may write one, and when it counts as written (KIP-98, KIP-890).
+
+Decided here: nothing about the transaction itself, which its coordinator decided before. A marker goes into every partition that
+it names, also into one where the producer has no data (trap 41), unless the producer or the coordinator is fenced there. It is
+written when it is below the high watermark; only then the last stable offset moves (trap 39).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidelog.model.errors import ErrorCode
+from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
+from tidelog.replication.delayed import ParkedAppend
+
+if TYPE_CHECKING:
+    from tidelog.replication.partition import Partition
+
+ACKS_ALL = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """How one producer's transaction ended, as its coordinator says in ``coordinator_epoch``.
+
+    ``transaction_version`` 2 and up: ``producer_epoch`` is the bumped one; a producer that is past it refuses the marker.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int
+    transaction_version: int = 0
+
+    def batch(self, timestamp_ms: int) -> memoryview:
+        """The control batch that says so."""
+        marker = EndTxnMarker(self.committed, self.coordinator_epoch)
+        return memoryview(
+            end_txn_marker_batch(
+                marker, producer_id=self.producer_id, producer_epoch=self.producer_epoch, timestamp_ms=timestamp_ms
+            )
+        )
+
+
+class PendingMarker(ParkedAppend):
+    """A marker in the log of one partition that waits to be safe. ``result`` says what became of it."""
+
+    __slots__ = ("_last_offset", "_partition")
+
+    def __init__(self, partition: Partition, last_offset: int, deadline_ms: int) -> None:
+        super().__init__(deadline_ms, ACKS_ALL)
+        self._partition = partition
+        self._last_offset = last_offset
+        self.watch(partition, 0, last_offset)
+
+    def result(self) -> ErrorCode:
+        """NONE when it is safe; REQUEST_TIMED_OUT while it is not; why not, when the partition moved."""
+        return self._partition.acknowledge(self._last_offset, ACKS_ALL)
+
+
+def write_marker(partition: Partition, marker: Marker, now_ms: int, deadline_ms: int) -> ErrorCode | PendingMarker:
+    """Appends it. The error, NONE when it is safe already, or what to wait for, until ``deadline_ms``.
+
+    Errors: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
+    TRANSACTION_COORDINATOR_FENCED.
+    """
+    result = partition.append_own(marker.batch(now_ms), now_ms, transaction_version=marker.transaction_version)
+    if result.error is not ErrorCode.NONE:
+        return result.error
+    if partition.is_safe(result.last_offset, ACKS_ALL):
+        return ErrorCode.NONE
+    return PendingMarker(partition, result.last_offset, deadline_ms)

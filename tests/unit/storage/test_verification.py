@@ -1,0 +1,55 @@
+"""What proof of a transaction is worth, and for how long (KIP-890)."""
+
+from tidelog.storage.verification import NOT_REQUIRED, Verification, Verifications
+
+
+def begin(
+    asked: Verifications, epoch: int = 0, sequence: int = 0, *, starts_at_zero: bool = False, now_ms: int = 0
+) -> Verification:
+    return asked.begin(7, epoch, sequence, starts_at_zero=starts_at_zero, transactional_id="pay", now_ms=now_ms)
+
+
+def test_a_proof_holds_until_a_marker_or_a_first_batch_takes_it_away() -> None:
+    asked = Verifications()
+    proof = begin(asked)
+    assert asked.holds(7, proof) and not asked.holds(8, proof) and not asked.holds(7, None)
+    assert asked.end(7) is proof
+    assert not asked.holds(7, proof)
+
+
+def test_the_proof_of_the_transaction_before_is_none_for_the_next_one() -> None:
+    asked = Verifications()
+    before = begin(asked)
+    asked.end(7)
+    now = begin(asked)
+    assert asked.holds(7, now) and not asked.holds(7, before)
+
+
+def test_of_several_batches_under_way_the_lowest_sequence_is_remembered() -> None:
+    asked = Verifications()
+    proof = begin(asked, sequence=5)
+    assert begin(asked, sequence=3) is proof and begin(asked, sequence=9) is proof
+    assert proof.lowest_sequence == 3
+
+
+def test_a_bumped_epoch_begins_anew_and_an_older_one_changes_nothing() -> None:
+    asked = Verifications()
+    proof = begin(asked, epoch=1, sequence=0, starts_at_zero=True)
+    begin(asked, epoch=2, sequence=4, starts_at_zero=True)
+    assert (proof.epoch, proof.lowest_sequence) == (2, 4)
+    begin(asked, epoch=1, sequence=0, starts_at_zero=True)
+    assert (proof.epoch, proof.lowest_sequence) == (2, 4)
+
+
+def test_a_broker_that_does_not_verify_needs_no_proof() -> None:
+    assert Verifications().holds(7, NOT_REQUIRED)
+
+
+def test_questions_that_nobody_came_back_for_are_forgotten() -> None:
+    asked = Verifications()
+    old = begin(asked, now_ms=1000)
+    asked.begin(8, 0, 0, starts_at_zero=False, transactional_id="x", now_ms=2000)
+    asked.remove_begun_before(1500)
+    assert len(asked) == 1 and not asked.holds(7, old) and asked.get(8) is not None
+    asked.clear()
+    assert len(asked) == 0
