@@ -7,12 +7,14 @@ import hashlib
 import json
 import re
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from tests.interop.java import LOG4J
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.framing import RequestHeader, encode_request
+from tidelog.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tidelog.records.builder import RecordData, build_batch
 from tools.jars import JarsMissing, cache, ensure, jars_dir
 
@@ -75,10 +77,12 @@ def bench(command: str, *args: object) -> dict[str, Any]:
 
 
 def produce_request(topic: str, size: int) -> tuple[bytes, int]:
-    """A Produce v7 request (acks=1) with one record of ``size`` bytes for partition 0, its length in front, and where in the
-    answer (its length included) the partition's error code stands."""
-    name = topic.encode()
+    """A Produce v12 request (acks=1), the newest that names topics, with one record of ``size`` bytes for partition 0, its length
+    in front, and where in the answer (its length included) the partition's error code stands."""
     records = bytes(build_batch([RecordData(None, b"x" * size, 1_700_000_000_000, ())]))
-    header = struct.pack(">hhih", 0, 7, 1, -1)
-    body = struct.pack(">hhiih", -1, 1, 30_000, 1, len(name)) + name + struct.pack(">iii", 1, 0, len(records)) + records
-    return struct.pack(">i", len(header) + len(body)) + header + body, 4 + 4 + 4 + 2 + len(name) + 4 + 4
+    partition = PartitionProduceData(index=0, records=records)
+    topics = [TopicProduceData(name=topic, partition_data=[partition])]
+    body = ProduceRequest(acks=1, timeout_ms=30_000, topic_data=topics)
+    request = bytes(encode_request(RequestHeader(ApiKey.PRODUCE, 12, 1, None), body))
+    # length, correlation id, tags, count of topics, the topic's name and its length, count of partitions, the partition's index
+    return request, 4 + 4 + 1 + 1 + 1 + len(topic) + 1 + 4

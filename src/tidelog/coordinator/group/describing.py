@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
+from tidelog.coordinator.group.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -10,18 +11,20 @@ from tidelog.protocol.messages.list_groups import ListedGroup
 
 UNKNOWN_IS_AN_ERROR_FROM = 6
 CLASSIC_TYPE = "classic"
+CONSUMER_TYPE = "consumer"
 
 
 def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> DescribedGroup:
     """One group; an unknown one is Dead, and since v6 an error as well. What members said is shown once it is agreed."""
     group = coordinator.groups.get(group_id)
-    if group is None and coordinator.offsets.of(group_id):
+    if group is None and coordinator.offsets.exist(group_id):
         group = ClassicGroup(group_id, 0)
-    if group is None:
+    if group is None or isinstance(group, ConsumerGroup):
         if version >= UNKNOWN_IS_AN_ERROR_FROM:
+            text = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
             return DescribedGroup(
                 error_code=ErrorCode.GROUP_ID_NOT_FOUND,
-                error_message=f"Group {group_id} not found.",
+                error_message=text,
                 group_id=group_id,
                 group_state=GroupState.DEAD.value,
             )
@@ -49,17 +52,16 @@ def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> Desc
 def list_groups(coordinator: GroupCoordinator, states: list[str], types: list[str]) -> list[ListedGroup]:
     """Groups in one of the states and of one of the types (case does not matter; none means any)."""
     wanted_states = [state.lower() for state in states]
-    if types and CLASSIC_TYPE not in [kind.lower() for kind in types]:
-        return []
+    wanted_types = [kind.lower() for kind in types]
     # A group that only ever stored offsets is as real as one that had members: tools list both.
     stored = {group_id: ClassicGroup(group_id, 0) for group_id in coordinator.offsets.group_ids()}
-    return [
-        ListedGroup(
-            group_id=group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=CLASSIC_TYPE,
-        )
-        for group_id, group in {**stored, **coordinator.groups}.items()
-        if not wanted_states or group.state.value.lower() in wanted_states
-    ]
+    listed = []
+    for group_id, group in {**stored, **coordinator.groups}.items():
+        if isinstance(group, ConsumerGroup):
+            kind, protocol_type = CONSUMER_TYPE, "consumer"
+        else:
+            kind, protocol_type = CLASSIC_TYPE, group.protocol_type or ""
+        state = group.state.value
+        if (not wanted_types or kind in wanted_types) and (not wanted_states or state.lower() in wanted_states):
+            listed.append(ListedGroup(group_id=group_id, protocol_type=protocol_type, group_state=state, group_type=kind))
+    return listed

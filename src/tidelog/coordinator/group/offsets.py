@@ -2,12 +2,14 @@
 
 Durable state is a dictionary per group; only ``replay`` changes it. Offsets expire after ``offsets.retention.ms``: in a group
 without members, counted from when it became empty; in one whose members do not read a topic any more, that topic's, counted from
-the commit; in one that only stores offsets (no protocol type), from the commit. Source: KIP-211, KIP-496.
+the commit; in one that only stores offsets (no protocol type), from the commit. What an open transaction may still change does
+not expire. Source: KIP-211, KIP-496.
 """
 
 from __future__ import annotations
 
 from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
+from tidelog.coordinator.group.pending_offsets import PendingOffsets
 from tidelog.coordinator.group.records import CommittedOffset, GroupRecord, OffsetKey, offset_record
 from tidelog.model.errors import ErrorCode
 
@@ -17,24 +19,49 @@ UNKNOWN_GROUP_FROM = 9
 
 
 class Offsets:
-    """Committed offsets of all groups of one coordinator."""
+    """Committed offsets of all groups of one coordinator. ``pending``: those of transactions that are not over."""
 
-    __slots__ = ("_groups",)
+    __slots__ = ("_groups", "pending")
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[Topic, CommittedOffset]] = {}
+        self.pending = PendingOffsets()
 
     def replay(self, key: OffsetKey, committed: CommittedOffset | None) -> None:
         """A commit or its tombstone, as the log has it."""
         place = (key.topic, key.partition)
         if committed is not None:
+            self.pending.overtake(key)
             self._groups.setdefault(key.group_id, {})[place] = committed
             return
+        self.pending.drop(key)
         group = self._groups.get(key.group_id)
         if group is not None:
             group.pop(place, None)
             if not group:
                 del self._groups[key.group_id]
+
+    def replay_pending(self, producer_id: int, key: OffsetKey, committed: CommittedOffset | None) -> None:
+        """A record of a producer's transaction, as the log has it."""
+        if committed is None:
+            self.replay(key, None)
+        else:
+            self.pending.replay(producer_id, key, committed)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """The marker of a producer's transaction, as the log has it."""
+        for key, offset in self.pending.end(producer_id, committed=committed):
+            self._groups.setdefault(key.group_id, {})[key.topic, key.partition] = offset
+
+    def exist(self, group_id: str) -> bool:
+        """Whether the group has offsets, counting or in an open transaction."""
+        return group_id in self._groups or self.pending.is_open(group_id)
+
+    def places(self, group_id: str) -> list[Topic]:
+        """Partitions with an offset of the group, counting or in an open transaction."""
+        found = dict.fromkeys(self.of(group_id))
+        found.update(((key.topic, key.partition), None) for key in self.pending.keys(group_id))
+        return list(found)
 
     def of(self, group_id: str) -> dict[Topic, CommittedOffset]:
         """All commits of a group; not to be changed."""
@@ -45,8 +72,8 @@ class Offsets:
         return self._groups.get(group_id, {}).get((topic, partition))
 
     def group_ids(self) -> list[str]:
-        """Groups with at least one commit."""
-        return list(self._groups)
+        """Groups with at least one commit, counting or in an open transaction."""
+        return list(dict.fromkeys((*self._groups, *self.pending.group_ids())))
 
     def __len__(self) -> int:
         return sum(len(group) for group in self._groups.values())
@@ -55,12 +82,18 @@ class Offsets:
         """Records that take back a group's commits, all or one topic's."""
         return [
             offset_record(OffsetKey(group_id, name, partition), None)
-            for name, partition in self.of(group_id)
+            for name, partition in self.places(group_id)
             if topic is None or name == topic
         ]
 
     def expired(self, group_id: str, group: ClassicGroup | None, now_ms: int, retention_ms: int) -> list[Topic]:
-        """Commits that have outlived their use."""
+        """Commits that have outlived their use, and that no open transaction is about to replace."""
+        outlived = self._outlived(group_id, group, now_ms, retention_ms)
+        if not self.pending.is_open(group_id):
+            return outlived
+        return [place for place in outlived if not self.pending.holds(OffsetKey(group_id, *place))]
+
+    def _outlived(self, group_id: str, group: ClassicGroup | None, now_ms: int, retention_ms: int) -> list[Topic]:
         commits = self.of(group_id)
         if group is None or group.protocol_type is None:
             if group is not None and group.state is not GroupState.EMPTY:

@@ -3,6 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """A broker's value, and the bounds within which a group may set its own."""
+
+    value: int
+    least: int
+    most: int
+
+    def of(self, own: str | None) -> int:
+        """The value for a group that has set ``own``; beyond the bounds it counts as the nearer one."""
+        return self.value if own is None else min(max(int(own), self.least), self.most)
+
+
+class MigrationPolicy(Enum):
+    """Which way groups may change between the protocols while they run (``group.consumer.migration.policy``)."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def upgrades(self) -> bool:
+        """From classic to consumer."""
+        return self in {MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL}
+
+    @property
+    def downgrades(self) -> bool:
+        """From consumer to classic."""
+        return self in {MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +50,11 @@ class GroupSettings:
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    """On offer in groups of the consumer protocol; the first is the default."""
+    consumer_max_size: int = 2_147_483_647
+    consumer_session_timeout: Bounded = Bounded(45_000, 45_000, 60_000)
+    consumer_heartbeat_interval: Bounded = Bounded(5_000, 5_000, 15_000)
+    consumer_assignment_interval: Bounded = Bounded(1_000, 0, 15_000)
+    consumer_regex_refresh_interval_ms: int = 600_000
+    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL

@@ -1,0 +1,123 @@
+"""The topics as groups see them: names, ids, partitions, racks, and one number that changes when any of that does.
+
+The number (``metadata_hash``) is Kafka's, bit for bit, so that a group's record tells either implementation whether its topics
+are as they were: XXH3-64 over what hash4j streams, integers in little-endian order and strings as UTF-16 units followed by
+their count. Of a topic: a zero byte, the two halves of its id, its name, the count of partitions, and each partition's number
+and racks, sorted, each with its length before it. Of a group: its topics' numbers in order of their names; 0 without topics.
+Source: KIP-1101.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import xxhash
+
+from tidelog.coordinator.group.assignors.spec import TopicSpec, text_order
+from tidelog.metadata.image import GROUP_RESOURCE, NO_CONFIGS, ClusterImage, TopicImage
+from tidelog.model.ids import Uuid
+
+_INT = struct.Struct("<i")
+_LONG = struct.Struct("<Q")
+_MAGIC = b"\0"
+
+
+def _string(text: str) -> bytes:
+    units = text.encode("utf-16-le", "surrogatepass")
+    return units + _INT.pack(len(units) // 2)
+
+
+def topic_hash(topic_id: bytes, name: str, racks: Sequence[Sequence[str]]) -> int:
+    """The number of one topic, unsigned; ``racks`` has those of each partition's replicas, as often as they occur."""
+    stream = bytearray(_MAGIC)
+    stream += topic_id[:8][::-1] + topic_id[8:][::-1]
+    stream += _string(name) + _INT.pack(len(racks))
+    for partition, of_partition in enumerate(racks):
+        stream += _INT.pack(partition)
+        for rack in sorted(of_partition, key=text_order):
+            stream += _INT.pack(len(text_order(rack)) // 2) + _string(rack)
+    return xxhash.xxh3_64_intdigest(bytes(stream))
+
+
+def combined_hash(hashes: Iterable[tuple[str, int]]) -> int:
+    """The number of a group by those of its topics, signed as in the record."""
+    ordered = sorted(hashes, key=lambda entry: text_order(entry[0]))
+    if not ordered:
+        return 0
+    value = xxhash.xxh3_64_intdigest(b"".join(_LONG.pack(number) for _, number in ordered))
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+class TopicMetadata:
+    """What the current image says of topics; ``image`` gives it, whenever it is asked."""
+
+    __slots__ = ("_cache", "_image")
+
+    def __init__(self, image: Callable[[], ClusterImage]) -> None:
+        self._image = image
+        self._cache: dict[str, tuple[TopicImage, object, TopicSpec, int]] = {}
+
+    @property
+    def version(self) -> int:
+        """The offset of the image."""
+        return self._image().offset
+
+    def names(self) -> Iterable[str]:
+        """All topics."""
+        return self._image().topics.by_name.keys()
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        """What was set on a group itself."""
+        return self._image().configs.get((GROUP_RESOURCE, group_id), NO_CONFIGS)
+
+    def cluster_config(self, name: str) -> str | None:
+        """A dynamic default of all brokers; None while it is not set."""
+        return self._image().cluster_configs.get(name)
+
+    def id_of(self, name: str) -> Uuid | None:
+        """A topic's id; None when there is no such topic."""
+        topic = self._image().topics.by_name.get(name)
+        return None if topic is None else topic.id
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        """A topic's name; None when there is no such topic."""
+        topic = self._image().topics.by_id.get(Uuid(topic_id))
+        return None if topic is None else topic.name
+
+    def ids_of(self, names: Iterable[str]) -> frozenset[bytes]:
+        """Ids of those topics that exist."""
+        by_name = self._image().topics.by_name
+        return frozenset(by_name[name].id for name in names if name in by_name)
+
+    def spec_of(self, topic_id: bytes) -> TopicSpec:
+        """A topic that exists, as assignors see it."""
+        return self._look_up(self._image().topics.by_id[Uuid(topic_id)].name)[2]
+
+    def hash_of(self, names: Iterable[str]) -> int:
+        """The number of a group that subscribes to these topics; those that do not exist do not count."""
+        by_name = self._image().topics.by_name
+        return combined_hash((name, self._look_up(name)[3]) for name in names if name in by_name)
+
+    def _look_up(self, name: str) -> tuple[TopicImage, object, TopicSpec, int]:
+        image = self._image()
+        topic = image.topics.by_name[name]
+        known = self._cache.get(name)
+        if known is None or known[0] is not topic or known[1] is not image.brokers:
+            racks = _racks(topic, image)
+            spec = TopicSpec(name, len(racks), tuple(map(frozenset, racks)))
+            known = self._cache[name] = (topic, image.brokers, spec, topic_hash(topic.id, name, racks))
+        return known
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Topics that are gone."""
+        for name in names:
+            self._cache.pop(name, None)
+
+
+def _racks(topic: TopicImage, image: ClusterImage) -> list[list[str]]:
+    racks = []
+    for partition in topic.partitions:
+        brokers = (image.brokers.get(replica) for replica in partition.replicas)
+        racks.append([broker.rack for broker in brokers if broker is not None and broker.rack is not None])
+    return racks
