@@ -5,7 +5,8 @@ What is decided here:
 - One request is in flight, as Kafka mutes the channel. What arrives meanwhile waits in the kernel's buffer, and that is the
   back-pressure on a client that asks faster than it reads. The request's bytes stay where they are until it is answered.
 - Several small requests that arrived together are answered in a row, with one call to the socket, but not more than
-  ``REQUESTS_PER_TURN`` before other connections have their turn.
+  ``REQUESTS_PER_TURN`` before other connections have their turn. Where several clients ask at once, their small answers leave
+  together at the end of the loop's turn (``server.turn``).
 - A client that goes while its request waits is noticed, and its long poll abandoned.
 - When a client closes, what it sent before is still handled: a producer with acks=0 may have closed right after its last batch.
   So a Produce is not abandoned like other requests that wait: its records have arrived.
@@ -31,6 +32,7 @@ from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
 from tidelog.server.runtime import Driver, LoopRuntime
 from tidelog.server.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
 from tidelog.server.transport import PlainTransport
+from tidelog.server.turn import Turn
 from tidelog.server.violations import Violations
 
 log = logging.getLogger(__name__)
@@ -46,6 +48,7 @@ class Owner(Protocol):
     runtime: LoopRuntime
     dispatcher: Dispatcher
     violations: Violations
+    turn: Turn
 
     def closed(self, connection: Connection) -> None:
         """It is closed and will not be heard of again."""
@@ -68,6 +71,7 @@ class Connection:
         "_received",
         "_sending",
         "_transport",
+        "_turn",
         "active",
         "closed",
         "draining",
@@ -86,6 +90,7 @@ class Connection:
         self._loop = owner.runtime.loop
         self._handle: Callable[[Context, memoryview], Any] = owner.dispatcher.handle
         self._transport = transport
+        self._turn = owner.turn
         self._ctx = ctx
         self._received = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES)
         self._output = Output(transport)
@@ -134,6 +139,7 @@ class Connection:
         self._output.clear()
         self._answers.clear()
         self._transport.close()
+        self._turn.forget(self)
         self._owner.closed(self)
 
     # Reading
@@ -231,6 +237,9 @@ class Connection:
             elif outgoing and not self._send([*answers, *outgoing]):
                 return
         if answers:
+            if self._driver is None and not self._ended and not self.draining and self._turn.defers(self):
+                self._sending = True
+                return
             self._flush()
         if self.busy or self.closed:
             return
@@ -316,6 +325,19 @@ class Connection:
             self._process()
 
     # Answers
+
+    def send_answers(self) -> None:
+        """The end of the turn in which this connection was told to wait with its answers."""
+        if self.closed:
+            return
+        self._sending = False
+        try:
+            self._flush()
+        except OSError as error:
+            self._cannot_send(error)
+            return
+        if not self._sending and (self._received.pending or self.draining or not self._reading):
+            self._process()
 
     def _flush(self) -> None:
         """Send the small answers that were collected, in one call."""

@@ -22,6 +22,7 @@ from tidelog.server.connection import Connection
 from tidelog.server.disk import descriptors_allowed
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.transport import PlainTransport
+from tidelog.server.turn import Turn
 from tidelog.server.violations import Violations
 
 log = logging.getLogger(__name__)
@@ -126,6 +127,7 @@ class Listener:
         self.runtime = runtime
         self.dispatcher = Dispatcher(broker.apis)
         self.violations = Violations()
+        self.turn = Turn(runtime.loop)
         self.connections: dict[Connection, None] = {}
         self.refused = 0
         self._broker = broker

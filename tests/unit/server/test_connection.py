@@ -17,6 +17,7 @@ from tidelog.protocol.api_keys import ApiKey
 from tidelog.server.connection import REQUESTS_PER_TURN, Connection
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.transport import PlainTransport
+from tidelog.server.turn import Turn
 from tidelog.server.violations import Violations
 
 Handle = Callable[[bytes], Any]
@@ -29,11 +30,12 @@ def frame(body: bytes) -> bytes:
 class Side:
     """A connection whose requests are answered by ``handle``, and the client's end of it."""
 
-    def __init__(self, runtime: LoopRuntime, handle: Handle, max_request_bytes: int = 1000) -> None:
+    def __init__(self, runtime: LoopRuntime, turn: Turn, handle: Handle, max_request_bytes: int = 1000) -> None:
         self.runtime = runtime
         self.handled: list[bytes] = []
         self.closed_connections: list[Connection] = []
         self.violations = Violations()
+        self.turn = turn
         ours, self.client = socket.socketpair()
         self.client.setblocking(False)
 
@@ -71,10 +73,11 @@ class Side:
 class World:
     def __init__(self) -> None:
         self.runtime = LoopRuntime(new_event_loop())
+        self.turn = Turn(self.runtime.loop)
         self.sides: list[Side] = []
 
     def side(self, handle: Handle, max_request_bytes: int = 1000) -> Side:
-        side = Side(self.runtime, handle, max_request_bytes)
+        side = Side(self.runtime, self.turn, handle, max_request_bytes)
         self.sides.append(side)
         return side
 
@@ -150,6 +153,21 @@ def test_more_requests_than_a_turn_has_are_all_answered(world: World) -> None:
         assert await side.receive(8 * count) == frame(b"re:x") * count
 
     world.run(main)
+
+
+def test_clients_that_ask_at_the_same_time_each_get_all_their_answers_in_order(world: World) -> None:
+    sides = [world.side(lambda body: [frame(body)]) for _ in range(5)]
+
+    async def scenario() -> None:
+        for round_ in range(20):
+            bodies = [[b"%d:%d:%d" % (number, round_, index) for index in range(1 + number * 20)] for number in range(5)]
+            for side, mine in zip(sides, bodies, strict=True):
+                await side.send(b"".join(map(frame, mine)))
+            for side, mine in zip(sides, bodies, strict=True):
+                expected = b"".join(map(frame, mine))
+                assert await side.receive(len(expected)) == expected
+
+    world.run(scenario)
 
 
 def test_one_request_is_in_flight_and_the_next_waits_for_its_answer(world: World) -> None:
