@@ -46,6 +46,7 @@ public final class Bench {
             case "requests" -> requests(rest);
             case "latency" -> latency(rest);
             case "spread" -> spread(rest);
+            case "transactions" -> transactions(rest);
             default -> throw new IllegalArgumentException(args[0]);
         };
         System.out.println(new ObjectMapper().writeValueAsString(result));
@@ -220,6 +221,41 @@ public final class Bench {
         result.put("p99_ms", nanos.getValueAtPercentile(99) / 1e6);
         result.put("p999_ms", nanos.getValueAtPercentile(99.9) / 1e6);
         result.put("max_ms", nanos.getMaxValue() / 1e6);
+    }
+
+    /** Small transactions one after another, each with records in several partitions: how long from begin to committed. */
+    private static Map<String, Object> transactions(String[] args) throws Exception {
+        String topic = args[1];
+        int partitions = Integer.parseInt(args[2]);
+        int records = Integer.parseInt(args[3]);
+        long seconds = Long.parseLong(args[4]);
+        long warmup = Long.parseLong(args[5]);
+        Histogram latencies = new Histogram(60_000_000_000L, 3);
+        byte[] value = new byte[100];
+        try (KafkaProducer<byte[], byte[]> producer = producer(args[0], "transactional.id", "bench", "linger.ms", "0")) {
+            producer.initTransactions();
+            long begin = System.nanoTime() + warmup * 1_000_000_000L;
+            long end = begin + seconds * 1_000_000_000L;
+            long now = System.nanoTime();
+            while (now < end) {
+                long began = now;
+                producer.beginTransaction();
+                for (int i = 0; i < records; i++) {
+                    producer.send(new ProducerRecord<>(topic, i % partitions, null, value));
+                }
+                producer.commitTransaction();
+                now = System.nanoTime();
+                if (began >= begin) {
+                    latencies.recordValue(now - began);
+                }
+            }
+            Map<String, Object> result = new LinkedHashMap<>();
+            result.put("requests", latencies.getTotalCount());
+            result.put("seconds", (now - begin) / 1e9);
+            result.put("per_s", latencies.getTotalCount() * 1e9 / (now - begin));
+            percentiles(latencies, result);
+            return result;
+        }
     }
 
     private static Map<String, Object> latency(String[] args) throws Exception {

@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from bench.rows import IDEMPOTENT, TRANSACTIONAL
+
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- results: written by python -m bench --write-page -->", "<!-- end of results -->"
 # The first step, in tidelog's number over Kafka's.
@@ -85,6 +87,22 @@ def verdict(result: dict[str, Any], row: dict[str, Any]) -> str:
     return ", ".join(short) or "met"
 
 
+def cost_of_transactions(result: dict[str, Any]) -> list[str]:
+    """What transactions cost each side: its transactional row over its idempotent one of the same shape."""
+    plain, transactional = f"produce {IDEMPOTENT}", TRANSACTIONAL
+    if not {plain, transactional} <= {row["name"] for row in result["rows"]}:
+        return []
+    lines = ["", "| transactional over idempotent, same records | throughput | broker CPU |", "|---|---|---|"]
+    for side in (result["sides"][0], result["sides"][-1]):
+        cells = []
+        for key in ("mb_per_s", "broker_cpu_s"):
+            # each round's own ratio: the two rows of a round ran under the same conditions
+            pairs = zip(values(result, side, transactional, key), values(result, side, plain, key), strict=False)
+            cells.append(middle([one / two for one, two in pairs if two]))
+        lines.append(f"| {side} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def table(result: dict[str, Any]) -> str:
     """Markdown: a line per row."""
     one, two = result["sides"][0], result["sides"][-1]
@@ -104,6 +122,7 @@ def table(result: dict[str, Any]) -> str:
         cells += [middle(values(result, side, name, "broker_cpu_s")) if has_cpu else "" for side in (one, two)]
         cells += ["" if cpu is None else f"{cpu:.2f}", verdict(result, row)]
         lines.append("| " + " | ".join(cells) + " |")
+    lines += cost_of_transactions(result)
     latencies = [row["name"] for row in result["rows"] if row["kind"] in ("latency", "requests")]
     if latencies:
         lines += [

@@ -135,6 +135,34 @@ def requests_row(connections: int) -> Row:
     return Row(f"one record a request, {connections} connection{plural}", "requests", "per_s", "requests/s", True, work)
 
 
+IDEMPOTENT = Shape(1024, 12, 16, "all", "none")
+"""Kafka's producer is idempotent by default: the row of this shape is what the transactional one is compared with."""
+TRANSACTIONAL = "produce 1 KiB, 12 p., 16 KiB batches, in transactions of 100 ms"
+
+
+def transactional_row() -> Row:
+    def work(side: Side, scale: Scale) -> Numbers:
+        topic = "transactional"
+        side.node.create(topic, IDEMPOTENT.partitions)
+        how = (IDEMPOTENT.records(scale), IDEMPOTENT.size, IDEMPOTENT.batch_kib * 1024, IDEMPOTENT.acks, IDEMPOTENT.codec)
+        more = ("--transactional-id", "bench", "--transaction-duration-ms", "100")
+        return with_cpu(side, lambda: produce(side.node.bootstrap, topic, *how, *more))
+
+    return Row(TRANSACTIONAL, "produce", "mb_per_s", "MiB/s", True, work)
+
+
+def small_transactions_row() -> Row:
+    def work(side: Side, scale: Scale) -> Numbers:
+        side.node.create("small-transactions", 3)
+        args = (side.node.bootstrap, "small-transactions", 3, 30, scale.seconds, scale.warmup)
+        before = side.cpu()
+        numbers = bench("transactions", *args)
+        share = numbers["seconds"] / (numbers["seconds"] + scale.warmup)
+        return {**numbers, "broker_cpu_s": round((side.cpu() - before) * share, 3)}
+
+    return Row("transactions of 30 records in 3 partitions, one after another", "requests", "per_s", "commits/s", True, work)
+
+
 def latency_row(rate: int, disturbed: bool) -> Row:
     def work(side: Side, scale: Scale) -> Numbers:
         topic = f"latency-{rate}-{disturbed}"
@@ -220,6 +248,7 @@ def on_an_empty_node() -> list[Row]:
 def under_load() -> list[Row]:
     """Rows on one node, one after another: a fetch row reads what its produce row wrote."""
     rows = [row for shape in SHAPES for row in (produce_row(shape), fetch_row(shape))]
+    rows += [transactional_row(), small_transactions_row()]
     rows += [requests_row(connections) for connections in (1, 8, 64)]
     rows += [latency_row(rate, disturbed) for disturbed in (False, True) for rate in (1_000, 10_000)]
     rows.append(memory_row("after all of the above", 3))
