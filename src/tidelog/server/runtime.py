@@ -120,7 +120,12 @@ class LoopRuntime:
     async def sleep(self, seconds: float) -> None:
         """Until so much of the node's time has passed."""
         over: asyncio.Future[None] = self.loop.create_future()
-        alarm = self.call_later(seconds, lambda: over.done() or over.set_result(None))
+
+        def end() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        alarm = self.call_later(seconds, end)
         try:
             await over
         finally:

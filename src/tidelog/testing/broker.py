@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from tidelog.broker.apis import APIS
 from tidelog.config.resolve import BrokerConfig
@@ -23,8 +23,10 @@ from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteT
 from tidelog.records.builder import build_batch
 from tidelog.replication.partition import Partition
 from tidelog.server.node import Node
-from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.runtime import new_event_loop
 from tidelog.storage.validation import DeepValidation
+from tidelog.testing import group_sessions
+from tidelog.testing.clock import Clock, MovableRuntime
 from tidelog.testing.faults import Faults
 from tidelog.testing.memory_disk import MemoryDisk
 from tidelog.testing.records import Message, Text, from_batches, to_records
@@ -35,10 +37,12 @@ START_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 30.0
 READ_BYTES = 1 << 20
 TOPIC_TIMEOUT_MS = 10_000
-# What a test wants where Kafka's defaults are for production: groups that start at once, few partitions, no fixed ports.
+# What a test wants where Kafka's defaults are for production: groups that start at once, retention that follows time that is
+# moved, few partitions, no fixed ports.
 DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
+    "log.retention.check.interval.ms": "10000",
     "offsets.topic.num.partitions": "4",
     "tidelog.http.listener": "",
 }
@@ -47,11 +51,26 @@ DEFAULTS = {
 class Broker:
     """A broker on a free port of 127.0.0.1, for a ``with`` block or between ``start`` and ``stop``.
 
-    ``data``: a folder to keep the data in, None for memory. ``config``: settings under Kafka's names.
+    ``data``: a folder to keep the data in, None for memory. ``config``: settings under Kafka's names. ``process``: in a process
+    of its own, which can be killed. ``clock``: one that several brokers share, or that begins at another time.
     """
 
+    def __new__(cls, *, process: bool = False, **_: Any) -> Self:
+        """With ``process`` it is a ``ChildBroker``: the same, by remote control."""
+        if process and cls is Broker:
+            from tidelog.testing.child import ChildBroker
+
+            return super().__new__(cast(type[Self], ChildBroker))
+        return super().__new__(cls)
+
     def __init__(
-        self, *, data: str | PathLike[str] | None = None, port: int = 0, config: Mapping[str, str | int] | None = None
+        self,
+        *,
+        data: str | PathLike[str] | None = None,
+        port: int = 0,
+        config: Mapping[str, str | int] | None = None,
+        process: bool = False,
+        clock: Clock | None = None,
     ) -> None:
         settings = DEFAULTS | {name: str(value) for name, value in (config or {}).items()}
         settings.setdefault("listeners", f"PLAINTEXT://127.0.0.1:{port}")
@@ -64,7 +83,9 @@ class Broker:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._node: Node | None = None
-        self.faults = Faults(asyncio.sleep)
+        self._settings = settings
+        self.clock = clock or Clock()
+        self.faults = Faults(self._delay)
 
     # -- life ----------------------------------------------------------------------------------------------------------------
 
@@ -105,7 +126,7 @@ class Broker:
 
     def _run(self) -> None:
         loop = new_event_loop()
-        runtime = LoopRuntime(loop)
+        runtime = MovableRuntime(loop, self.clock)
         try:
             loop.run_until_complete(self._serve(loop, runtime))
         except BaseException as error:
@@ -118,7 +139,28 @@ class Broker:
             assert self._started is not None
             self._started.set()
 
-    async def _serve(self, loop: asyncio.AbstractEventLoop, runtime: LoopRuntime) -> None:
+    def restart(self) -> Self:
+        """Stopped if it runs, and started on the same port and on what it left."""
+        port = self._node.ports if self._node is not None else None
+        self.stop()
+        if port is not None:
+            self._keep_port(next(iter(port.values())))
+        return self.start()
+
+    def kill(self) -> None:
+        """As ``kill -9``: only for ``Broker(process=True)``. In this process nothing can be lost that way."""
+        raise RuntimeError("a broker inside the test's own process cannot be killed; ask for Broker(process=True)")
+
+    def _keep_port(self, port: int) -> None:
+        listeners = self._settings["listeners"]
+        if listeners.endswith(":0"):
+            self._settings["listeners"] = f"{listeners[:-1]}{port}"
+            self._config = BrokerConfig.from_properties(self._settings)
+
+    async def _delay(self, seconds: float) -> None:
+        await self._running().runtime.sleep(seconds)
+
+    async def _serve(self, loop: asyncio.AbstractEventLoop, runtime: MovableRuntime) -> None:
         node = Node(self._config, runtime, self._fs, apis=self.faults.over(APIS))
         await node.start()
         self._loop, self._stop, self._node = loop, asyncio.Event(), node
@@ -202,6 +244,19 @@ class Broker:
                 messages += [message for message in batch if message.offset >= offset]
                 offset = max((message.offset for message in batch), default=log.high_watermark - 1) + 1
         return messages
+
+    # -- time and groups ------------------------------------------------------------------------------------------------------
+
+    def advance(self, seconds: float) -> None:
+        """It is so much later for the broker, at once: sessions end, records and offsets expire, whoever waits is answered.
+        Clients' own clocks stay. Returns when what was due is done."""
+        self.clock.advance(seconds)
+
+    def expire_member(self, group: str, member_id: str | None = None) -> list[str]:
+        """Ends the session of a member, or of all, as if its time had passed; the ids of those that were put out."""
+        return self._call(
+            lambda: group_sessions.end(self._running().broker.groups, group, member_id, self._running().runtime.now_ms())
+        )
 
     # -- between tests -------------------------------------------------------------------------------------------------------
 

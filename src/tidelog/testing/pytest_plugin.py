@@ -1,14 +1,21 @@
-"""Fixtures for pytest: ``tidelog_broker``, fresh for each test; ``tidelog_session_broker``, one for all, reset before each."""
+"""Fixtures for pytest: brokers in this process and in their own, and a schema registry.
+
+``tidelog_broker``, fresh for each test; ``tidelog_session_broker``, one for all, reset before each; ``tidelog_process_broker``,
+fresh and in a process that can be killed; ``tidelog_schema_registry``, fresh. When a test fails, what its child brokers have
+logged is shown beside it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from tidelog.testing.broker import Broker
+    from tidelog.testing.schema_registry.server import SchemaRegistry
 
 
 @pytest.fixture
@@ -17,6 +24,15 @@ def tidelog_broker() -> Iterator[Broker]:
     from tidelog.testing.broker import Broker
 
     with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def tidelog_process_broker() -> Iterator[Broker]:
+    """The same in a process of its own: ``kill()`` it and ``start()`` it again."""
+    from tidelog.testing.broker import Broker
+
+    with Broker(process=True) as broker:
         yield broker
 
 
@@ -33,3 +49,24 @@ def tidelog_session_broker(_tidelog_shared_broker: Broker) -> Broker:
     """The session's broker without what earlier tests left in it."""
     _tidelog_shared_broker.reset()
     return _tidelog_shared_broker
+
+
+@pytest.fixture
+def tidelog_schema_registry() -> Iterator[SchemaRegistry]:
+    """A schema registry that knows no schema yet."""
+    from tidelog.testing.schema_registry.server import SchemaRegistry
+
+    with SchemaRegistry() as registry:
+        yield registry
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failed test's report, with the logs of the brokers that run in processes of their own."""
+    report = yield
+    child = sys.modules.get("tidelog.testing.child")
+    if report.failed and child is not None:
+        for broker in list(child.CHILDREN):
+            if broker.log:
+                report.sections.append((f"Captured log of the broker on port {broker.last_port}", broker.log))
+    return report

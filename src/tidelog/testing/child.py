@@ -1,0 +1,253 @@
+"""``Broker(process=True)``: the same broker in a child process, by remote control; it can be killed and started again.
+
+Calls go over the child's stdin and come back over its stdout, one at a time, pickled: both ends are this package, of one version
+and one user. The child ends with its stdin, so it cannot outlive its parent, however that ends. What it logs goes to a file;
+its end is part of the message when something fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any, Self
+
+from tidelog.config.resolve import BrokerConfig
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.testing.broker import DEFAULTS, START_TIMEOUT_S, Broker
+from tidelog.testing.clock import Clock
+from tidelog.testing.records import Message, Text
+
+LOG_LINES = 40
+_LENGTH = struct.Struct(">I")
+
+
+def send(stream: IO[bytes], value: Any) -> None:
+    """One value, with its length in front."""
+    data = pickle.dumps(value)
+    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes]) -> Any:
+    """The next value. EOFError when the other end is gone."""
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        raise EOFError
+    data = stream.read(_LENGTH.unpack(head)[0])
+    return pickle.loads(data)
+
+
+CHILDREN: weakref.WeakSet[ChildBroker] = weakref.WeakSet()
+"""All that are alive: pytest shows their logs beside a test that fails."""
+
+
+class ChildFailed(RuntimeError):
+    """The child ended, or did not start; the text has the end of its log."""
+
+
+class ChildFaults:
+    """``Faults`` of a broker in a child."""
+
+    def __init__(self, child: ChildBroker) -> None:
+        self._child = child
+
+    def refuse(self, api: ApiKey | str, error: ErrorCode | str, times: int = 1) -> None:
+        self._child.ask("faults.refuse", api, error, times)
+
+    def delay(self, api: ApiKey | str, seconds: float, times: int = 1) -> None:
+        self._child.ask("faults.delay", api, seconds, times)
+
+    def drop(self, api: ApiKey | str, times: int = 1) -> None:
+        self._child.ask("faults.drop", api, times)
+
+    def clear(self) -> None:
+        self._child.ask("faults.clear")
+
+    @property
+    def pending(self) -> int:
+        pending: int = self._child.ask("faults.pending")
+        return pending
+
+
+class ChildBroker(Broker):
+    """See ``Broker``; made by ``Broker(process=True)``."""
+
+    _process: subprocess.Popen[bytes] | None = None
+    _log = Path()
+    _last_log = ""
+
+    def __init__(
+        self,
+        *,
+        data: str | PathLike[str] | None = None,
+        port: int = 0,
+        config: Mapping[str, str | int] | None = None,
+        process: bool = True,
+        clock: Clock | None = None,
+    ) -> None:
+        if clock is not None:
+            raise ValueError("a clock cannot be shared with another process; use advance() on each broker")
+        BrokerConfig.from_properties(
+            DEFAULTS | {name: str(value) for name, value in (config or {}).items()} | {"log.dirs": "/memory"}
+        )
+        self._arguments = {"data": None if data is None else str(data), "config": dict(config or {})}
+        self._given_port = port
+        self._turn = threading.Lock()
+        CHILDREN.add(self)
+        self.faults = ChildFaults(self)  # type: ignore[assignment]
+
+    # -- life ----------------------------------------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Returns when clients are served; ChildFailed with the end of the log when not."""
+        if self._process is not None:
+            raise RuntimeError("the broker runs already")
+        handle, name = tempfile.mkstemp(prefix="tidelog-", suffix=".log")
+        self._forget_log()
+        self._log = Path(name)
+        with os.fdopen(handle, "wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tidelog.testing.child_process"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+        watchdog = threading.Timer(START_TIMEOUT_S, self._process.kill)
+        watchdog.start()
+        try:
+            self._given_port = self.ask("start", {**self._arguments, "port": self._given_port})
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            watchdog.cancel()
+        return self
+
+    def stop(self) -> None:
+        """Clean, as SIGTERM would. Its port stays its own for the next start."""
+        process = self._process
+        if process is None:
+            return
+        watchdog = threading.Timer(START_TIMEOUT_S, process.kill)
+        watchdog.start()
+        try:
+            self.ask("stop")
+        finally:
+            watchdog.cancel()
+            self.kill()
+            self._forget_log()
+
+    def kill(self) -> None:
+        """``kill -9``: nothing is flushed, nobody is told. What was in memory is gone; a folder has what was written."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def restart(self) -> Self:
+        """Stopped if it runs, and started on the same port and on what it left."""
+        self.stop()
+        return self.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the child."""
+        if self._process is None:
+            raise RuntimeError("the broker does not run; use it in a with block or call start()")
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What the child has logged since its last start."""
+        return self._log.read_text(errors="replace") if self._log.name else self._last_log
+
+    def _forget_log(self) -> None:
+        """The file goes; what it said stays."""
+        self._last_log = self.log
+        if self._log.name:
+            self._log.unlink(missing_ok=True)
+            self._log = Path()
+
+    def __del__(self) -> None:
+        self.kill()
+        self._forget_log()
+
+    # -- calls ---------------------------------------------------------------------------------------------------------------
+
+    def ask(self, method: str, *args: Any, **named: Any) -> Any:
+        """The child's broker does it: its answer, or its exception."""
+        process = self._process
+        if process is None:
+            raise RuntimeError("the broker does not run; use it in a with block or call start()")
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with self._turn:
+            try:
+                send(process.stdin, (method, args, named))
+                done, answer = receive(process.stdout)
+            except (EOFError, OSError) as gone:
+                raise ChildFailed(f"the broker's process ended ({process.poll()}) during {method}{self._log_end()}") from gone
+        if done:
+            return answer
+        answer.add_note(f"in the broker's process{self._log_end()}")
+        raise answer
+
+    def _log_end(self) -> str:
+        lines = self.log.splitlines()[-LOG_LINES:]
+        return "; its log ends:\n" + "\n".join(lines) if lines else ", which logged nothing"
+
+    @property
+    def port(self) -> int:
+        if self._process is None:
+            raise RuntimeError("the broker does not run; use it in a with block or call start()")
+        return self._given_port
+
+    @property
+    def last_port(self) -> int:
+        """The port, also of one that does not run any more; 0 before the first start."""
+        return self._given_port
+
+    def create_topic(self, name: str, partitions: int = 1, **config: str | int) -> None:
+        self.ask("create_topic", name, partitions, **config)
+
+    @property
+    def topics(self) -> list[str]:
+        topics: list[str] = self.ask("topics")
+        return topics
+
+    def produce(self, topic: str, *values: Text | tuple[Text, Text] | Message, partition: int = 0) -> None:
+        self.ask("produce", topic, *values, partition=partition)
+
+    def messages(self, topic: str, partition: int | None = None) -> list[Message]:
+        messages: list[Message] = self.ask("messages", topic, partition)
+        return messages
+
+    def advance(self, seconds: float) -> None:
+        self.ask("advance", seconds)
+
+    def expire_member(self, group: str, member_id: str | None = None) -> list[str]:
+        gone: list[str] = self.ask("expire_member", group, member_id)
+        return gone
+
+    def reset(self) -> None:
+        self.ask("reset")
+
+    def fill_disk(self, full: bool = True) -> None:
+        self.ask("fill_disk", full)

@@ -1,0 +1,66 @@
+"""The child of ``Broker(process=True)``: a broker that does what comes in over stdin, and ends with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import sys
+from functools import reduce
+from typing import IO, Any
+
+from tidelog.testing.broker import Broker
+from tidelog.testing.child import receive, send
+
+
+def main() -> None:
+    """Until stdin ends. What anything prints goes to stderr: stdout belongs to the answers."""
+    commands, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    serve(commands, answers)
+    # Whoever asked is gone or has stopped the broker: what is left are threads without a task.
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
+    """Calls, each with its answer, until the stream ends or ``stop`` came."""
+    broker: Broker | None = None
+    while True:
+        try:
+            method, args, named = receive(commands)
+        except EOFError:
+            return
+        try:
+            if method == "start":
+                broker = Broker(**args[0]).start()
+                result: Any = broker.port
+            else:
+                assert broker is not None, "started first"
+                result = call(broker, method, args, named)
+            answer = (True, result)
+        except Exception as error:  # it is the parent's to raise
+            answer = (False, portable(error))
+        send(answers, answer)
+        if method == "stop":
+            return
+
+
+def call(broker: Broker, method: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """A method or property by its name, which may lie in ``faults``."""
+    found = reduce(getattr, method.split("."), broker)
+    return found(*args, **named) if callable(found) else found
+
+
+def portable(error: Exception) -> Exception:
+    """The error, or its text where it cannot travel."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever an error's own state does when it is pickled
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""``SchemaRegistry``: the API on a free port of this machine, in threads of the test's process.
+
+The HTTP is the standard library's; bodies are bounded before they are read. ``stop`` ends the connections that clients keep.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from tidelog.testing.schema_registry.errors import RegistryError, bad_request
+from tidelog.testing.schema_registry.rest import Api, Request
+from tidelog.testing.schema_registry.store import GLOBAL, Store
+
+MAX_BODY = 8 << 20
+IDLE_S = 600
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+
+
+class SchemaRegistry:
+    """For a ``with`` block, or between ``start`` and ``stop``; every method may be called from any thread.
+
+    ``compatibility``: the level of subjects that have none, BACKWARD as Confluent's.
+    """
+
+    def __init__(self, *, port: int = 0, compatibility: str = "BACKWARD") -> None:
+        self._port = port
+        self._level = compatibility
+        self._server: _Server | None = None
+        self._guard = threading.Lock()
+        self._refusals: deque[RegistryError] = deque()
+        self._renew()
+
+    def _renew(self) -> None:
+        self._store = Store()
+        self._store.set_level(GLOBAL, self._level)
+        self._api = Api(self._store)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> Self:
+        """Returns when it can be called."""
+        if self._server is not None:
+            raise RuntimeError("the schema registry runs already")
+        self._server = _Server(self, self._port)
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), name="schema-registry", daemon=True).start()
+        return self
+
+    def stop(self) -> None:
+        """Ends all connections. What is registered stays for another ``start``."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()
+            server.end_connections()
+
+    @property
+    def url(self) -> str:
+        """What a client's ``url`` wants."""
+        if self._server is None:
+            raise RuntimeError("the schema registry does not run; use it in a with block or call start()")
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    # -- for asserts ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def subjects(self) -> list[str]:
+        """Those that are registered and not deleted."""
+        with self._guard:
+            return self._store.subjects()
+
+    def register(self, subject: str, schema: str | dict[str, Any], kind: str = "AVRO") -> int:
+        """A schema as text or as JSON's values; its id. ValueError says why not."""
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        body = {"schema": text, "schemaType": kind}
+        try:
+            answer = self.answer(Request("POST", f"/subjects/{subject.replace('/', '%2F')}/versions", {}, body))
+        except RegistryError as refused:
+            raise ValueError(f"{subject}: {refused.message} (error code {refused.code})") from refused
+        return int(answer["id"])
+
+    def schema(self, subject: str, version: int | None = None) -> str:
+        """The text of a version, or of the latest. ValueError when there is none."""
+        with self._guard:
+            try:
+                return self._store.version(subject, -1 if version is None else version).schema.text
+            except RegistryError as refused:
+                raise ValueError(f"{refused.message} There are: {', '.join(self._store.subjects()) or 'none'}") from refused
+
+    def reset(self) -> None:
+        """As if freshly started; clients may stay connected, but they remember ids."""
+        with self._guard:
+            self._refusals.clear()
+            self._renew()
+
+    def refuse(self, status: int = 500, code: int = 50001, times: int = 1) -> None:
+        """The next ``times`` requests of whatever kind fail with this HTTP status and error code."""
+        with self._guard:
+            self._refusals.extend([RegistryError(status, code, "Asked for by the test.")] * times)
+
+    def answer(self, request: Request) -> Any:
+        """One request, without HTTP. RegistryError."""
+        with self._guard:
+            return self._api.answer(request)
+
+    def serve(self, request: Request) -> Any:
+        """The same with the refusals that are planned."""
+        with self._guard:
+            if self._refusals:
+                raise self._refusals.popleft()
+            return self._api.answer(request)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def __init__(self, registry: SchemaRegistry, port: int) -> None:
+        self.registry = registry
+        self._open: set[socket.socket] = set()
+        self._open_guard = threading.Lock()
+        super().__init__(("127.0.0.1", port), _Handler)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connected, address = super().get_request()
+        with self._open_guard:
+            self._open.add(connected)
+        return connected, address
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._open_guard:
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that goes away in the middle is none of the test's business."""
+
+    def end_connections(self) -> None:
+        """Handlers that wait for the next request see the end of it."""
+        with self._open_guard:
+            connections = list(self._open)
+        for connected in connections:
+            try:
+                connected.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                # it went by itself
+                continue
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # an answer leaves as one packet, not as headers and a body that waits for their acknowledgement
+    timeout = IDLE_S
+    server: _Server
+
+    def _do(self) -> None:
+        try:
+            answer, status = self.server.registry.serve(self._read()), 200
+        except RegistryError as refused:
+            answer, status = {"error_code": refused.code, "message": refused.message}, refused.status
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", CONTENT_TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _do
+
+    def _read(self) -> Request:
+        """The request whole. RegistryError, and the end of the connection, where its body cannot be read."""
+        text = self.headers.get("Content-Length", "0")
+        self.close_connection = True
+        if "Transfer-Encoding" in self.headers:
+            raise RegistryError(411, 411, "A body is sent with its Content-Length here.")
+        if not text.isascii() or not text.isdigit():
+            raise bad_request(f"Content-Length is {text!r}")
+        if int(text) > MAX_BODY:
+            raise RegistryError(413, 413, f"The body has {text} bytes; {MAX_BODY} are allowed.")
+        raw = self.rfile.read(int(text))
+        # HTTP/1.1 keeps connections unless somebody says otherwise
+        self.close_connection = self.headers.get("Connection", "").lower() == "close"
+        parts = urlsplit(self.path)
+        query: dict[str, str] = {}
+        for name, value in parse_qsl(parts.query, keep_blank_values=True):
+            query[name] = f"{query[name]}\n{value}" if name in query else value
+        try:
+            body = json.loads(raw) if raw else None
+        except (ValueError, RecursionError) as problem:
+            raise bad_request(f"the body is no JSON: {problem}") from problem
+        return Request("GET" if self.command == "HEAD" else self.command, parts.path, query, body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """A test's output is the test's."""
