@@ -33,12 +33,12 @@ class UnsupportedByBroker(Exception):
 class ClientConnection:
     """State of one connection. The caller moves the bytes."""
 
-    def __init__(self, client_id: str, software_version: str = "0") -> None:
+    def __init__(self, client_id: str, software_version: str = "0", max_response_bytes: int = MAX_RESPONSE_BYTES) -> None:
         self._client_id = client_id
         self._software_version = software_version
         self._next_correlation = 0
         self._waiting: deque[tuple[int, int, int]] = deque()
-        self._reader = FrameReader(MAX_RESPONSE_BYTES)
+        self._reader = FrameReader(max_response_bytes, max_plain_bytes=max_response_bytes)
         self._served: dict[int, tuple[int, int]] | None = None
 
     def hello(self) -> bytes:
@@ -74,13 +74,25 @@ class ClientConnection:
         """The responses that ``data`` completes. ProtocolViolation when they are not answers to what was asked."""
         return [self._decode(frame) for frame in self._reader.feed(data)]
 
+    def writable(self) -> memoryview:
+        """Where the next bytes from the socket go. Views inside responses that ``received`` gave are void from now on."""
+        return self._reader.writable()
+
+    def received(self, count: int) -> list[Any]:
+        """The responses that ``count`` bytes written there complete; bulk inside them stays where it came in."""
+        self._reader.received(count)
+        responses = []
+        while (frame := self._reader.next_frame()) is not None:
+            responses.append(self._decode(frame))
+        return responses
+
     def _encode(self, request: Message, api_key: int, version: int) -> bytes:
         correlation_id = self._next_correlation
         self._next_correlation = (correlation_id + 1) & 0x7FFFFFFF
         self._waiting.append((correlation_id, api_key, version))
         return encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request)
 
-    def _decode(self, frame: bytes) -> Any:
+    def _decode(self, frame: bytes | memoryview) -> Any:
         if not self._waiting:
             raise ProtocolViolation("the broker answers what nobody asked")
         correlation_id, api_key, version = self._waiting.popleft()

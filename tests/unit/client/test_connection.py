@@ -7,6 +7,7 @@ from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import decode_request_header, encode_response_message
 from tidelog.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from tidelog.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 
@@ -78,3 +79,27 @@ def test_an_answer_to_something_else_is_a_violation() -> None:
 def test_a_refused_hello_is_a_violation() -> None:
     with pytest.raises(ProtocolViolation, match="INVALID_REQUEST"):
         ClientConnection("me").welcomed(ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
+
+
+def test_a_response_is_decoded_where_it_came_in() -> None:
+    connection = welcomed((1, 4, 18))
+    connection.request(FetchRequest())
+    part = PartitionData(partition_index=0, records=b"r" * 10_000)
+    answer = FetchResponse(responses=[FetchableTopicResponse(topic_id=b"i" * 16, partitions=[part])])
+    data = bytes(encode_response_message(1, ApiKey.FETCH, 18, answer))
+    found: list[FetchResponse] = []
+    while data:
+        room = connection.writable()
+        count = min(len(room), len(data))
+        room[:count] = data[:count]
+        data = data[count:]
+        found += connection.received(count)
+    records = found[0].responses[0].partitions[0].records
+    assert isinstance(records, memoryview)
+    assert bytes(records) == b"r" * 10_000
+
+
+def test_a_response_larger_than_the_limit_is_a_violation() -> None:
+    connection = ClientConnection("me", max_response_bytes=1000)
+    with pytest.raises(ProtocolViolation, match="1001"):
+        connection.receive((1001).to_bytes(4, "big"))

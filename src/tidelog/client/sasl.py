@@ -1,0 +1,104 @@
+"""The client's side of SASL conversations: PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), bytes in, bytes out.
+
+The caller brings the nonce and moves the bytes in SaslAuthenticate requests. Invariant: a SCRAM conversation is over only when
+the server has proved that it knows the password too; PLAIN has no such proof, and is for TLS.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+
+from tidelog.client.settings import Sasl
+from tidelog.model.errors import ProtocolViolation
+
+MIN_ITERATIONS = 4096
+MAX_ITERATIONS = 1_000_000
+"""A hostile server could otherwise let a client compute for hours."""
+MAX_MESSAGE_BYTES = 8192
+
+
+class PlainConversation:
+    """Name and password, once."""
+
+    def __init__(self, sasl: Sasl) -> None:
+        self._sasl = sasl
+
+    def first(self) -> bytes:
+        """What opens the conversation."""
+        return b"\0" + self._sasl.username.encode() + b"\0" + self._sasl.password.encode()
+
+    def answer(self, server: bytes) -> bytes | None:
+        """What to send next; None when it is over."""
+        return None
+
+
+class ScramConversation:
+    """Salted challenge and response. ``nonce``: printable, without commas, never used twice."""
+
+    def __init__(self, sasl: Sasl, nonce: str) -> None:
+        self._digest = "sha256" if sasl.mechanism == "SCRAM-SHA-256" else "sha512"
+        self._password = sasl.password.encode()
+        self._nonce = nonce
+        name = sasl.username.replace("=", "=3D").replace(",", "=2C")
+        self._first_bare = f"n={name},r={nonce}"
+        self._server_signature: bytes | None = None
+
+    def first(self) -> bytes:
+        """What opens the conversation."""
+        return b"n,," + self._first_bare.encode()
+
+    def answer(self, server: bytes) -> bytes | None:
+        """What to send next; None when it is over. ProtocolViolation when the server does not say what a server must."""
+        if len(server) > MAX_MESSAGE_BYTES:
+            raise ProtocolViolation(f"a SCRAM message of {len(server)} bytes, allowed are {MAX_MESSAGE_BYTES}")
+        fields = _fields(server)
+        if "e" in fields:
+            raise ProtocolViolation(f"the broker ends the SCRAM conversation: {fields['e']}")
+        if self._server_signature is None:
+            return self._prove(server, fields)
+        if not hmac.compare_digest(_base64(fields, "v"), self._server_signature):
+            raise ProtocolViolation("the broker does not know the password either: its SCRAM signature is wrong")
+        return None
+
+    def _prove(self, server: bytes, fields: dict[str, str]) -> bytes:
+        nonce = fields.get("r", "")
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise ProtocolViolation("the broker's SCRAM nonce does not continue ours")
+        iterations = fields.get("i", "")
+        if not iterations.isdecimal() or len(iterations) > 7 or not MIN_ITERATIONS <= int(iterations) <= MAX_ITERATIONS:
+            raise ProtocolViolation(f"{iterations[:20]!r} SCRAM iterations, allowed are {MIN_ITERATIONS} to {MAX_ITERATIONS}")
+        salted = hashlib.pbkdf2_hmac(self._digest, self._password, _base64(fields, "s"), int(iterations))
+        client_key = hmac.digest(salted, b"Client Key", self._digest)
+        stored_key = hashlib.new(self._digest, client_key).digest()
+        last_bare = f"c=biws,r={nonce}"
+        message = b",".join((self._first_bare.encode(), server, last_bare.encode()))
+        signature = hmac.digest(stored_key, message, self._digest)
+        self._server_signature = hmac.digest(hmac.digest(salted, b"Server Key", self._digest), message, self._digest)
+        proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
+        return f"{last_bare},p={proof}".encode()
+
+
+Conversation = PlainConversation | ScramConversation
+
+
+def conversation(sasl: Sasl, nonce: str) -> Conversation:
+    """The conversation of the mechanism."""
+    return PlainConversation(sasl) if sasl.mechanism == "PLAIN" else ScramConversation(sasl, nonce)
+
+
+def _fields(message: bytes) -> dict[str, str]:
+    try:
+        text = message.decode()
+    except UnicodeDecodeError:
+        raise ProtocolViolation("a SCRAM message that is not UTF-8") from None
+    return {part[0]: part[2:] for part in text.split(",") if part[1:2] == "="}
+
+
+def _base64(fields: dict[str, str], name: str) -> bytes:
+    try:
+        return base64.b64decode(fields.get(name, ""), validate=True)
+    except binascii.Error:
+        raise ProtocolViolation(f"the SCRAM field {name!r} is not base64") from None

@@ -1,0 +1,270 @@
+"""The settings of a Kafka client under the names that Java's and librdkafka's clients have them: checked, typed, none ignored.
+
+One table says what is known. A setting that would be accepted and do nothing is refused with the reason instead, and a name that
+nobody knows with the names that come closest. Files (certificates, keys) are named here and read by whoever owns the sockets.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidelog.config.listeners import parse_address
+from tidelog.model.errors import ConfigError
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+_ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+_JAAS = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
+
+
+@dataclass(frozen=True, slots=True)
+class Sasl:
+    """How to prove who we are."""
+
+    mechanism: str
+    username: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Whom to trust and what to show. Each of the three is a file's name or the PEM text itself; None: the system's trust."""
+
+    ca_file: str | None = None
+    ca_text: str | None = None
+    certificate_file: str | None = None
+    certificate_text: str | None = field(default=None, repr=False)
+    key_file: str | None = None
+    key_text: str | None = field(default=None, repr=False)
+    key_password: str | None = field(default=None, repr=False)
+    verify: bool = True
+    verify_hostname: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """What a reading client needs to know; times in ms, sizes in bytes."""
+
+    bootstrap: tuple[tuple[str, int], ...]
+    client_id: str
+    tls: Tls | None
+    sasl: Sasl | None
+    isolation_level: int
+    check_crcs: bool
+    connect_timeout_ms: int
+    request_timeout_ms: int
+    api_timeout_ms: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    metadata_max_age_ms: int
+    fetch_max_wait_ms: int
+    fetch_min_bytes: int
+    fetch_max_bytes: int
+    partition_max_bytes: int
+    receive_buffer_bytes: int
+    rack: str
+
+
+def _integer(lowest: int, highest: int = 0x7FFFFFFF) -> Any:
+    def parse(name: str, text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = lowest - 1
+        if not lowest <= value <= highest:
+            raise ConfigError(f"{name} is {text!r}, and must be a number from {lowest} to {highest}.")
+        return value
+
+    return parse
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ConfigError(f"{name} is {text!r}, and must be true or false.")
+    return text.lower() == "true"
+
+
+def _one_of(*allowed: str) -> Any:
+    def parse(name: str, text: str) -> str:
+        if text not in allowed:
+            raise ConfigError(f"{name} is {text!r}, and must be one of {', '.join(allowed)}.")
+        return text
+
+    return parse
+
+
+def _text(name: str, text: str) -> str:
+    return text
+
+
+def _protocol(name: str, text: str) -> str:
+    return str(_one_of(*PROTOCOLS)(name, text.upper()))
+
+
+def _pem(name: str, text: str) -> str:
+    if text.upper() != "PEM":
+        raise ConfigError(
+            f"{name} is {text!r}, and only PEM can be read without Java: "
+            "`keytool -importkeystore -deststoretype PKCS12` and `openssl pkcs12 -nodes` turn a key store into PEM files."
+        )
+    return "PEM"
+
+
+KNOWN: dict[str, tuple[Any, str | None]] = {
+    "bootstrap.servers": (_text, None),
+    "client.id": (_text, "tidelog"),
+    "client.rack": (_text, ""),
+    "security.protocol": (_protocol, "PLAINTEXT"),
+    "sasl.mechanism": (_text, None),
+    "sasl.mechanisms": (_text, None),
+    "sasl.username": (_text, None),
+    "sasl.password": (_text, None),
+    "sasl.jaas.config": (_text, None),
+    "ssl.ca.location": (_text, None),
+    "ssl.certificate.location": (_text, None),
+    "ssl.key.location": (_text, None),
+    "ssl.key.password": (_text, None),
+    "ssl.truststore.type": (_pem, None),
+    "ssl.truststore.location": (_text, None),
+    "ssl.truststore.certificates": (_text, None),
+    "ssl.keystore.type": (_pem, None),
+    "ssl.keystore.location": (_text, None),
+    "ssl.keystore.certificate.chain": (_text, None),
+    "ssl.keystore.key": (_text, None),
+    "ssl.endpoint.identification.algorithm": (_text, "https"),
+    "enable.ssl.certificate.verification": (_flag, "true"),
+    "isolation.level": (_one_of(*_ISOLATION), "read_committed"),
+    "check.crcs": (_flag, "true"),
+    "socket.connection.setup.timeout.ms": (_integer(1), "10000"),
+    "request.timeout.ms": (_integer(1), "30000"),
+    "default.api.timeout.ms": (_integer(1), "60000"),
+    "retry.backoff.ms": (_integer(1), "100"),
+    "retry.backoff.max.ms": (_integer(1), "1000"),
+    "metadata.max.age.ms": (_integer(0), "30000"),
+    "fetch.max.wait.ms": (_integer(0), "500"),
+    "fetch.min.bytes": (_integer(0), "1"),
+    "fetch.max.bytes": (_integer(1024), "52428800"),
+    "max.partition.fetch.bytes": (_integer(1024), "4194304"),
+    "receive.buffer.bytes": (_integer(-1), "-1"),
+}
+"""Parser and default of every setting. ``isolation.level`` differs from Kafka's default on purpose: what was aborted never
+happened. ``max.partition.fetch.bytes`` too: one partition is read at a time."""
+
+_BY_OPTION = "is not set here: which records are read is said by the options of the source (startingOffsets, subscribe, ...)"
+REFUSED: dict[str, str] = {
+    "auto.offset.reset": "is not set here: say startingOffsets",
+    "enable.auto.commit": "is not set here: offsets are kept in the query's checkpoint",
+    "key.deserializer": "is not set here: keys are bytes; decode them with DataFrame functions",
+    "value.deserializer": "is not set here: values are bytes; decode them with DataFrame functions",
+    "interceptor.classes": "names Java classes, and there is no Java in this client",
+    "group.id": "is not used: no consumer group is joined, and offsets are kept in the query's checkpoint",
+    "topic.metadata.refresh.interval.ms": "is librdkafka's name; say metadata.max.age.ms",
+    "partition.assignment.strategy": _BY_OPTION,
+    "max.poll.records": "is not used: say maxOffsetsPerTrigger",
+}
+
+
+def unknown(name: str, known: Mapping[str, Any], what: str) -> ConfigError:
+    """The error for a name that is in no table, with those that come closest."""
+    close = difflib.get_close_matches(name, list(known), 3, 0.6)
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"Known are: {', '.join(sorted(known))}."
+    return ConfigError(f"{what} {name!r} is not known. {hint}")
+
+
+def parse_settings(given: Mapping[str, str]) -> ClientSettings:
+    """The settings, every one of them checked. ConfigError names the first that is wrong and what to do."""
+    values: dict[str, Any] = {name: parse(name, text) for name, (parse, text) in KNOWN.items() if text is not None}
+    for name, text in given.items():
+        if name in REFUSED:
+            raise ConfigError(f"{name} {REFUSED[name]}.")
+        if name not in KNOWN:
+            raise unknown(name, KNOWN, "The client setting")
+        values[name] = KNOWN[name][0](name, text)
+    protocol = values["security.protocol"]
+    if not protocol.endswith("SSL"):
+        _none_of(values, "ssl.", protocol)
+    if not protocol.startswith("SASL"):
+        _none_of(values, "sasl.", protocol)
+    return ClientSettings(
+        bootstrap=_servers(values.get("bootstrap.servers", "")),
+        client_id=values["client.id"],
+        tls=_tls(values) if protocol.endswith("SSL") else None,
+        sasl=_sasl(values) if protocol.startswith("SASL") else None,
+        isolation_level=_ISOLATION[values["isolation.level"]],
+        check_crcs=values["check.crcs"],
+        connect_timeout_ms=values["socket.connection.setup.timeout.ms"],
+        request_timeout_ms=values["request.timeout.ms"],
+        api_timeout_ms=values["default.api.timeout.ms"],
+        retry_backoff_ms=values["retry.backoff.ms"],
+        retry_backoff_max_ms=max(values["retry.backoff.max.ms"], values["retry.backoff.ms"]),
+        metadata_max_age_ms=values["metadata.max.age.ms"],
+        fetch_max_wait_ms=values["fetch.max.wait.ms"],
+        fetch_min_bytes=values["fetch.min.bytes"],
+        fetch_max_bytes=values["fetch.max.bytes"],
+        partition_max_bytes=min(values["max.partition.fetch.bytes"], values["fetch.max.bytes"]),
+        receive_buffer_bytes=values["receive.buffer.bytes"],
+        rack=values["client.rack"],
+    )
+
+
+def _servers(text: str) -> tuple[tuple[str, int], ...]:
+    found = tuple(parse_address("bootstrap.servers", part) for part in filter(None, (part.strip() for part in text.split(","))))
+    if not found:
+        raise ConfigError("bootstrap.servers is missing: say where a broker listens, as host:port,host:port.")
+    return found
+
+
+def _none_of(values: Mapping[str, Any], prefix: str, protocol: str) -> None:
+    """A setting about security that would not be used is a mistake with consequences."""
+    for name in values:
+        if name.startswith(prefix) and KNOWN[name][1] is None:
+            wanted = "SSL or SASL_SSL" if prefix == "ssl." else "SASL_PLAINTEXT or SASL_SSL"
+            raise ConfigError(
+                f"{name} is set, and security.protocol is {protocol}: it must be {wanted} for that to have a meaning."
+            )
+
+
+def _sasl(values: Mapping[str, Any]) -> Sasl:
+    mechanism = values.get("sasl.mechanism") or values.get("sasl.mechanisms")
+    if mechanism not in MECHANISMS:
+        raise ConfigError(f"sasl.mechanism is {mechanism!r}, and must be one of {', '.join(MECHANISMS)}.")
+    username, password = values.get("sasl.username"), values.get("sasl.password")
+    if "sasl.jaas.config" in values:
+        if username is not None or password is not None:
+            raise ConfigError("sasl.jaas.config and sasl.username are both set: say one of them.")
+        found = {
+            m[1]: re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3]) for m in _JAAS.finditer(values["sasl.jaas.config"])
+        }
+        username, password = found.get("username"), found.get("password")
+    if username is None or password is None:
+        raise ConfigError(
+            f"{mechanism} needs a name and a password: set sasl.username and sasl.password (or sasl.jaas.config with both)."
+        )
+    return Sasl(mechanism, username, password)
+
+
+def _tls(values: Mapping[str, Any]) -> Tls:
+    for store in ("truststore", "keystore"):
+        if f"ssl.{store}.location" in values and values.get(f"ssl.{store}.type") is None:
+            _pem(f"ssl.{store}.type", "JKS")
+    certificate = values.get("ssl.certificate.location") or values.get("ssl.keystore.location")
+    tls = Tls(
+        ca_file=values.get("ssl.ca.location") or values.get("ssl.truststore.location"),
+        ca_text=values.get("ssl.truststore.certificates"),
+        certificate_file=certificate,
+        certificate_text=values.get("ssl.keystore.certificate.chain"),
+        # Kafka's PEM key store holds key and certificates in one file.
+        key_file=values.get("ssl.key.location") or values.get("ssl.keystore.location"),
+        key_text=values.get("ssl.keystore.key"),
+        key_password=values.get("ssl.key.password"),
+        verify=values["enable.ssl.certificate.verification"],
+        verify_hostname=values["ssl.endpoint.identification.algorithm"].lower() not in ("", "none"),
+    )
+    if (tls.certificate_text is None) != (tls.key_text is None):
+        raise ConfigError("ssl.keystore.certificate.chain and ssl.keystore.key belong together: set both or none.")
+    return tls

@@ -1,0 +1,81 @@
+"""A client's settings: Kafka's and librdkafka's names, none ignored, every error with a way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelog.client.settings import READ_COMMITTED, READ_UNCOMMITTED, ClientSettings, Sasl, parse_settings
+from tidelog.model.errors import ConfigError
+
+
+def settings(**given: str) -> ClientSettings:
+    return parse_settings({"bootstrap.servers": "a:1", **{name.replace("_", "."): text for name, text in given.items()}})
+
+
+def test_servers_are_a_list() -> None:
+    assert parse_settings({"bootstrap.servers": " a:1, [::1]:2 ,"}).bootstrap == (("a", 1), ("::1", 2))
+
+
+def test_what_was_aborted_is_not_read_unless_asked_for() -> None:
+    assert settings().isolation_level == READ_COMMITTED
+    assert settings(isolation_level="read_uncommitted").isolation_level == READ_UNCOMMITTED
+
+
+def test_sasl_takes_the_names_of_either_client() -> None:
+    expected = Sasl("SCRAM-SHA-256", "u", "p")
+    told = {"sasl_mechanism": "SCRAM-SHA-256", "sasl_username": "u", "sasl_password": "p"}
+    assert settings(security_protocol="sasl_plaintext", **told).sasl == expected
+    jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p\\"q";'
+    found = settings(security_protocol="SASL_SSL", sasl_mechanism="SCRAM-SHA-256", sasl_jaas_config=jaas)
+    assert found.sasl == Sasl("SCRAM-SHA-256", "u", 'p"q')
+    assert found.tls is not None
+
+
+def test_a_password_is_not_printed() -> None:
+    found = settings(security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_username="u", sasl_password="hush")
+    assert "hush" not in repr(found)
+
+
+def test_pem_stores_are_read_and_java_stores_are_not() -> None:
+    tls = settings(security_protocol="SSL", ssl_ca_location="/ca.pem", ssl_endpoint_identification_algorithm="").tls
+    assert tls is not None
+    assert (tls.ca_file, tls.verify, tls.verify_hostname) == ("/ca.pem", True, False)
+    store = settings(security_protocol="SSL", ssl_keystore_type="PEM", ssl_keystore_location="/both.pem").tls
+    assert store is not None
+    assert (store.certificate_file, store.key_file) == ("/both.pem", "/both.pem")
+    with pytest.raises(ConfigError, match="openssl pkcs12"):
+        settings(security_protocol="SSL", ssl_truststore_location="/x.jks")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"bootstrap.servers": ""}, "bootstrap.servers is missing"),
+        ({"bootstrap.servers": "a"}, "must be host:port"),
+        ({"fetch.max.byte": "1"}, r"'fetch.max.byte' is not known. Did you mean fetch.max.bytes"),
+        ({"qqq": "1"}, "Known are: bootstrap.servers, check.crcs"),
+        ({"auto.offset.reset": "earliest"}, "say startingOffsets"),
+        ({"request.timeout.ms": "soon"}, "must be a number from 1 to"),
+        ({"request.timeout.ms": "0"}, "must be a number from 1 to"),
+        ({"check.crcs": "maybe"}, "must be true or false"),
+        ({"isolation.level": "dirty"}, "must be one of read_uncommitted, read_committed"),
+        ({"security.protocol": "TLS"}, "must be one of PLAINTEXT, SSL"),
+        ({"sasl.username": "u"}, "security.protocol is PLAINTEXT: it must be"),
+        ({"ssl.ca.location": "x"}, "it must be SSL or SASL_SSL"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "must be one of PLAIN, SCRAM-SHA-256"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "u"}, "needs a name and a password"),
+        ({"security.protocol": "SSL", "ssl.keystore.key": "k"}, "belong together"),
+        (
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "u",
+                "sasl.jaas.config": 'x required username="u" password="p";',
+            },
+            "say one of them",
+        ),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_what_would_be_right(given: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        parse_settings({"bootstrap.servers": "a:1", **given})
