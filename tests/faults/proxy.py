@@ -1,7 +1,8 @@
-"""A TCP proxy that stands in for a bad network: what passes between clients and a broker is delayed, held, cut one way, or dropped.
+"""A TCP proxy that stands in for a bad network: what passes between clients and a broker is delayed, held, cut or dropped.
 
-It runs on a thread of its own. Faults hold for all connections, old and new, until ``heal``. Bytes that a fault holds back are kept,
-in order, and pass when it ends; only ``drop`` loses them, together with their connection, as a network loses what it does not repeat.
+It runs on a thread of its own. Faults hold for all connections, old and new, until ``heal``. Bytes that a fault holds back are
+kept, in order, and pass when it ends; only ``drop`` loses them, together with their connection, as a network loses what it does
+not repeat.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import random
 import threading
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
 
 CHUNK_BYTES = 1 << 16
 CALL_TIMEOUT_S = 10.0
@@ -90,7 +93,7 @@ class Proxy:
 
     # -- the loop's side -----------------------------------------------------------------------------------------------------
 
-    def _wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(CALL_TIMEOUT_S)
 
     def _set(self, weather: Weather) -> None:
