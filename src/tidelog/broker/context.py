@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tidelog.controller.result import ControllerResult
     from tidelog.coordinator.group.coordinator import GroupCoordinator
     from tidelog.coordinator.shards import Shards
+    from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
     from tidelog.metadata.image import ClusterImage
     from tidelog.raft.description import QuorumDescription
     from tidelog.replication.delayed import Parked
@@ -120,6 +121,8 @@ class Broker:
     metadata_answers: Answers
     groups: Shards[GroupCoordinator]
     """The groups whose coordinator this broker is."""
+    transactions: Shards[TransactionCoordinator]
+    """The transactional ids whose coordinator this broker is."""
     topics_being_created: dict[str, None] = field(default_factory=dict)
     """Topics that a Metadata request asked for and the controller is making."""
 

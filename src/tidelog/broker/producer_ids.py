@@ -38,6 +38,11 @@ class ProducerIds:
         return taken
 
     @property
+    def has_id(self) -> bool:
+        """Whether ``take`` would give one."""
+        return self._next < self._end or bool(self._blocks)
+
+    @property
     def wants_block(self) -> bool:
         """Whether the next block should be asked for now."""
         return not self._blocks and not self.requested and self._next >= self._prefetch_at

@@ -21,7 +21,10 @@ from tidelog.config.options import (
     Option,
 )
 
-NO_TRANSACTIONS = "transactions are not served yet"
+NOT_POLLED = "whoever waits is told when the transaction before is complete"
+NO_TWO_PHASE_COMMIT = "two-phase commit (KIP-939) is not served; Apache Kafka 4.3 does not offer it either"
+NOT_VERIFIED = "partitions do not ask yet"
+OWN_LOADING = "the log of transactions is read a mebibyte at a time"
 
 OPTIONS = (
     Option("producer.id.expiration.ms", INT, DAY_MS, LOW, CLUSTER,
@@ -30,32 +33,32 @@ OPTIONS = (
            "How often such producers are looked for, in ms.", check=AT_LEAST_1, internal=True),
     Option("add.partitions.to.txn.retry.backoff.ms", INT, 20, HIGH, READ_ONLY,
            "First pause when a partition is to join a transaction whose predecessor is still ending, in ms.", check=AT_LEAST_1,
-           inert=NO_TRANSACTIONS),
+           inert=NOT_POLLED),
     Option("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, HIGH, READ_ONLY, "Longest such pause, in ms.",
-           check=AT_LEAST_0, inert=NO_TRANSACTIONS),
+           check=AT_LEAST_0),
     Option("transaction.max.timeout.ms", INT, 900_000, HIGH, READ_ONLY, "Longest transaction a producer may ask for, in ms.",
-           check=AT_LEAST_1, inert=NO_TRANSACTIONS),
+           check=AT_LEAST_1),
     Option("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, LOW, READ_ONLY,
-           "How often transactions that ran too long are looked for, in ms.", check=AT_LEAST_1, inert=NO_TRANSACTIONS),
+           "How often transactions that ran too long are looked for, in ms.", check=AT_LEAST_1),
     Option("transaction.remove.expired.transaction.cleanup.interval.ms", INT, HOUR_MS, LOW, READ_ONLY,
-           "How often forgotten transactional ids are looked for, in ms.", check=AT_LEAST_1, inert=NO_TRANSACTIONS),
+           "How often forgotten transactional ids are looked for, in ms.", check=AT_LEAST_1),
     Option("transactional.id.expiration.ms", INT, 7 * DAY_MS, HIGH, READ_ONLY,
-           "A transactional id unused this long is forgotten, in ms.", check=AT_LEAST_1, inert=NO_TRANSACTIONS),
+           "A transactional id unused this long is forgotten, in ms.", check=AT_LEAST_1),
     Option("transaction.partition.verification.enable", BOOLEAN, True, LOW, CLUSTER,
            "Whether a partition asks the coordinator that a transaction exists before it takes its first batch.",
-           inert=NO_TRANSACTIONS),
+           inert=NOT_VERIFIED),
     Option("transaction.two.phase.commit.enable", BOOLEAN, False, LOW, READ_ONLY,
-           "Whether others may coordinate the commit (KIP-939).", inert=NO_TRANSACTIONS),
+           "Whether others may coordinate the commit (KIP-939).", inert=NO_TWO_PHASE_COMMIT),
     Option("transaction.state.log.load.buffer.size", INT, 5 * MIB, HIGH, READ_ONLY,
-           "Bytes read at once when transactions are loaded.", check=AT_LEAST_1, inert=NO_TRANSACTIONS),
+           "Bytes read at once when transactions are loaded.", check=AT_LEAST_1, inert=OWN_LOADING),
     Option("transaction.state.log.min.isr", INT, 2, HIGH, READ_ONLY, "min.insync.replicas of the transaction topic.",
-           check=AT_LEAST_1, inert=NO_TRANSACTIONS),
+           check=AT_LEAST_1),
     Option("transaction.state.log.num.partitions", INT, 50, HIGH, READ_ONLY,
-           "Partitions of the transaction topic; fixed once it exists.", check=AT_LEAST_1, inert=NO_TRANSACTIONS),
+           "Partitions of the transaction topic; fixed once it exists.", check=AT_LEAST_1),
     Option("transaction.state.log.replication.factor", SHORT, 3, HIGH, READ_ONLY, "Replicas of the transaction topic.",
-           check=AT_LEAST_1, inert=NO_TRANSACTIONS),
+           check=AT_LEAST_1),
     Option("transaction.state.log.segment.bytes", INT, 100 * MIB, HIGH, READ_ONLY,
-           "Segment size of the transaction topic, in bytes.", check=AT_LEAST_1, inert=NO_TRANSACTIONS),
+           "Segment size of the transaction topic, in bytes.", check=AT_LEAST_1),
     Option("share.coordinator.append.linger.ms", INT, -1, MEDIUM, READ_ONLY,
            "How long share state gathers before it is written, in ms; -1 as long as other state is being written.",
            check=Between(-1), inert=NO_SHARES),

@@ -1,9 +1,10 @@
 """Runs a record machine on one partition of an internal topic: loads it, appends its records, holds its answers back.
 
-What is decided here: when an answer may leave. Outcomes are released in the order in which they were made; one with records
-waits until those are safe (below the high watermark), and one without waits behind those before it, so that nobody reads what may
-yet be lost. Records are replayed as they are appended. When an append fails, the machine may be ahead of its log: it is dropped,
-everybody who waits is told to look for the coordinator again, and it is loaded anew.
+What is decided here: when an answer, or a request to others, may leave. Outcomes are released in the order in which they were
+made; one with records waits until those are safe (below the high watermark), and one without waits behind those before it, so
+that nobody reads what may yet be lost. What was loaded counts as the first outcome. Records are replayed as they are appended.
+When an append fails, the machine may be ahead of its log: it is dropped, everybody who waits is told to look for the coordinator
+again, and it is loaded anew.
 
 Elsewhere: what the records mean (the machine), which partitions there are and when time passes (``shards``).
 """
@@ -14,16 +15,19 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.machine import Outcome, Token
+from tidelog.model.machine import NOTHING, Outcome, Reply, Token
 from tidelog.model.ports import FileSlice
 from tidelog.records.batch import HEADER_SIZE, iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import Record, iter_records
 from tidelog.replication.delayed import ParkedAppend, Watched
+from tidelog.replication.markers import Marker
 from tidelog.replication.partition import Partition
+from tidelog.storage.appending import read_marker
+from tidelog.storage.verification import Verification
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +55,31 @@ class RecordMachine(Protocol):
     def next_deadline(self) -> int: ...
 
     def expire(self, now_ms: int) -> Outcome: ...
+
+
+@runtime_checkable
+class TransactionalMachine(Protocol):
+    """What a machine can do besides when others' transactions write into its log, as producers do into ``__consumer_offsets``."""
+
+    def replay_pending(self, record: Any, producer_id: int, now_ms: int) -> None:
+        """A record of an Outcome that was just appended, within the producer's transaction."""
+        ...
+
+    def replay_stored_pending(self, record: Record, producer_id: int, now_ms: int) -> None:
+        """The same from the log, at load."""
+        ...
+
+    def replay_marker(self, producer_id: int, *, committed: bool) -> None:
+        """The producer's transaction ended."""
+        ...
+
+
+class WithinTransaction(NamedTuple):
+    """Whose transaction records belong to. ``proof``: that its coordinator knows of it, as with ``Partition.append``."""
+
+    producer_id: int
+    producer_epoch: int
+    proof: Verification | None
 
 
 class Waiting:
@@ -89,19 +118,38 @@ class _Pending:
 
 
 M = TypeVar("M", bound=RecordMachine)
+Sender = Callable[["Shard[M]", Any], None]
+"""Takes what a machine sends, once that is safe; it must not wait."""
 
 
 class Shard(Generic[M]):
     """One machine on one partition. Everything but the reading at load happens on the loop."""
 
-    __slots__ = ("_last_token", "_make", "_pending", "_stopped", "_waiting", "_watch", "epoch", "machine", "partition")
+    __slots__ = (
+        "_base_sequence",
+        "_last_token",
+        "_make",
+        "_pending",
+        "_send",
+        "_stopped",
+        "_waiting",
+        "_watch",
+        "epoch",
+        "machine",
+        "partition",
+    )
 
-    def __init__(self, partition: Partition, make: Callable[[int], M]) -> None:
-        """``make(now_ms)`` is a new machine that has replayed nothing."""
+    def __init__(
+        self, partition: Partition, make: Callable[[int], M], *, send: Sender[M] | None = None, base_sequence: int = 0
+    ) -> None:
+        """``make(now_ms)`` is a new machine that has replayed nothing. ``base_sequence`` is what Kafka's coordinator of this kind
+        writes into its batches."""
         self.partition = partition
         self.epoch = partition.leader_epoch
         self.machine: M | None = None
         self._make = make
+        self._send = send
+        self._base_sequence = base_sequence
         self._last_token = 0
         self._waiting: dict[Token, Waiting] = {}
         self._pending: deque[_Pending] = deque()
@@ -128,7 +176,10 @@ class Shard(Generic[M]):
             return False
         machine.loaded(now_ms())
         self.machine = machine
-        return True
+        if end and not self.partition.is_safe(end - 1, -1):
+            self._pending.append(_Pending(NOTHING, end - 1))
+            self._watch_pending()
+        return not self._stopped
 
     @property
     def failed(self) -> bool:
@@ -171,13 +222,57 @@ class Shard(Generic[M]):
                 self.stop(ErrorCode.NOT_COORDINATOR)
                 return
             last_offset = appended
-        if not outcome.replies and last_offset < 0:
+        if not outcome.replies and not outcome.sends and last_offset < 0:
             return
+        self._hold(outcome, last_offset)
+
+    def _hold(self, outcome: Outcome, last_offset: int) -> None:
+        """Until ``last_offset`` is safe, and behind what was held before."""
         if self._pending or (last_offset >= 0 and not self.partition.is_safe(last_offset, -1)):
             self._pending.append(_Pending(outcome, last_offset))
             self._watch_pending()
         else:
             self._release(outcome)
+
+    def run_within(self, transaction: WithinTransaction, outcome: Outcome, now_ms: int) -> ErrorCode:
+        """The same for records that count when the transaction's marker says so. An error when the partition refuses the
+        producer; then nothing happened, and nobody is answered."""
+        machine, last_offset = self.machine, -1
+        assert machine is not None and isinstance(machine, TransactionalMachine)
+        records = [(record, machine.to_record(record, now_ms)) for record in outcome.records]
+        for records_of_batch, stored in self._batches(records) if records else ():
+            batch = build_batch(
+                stored,
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                base_sequence=0,
+                transactional=True,
+            )
+            result = self.partition.append_own(memoryview(batch), now_ms, proof=transaction.proof)
+            if result.error is not ErrorCode.NONE:
+                if last_offset >= 0:
+                    # Some of it is in the log. The producer is told of an error, and aborts; the machine begins anew.
+                    self.stop(ErrorCode.NOT_COORDINATOR)
+                return result.error
+            for record in records_of_batch:
+                machine.replay_pending(record, transaction.producer_id, now_ms)
+            last_offset = result.last_offset
+        self._hold(outcome, last_offset)
+        return ErrorCode.NONE
+
+    def complete_transaction(self, marker: Marker, now_ms: int) -> ErrorCode | Waiting:
+        """Writes the marker of a producer's transaction, and lets the machine count or forget what it holds back. What is
+        returned is done, without an error, when the marker is safe."""
+        machine = self.machine
+        assert machine is not None
+        result = self.partition.append_own(marker.batch(now_ms), now_ms, transaction_version=marker.transaction_version)
+        if result.error is not ErrorCode.NONE:
+            return result.error
+        if isinstance(machine, TransactionalMachine):
+            machine.replay_marker(marker.producer_id, committed=marker.committed)
+        token, waiting = self.wait()
+        self._hold(Outcome(replies=(Reply(token, None),)), result.last_offset)
+        return waiting
 
     def _append(self, records: Iterable[Any], now_ms: int) -> int | None:
         """The last offset; None when an append failed. What is too much for one batch of the topic becomes several: they tell
@@ -186,7 +281,7 @@ class Shard(Generic[M]):
         assert machine is not None
         last_offset = None
         for records_of_batch, stored in self._batches([(record, machine.to_record(record, now_ms)) for record in records]):
-            result = self.partition.append_own(memoryview(build_batch(stored, base_sequence=0)), now_ms)
+            result = self.partition.append_own(memoryview(build_batch(stored, base_sequence=self._base_sequence)), now_ms)
             if result.error is not ErrorCode.NONE:
                 log.error("%s: append of %d records failed: %s", self.partition.topic_partition, len(stored), result.error.name)
                 return None
@@ -235,6 +330,11 @@ class Shard(Generic[M]):
             if waiting is not None:
                 waiting.response = reply.response
                 waiting.finish()
+        for request in outcome.sends:
+            if self._stopped:
+                return
+            assert self._send is not None, f"{self.partition.topic_partition}: nobody carries {request}"
+            self._send(self, request)
 
 
 def _replay(machine: RecordMachine, batches: FileSlice, now_ms: int) -> int:
@@ -243,7 +343,14 @@ def _replay(machine: RecordMachine, batches: FileSlice, now_ms: int) -> int:
     offset = -1
     for header in iter_headers(data):
         offset = header.last_offset + 1
-        if not header.is_control:
+        if header.is_control:
+            marker = read_marker(memoryview(data)[header.position : header.position + header.size])
+            if marker is not None and isinstance(machine, TransactionalMachine):
+                machine.replay_marker(header.producer_id, committed=marker.commit)
+        elif header.is_transactional and isinstance(machine, TransactionalMachine):
+            for record in iter_records(data, header):
+                machine.replay_stored_pending(record, header.producer_id, now_ms)
+        else:
             for record in iter_records(data, header):
                 machine.replay_stored(record, now_ms)
     return offset

@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidelog.coordinator.placement import partition_of
-from tidelog.coordinator.shard import RecordMachine, Shard, Waiting
+from tidelog.coordinator.shard import RecordMachine, Sender, Shard, Waiting, WithinTransaction
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.machine import Outcome, Token
+from tidelog.replication.markers import Marker
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 
@@ -42,10 +43,21 @@ class World(Protocol):
 class Shards(Generic[M]):
     """All shards of ``topic`` on this broker."""
 
-    __slots__ = ("_armed_ms", "_make", "_reload_ms", "_replicas", "_shards", "_world", "topic")
+    __slots__ = ("_armed_ms", "_base_sequence", "_make", "_reload_ms", "_replicas", "_send", "_shards", "_world", "topic")
 
-    def __init__(self, topic: str, replicas: ReplicaManager, make: Callable[[int], M], world: World) -> None:
+    def __init__(
+        self,
+        topic: str,
+        replicas: ReplicaManager,
+        make: Callable[[int], M],
+        world: World,
+        *,
+        send: Sender[M] | None = None,
+        base_sequence: int = 0,
+    ) -> None:
         self.topic = topic
+        self._send = send
+        self._base_sequence = base_sequence
         self._replicas = replicas
         self._make = make
         self._world = world
@@ -69,7 +81,8 @@ class Shards(Generic[M]):
                 shard.stop(ErrorCode.NOT_COORDINATOR)
         for index, partition in led.items():
             if index not in self._shards:
-                shard = self._shards[index] = Shard(partition, self._make)
+                shard = Shard(partition, self._make, send=self._send, base_sequence=self._base_sequence)
+                self._shards[index] = shard
                 self._world.spawn(self._load(shard), f"loading {partition.topic_partition}")
 
     async def _load(self, shard: Shard[M]) -> None:
@@ -127,6 +140,36 @@ class Shards(Generic[M]):
         shard.run(call(shard.machine, token, now_ms), now_ms)
         self._after(shard)
         return token, waiting
+
+    def tell(self, shard: Shard[M], call: Callable[[M, int], Outcome]) -> None:
+        """Gives ``shard`` something that nobody waits for, such as an answer to what it sent. Nothing happens when it was stopped
+        meanwhile: whoever took over begins anew."""
+        if shard.machine is not None:
+            now_ms = self._world.now_ms()
+            shard.run(call(shard.machine, now_ms), now_ms)
+            self._after(shard)
+
+    def ask_within(
+        self, shard: Shard[M], transaction: WithinTransaction, call: Callable[[M, Token, int], Outcome]
+    ) -> tuple[Token, Waiting]:
+        """The same for a request whose records belong to a producer's transaction; an error when the producer may not."""
+        assert shard.machine is not None
+        now_ms = self._world.now_ms()
+        token, waiting = shard.wait()
+        error = shard.run_within(transaction, call(shard.machine, token, now_ms), now_ms)
+        if error is not ErrorCode.NONE and not waiting.done:
+            shard.abandon(token)
+            waiting.error = error
+            waiting.finish()
+        self._after(shard)
+        return token, waiting
+
+    def complete_transaction(self, index: int, marker: Marker, now_ms: int) -> ErrorCode | Waiting:
+        """Writes a marker into partition ``index``, once its machine is loaded; NOT_LEADER_OR_FOLLOWER before, and elsewhere."""
+        shard = self._shards.get(index)
+        if shard is None or shard.failed or shard.machine is None:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return shard.complete_transaction(marker, now_ms)
 
     def tell_all(self, call: Callable[[M], Outcome]) -> None:
         """Runs something on every loaded machine that nobody waits for."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+TRANSACTION_VERSION = "transaction.version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature("group.version", 0, 0, 0),
         Feature("share.version", 0, 0, 0),
         Feature("streams.version", 0, 0, 0),
-        Feature("transaction.version", 0, 0, 0),
+        Feature(TRANSACTION_VERSION, 0, 0, 0),
     )
 }
 

@@ -34,10 +34,13 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a machine wants done. Records first: the rest waits until they are safe."""
+    """What a machine wants done. Records first: the rest waits until they are safe.
+
+    ``sends`` are a ``Send`` each where the machine knows the node, else a value of its own that the runner's sender understands.
+    """
 
     records: tuple[Any, ...] = ()
-    sends: tuple[Send, ...] = ()
+    sends: tuple[Any, ...] = ()
     replies: tuple[Reply, ...] = ()
 
 

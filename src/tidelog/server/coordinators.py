@@ -9,10 +9,15 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.coordinator.shards import Shards
+from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
+from tidelog.coordinator.transaction.settings import TransactionSettings
+from tidelog.coordinator.transaction.transitions import NewId
 from tidelog.metadata.delta import ClusterDelta
-from tidelog.model.ids import OFFSETS_TOPIC
+from tidelog.metadata.features import TRANSACTION_VERSION
+from tidelog.model.ids import NO_SEQUENCE, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from tidelog.model.ports import Rng
 from tidelog.replication.replica_manager import ReplicaManager
+from tidelog.server.markers import LocalMarkers, WriteMarker
 from tidelog.server.runtime import Alarm, LoopRuntime
 
 
@@ -54,22 +59,47 @@ class LoopWorld:
 
 
 class Coordinators:
-    """The group coordinator's shards, and what makes them follow the cluster."""
+    """The shards of both coordinators, and what makes them follow the cluster.
 
-    def __init__(self, config: BrokerConfig, replicas: ReplicaManager, runtime: LoopRuntime) -> None:
+    ``new_id`` gives producer ids; ``write_marker`` ends a transaction in one partition of this node.
+    """
+
+    def __init__(
+        self, config: BrokerConfig, replicas: ReplicaManager, runtime: LoopRuntime, new_id: NewId, write_marker: WriteMarker
+    ) -> None:
         self._world = LoopWorld(runtime)
-        settings = group_settings(config)
+        groups, transactions = group_settings(config), transaction_settings(config)
         rng: Rng = runtime.rng
 
-        def make(now_ms: int) -> GroupCoordinator:
-            return GroupCoordinator(settings, rng, now_ms)
+        def make_groups(now_ms: int) -> GroupCoordinator:
+            return GroupCoordinator(groups, rng, now_ms)
 
-        self.groups: Shards[GroupCoordinator] = Shards(OFFSETS_TOPIC, replicas, make, self._world)
+        def make_transactions(now_ms: int) -> TransactionCoordinator:
+            return TransactionCoordinator(transactions, new_id, server_version, now_ms)
+
+        def server_version() -> int:
+            return replicas.image.features.get(TRANSACTION_VERSION, 0)
+
+        self.groups: Shards[GroupCoordinator] = Shards(OFFSETS_TOPIC, replicas, make_groups, self._world)
+        markers = LocalMarkers(runtime, write_marker)
+        self.transactions: Shards[TransactionCoordinator] = Shards(
+            TRANSACTION_STATE_TOPIC,
+            replicas,
+            make_transactions,
+            self._world,
+            send=markers.send,
+            base_sequence=NO_SEQUENCE,
+        )
+        markers.shards = self.transactions
 
     def follow(self, delta: ClusterDelta | None = None) -> None:
         """The replica manager has taken an image over. Offsets of topics that are gone go with them."""
-        if self.groups.exists or self.groups.running:
-            self.groups.follow()
+        for shards in (self.groups, self.transactions):
+            if shards.exists or shards.running:
+                shards.follow()
+        if delta is not None and (delta.topics.changed or delta.topics.deleted):
+            created = any(topic.created for topic in delta.topics.changed.values())
+            self.groups.tell_all(lambda machine: machine.topics_changed(created=created))
         if delta is not None and delta.topics.deleted:
             names = frozenset(image.name for image in delta.topics.deleted.values())
             self.groups.tell_all(lambda machine: machine.forget_topics(names))
@@ -78,6 +108,17 @@ class Coordinators:
         """Everybody who waits is answered."""
         self._world.stop()
         self.groups.stop()
+        self.transactions.stop()
+
+
+def transaction_settings(config: BrokerConfig) -> TransactionSettings:
+    """What the transaction machines go by."""
+    return TransactionSettings(
+        max_timeout_ms=config.transaction_max_timeout_ms,
+        abort_check_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+        id_expiration_ms=config.transactional_id_expiration_ms,
+        id_expiration_check_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
+    )
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:

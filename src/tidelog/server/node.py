@@ -20,6 +20,7 @@ from tidelog.broker.apis import APIS
 from tidelog.broker.apis.metadata import Answers
 from tidelog.broker.context import Broker
 from tidelog.broker.producer_ids import ProducerIds
+from tidelog.broker.transaction_markers import write_marker
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.config_rules import OptionRules
 from tidelog.controller.metadata_node import MetadataNode, MetadataNodeConfig
@@ -260,7 +261,14 @@ class Node:
             rng=runtime.rng,
             fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
         )
-        self.coordinators = Coordinators(config, replicas, runtime)
+        producer_ids = ProducerIds()
+        self.coordinators = Coordinators(
+            config,
+            replicas,
+            runtime,
+            producer_ids.take,
+            lambda where, marker: write_marker(self.broker, where, marker, runtime.now_ms()),
+        )
         assert self.logs.cluster_id is not None
         self.broker = Broker(
             node_id=config.node_id,
@@ -271,10 +279,11 @@ class Node:
             controller=self.controller,
             runtime=runtime,
             rng=runtime.rng,
-            producer_ids=ProducerIds(),
+            producer_ids=producer_ids,
             apis=self.apis,
             metadata_answers=Answers(),
             groups=self.coordinators.groups,
+            transactions=self.coordinators.transactions,
         )
         replicas.load(self._image, runtime.now_ms())
         self.coordinators.follow()

@@ -133,6 +133,7 @@ class NodeWorld:
             apis=APIS if apis is None else apis,
             metadata_answers=Answers(),
             groups=None,  # type: ignore[arg-type]
+            transactions=None,  # type: ignore[arg-type]
         )
 
     def context(self, version: int = 0, listener: str = "EXTERNAL") -> Context:

@@ -26,6 +26,9 @@ class Notebook:
     def write(self, token: Token, *values: bytes) -> Outcome:
         return Outcome(records=values, replies=(Reply(token, len(self.notes) + len(values)),))
 
+    def send(self, request: bytes, *values: bytes) -> Outcome:
+        return Outcome(records=values, sends=(request,))
+
     def read(self, token: Token) -> Outcome:
         return Outcome(replies=(Reply(token, list(self.notes)),))
 
@@ -53,12 +56,20 @@ class Notebook:
 class ShardWorld:
     """What shards ask of a node, run to its end at once; the alarm rings when the test says so."""
 
-    def __init__(self, *, partitions: int = 1, config: LogConfig | None = None) -> None:
+    def __init__(self, *, partitions: int = 1, config: LogConfig | None = None, base_sequence: int = 0) -> None:
         self.world = World()
+        self.sent: list[bytes] = []
         self.alarms: dict[Callable[[], None], int] = {}
         self.held: list[Coroutine[Any, Any, Any]] = []
         self.hold = False
-        self.shards: Shards[Notebook] = Shards(OFFSETS_TOPIC, self.world.manager, Notebook, self)
+        self.shards: Shards[Notebook] = Shards(
+            OFFSETS_TOPIC,
+            self.world.manager,
+            Notebook,
+            self,
+            send=lambda _, request: self.sent.append(request),
+            base_sequence=base_sequence,
+        )
         self.world.create(OFFSETS_TOPIC, *[led_by_us() for _ in range(partitions)], config=config)
         self.shards.follow()
 

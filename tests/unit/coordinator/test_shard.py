@@ -7,6 +7,7 @@ from tests.unit.replication.world import batch
 from tidelog.coordinator.shard import Shard, Waiting
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC
+from tidelog.records.batch import iter_headers
 from tidelog.storage.log_config import LogConfig
 
 SYNCED = LogConfig(flush_messages=1)
@@ -101,3 +102,57 @@ def test_more_than_a_batch_may_hold_is_written_as_several() -> None:
     world.shards.stop()
     world.shards.follow()
     assert read(world).response == values
+
+
+def test_what_a_machine_sends_leaves_when_its_records_are_safe_and_behind_what_came_before() -> None:
+    world = ShardWorld(config=SYNCED)
+    world.shards.ask(found(world), lambda machine, token, _: machine.send(b"first", b"a"))
+    world.shards.ask(found(world), lambda machine, token, _: machine.send(b"second"))
+    assert world.sent == []
+    world.world.manager.flush(world.world.partition(OFFSETS_TOPIC))
+    world.world.run_jobs()
+    assert world.sent == [b"first", b"second"]
+
+
+def test_what_a_machine_wanted_to_send_is_dropped_with_it() -> None:
+    world = ShardWorld(config=SYNCED)
+    world.shards.ask(found(world), lambda machine, token, _: machine.send(b"first", b"a"))
+    world.shards.stop()
+    world.world.manager.flush(world.world.partition(OFFSETS_TOPIC))
+    world.world.run_jobs()
+    assert world.sent == []
+
+
+def test_an_answer_to_what_was_sent_reaches_the_machine_that_sent_it_and_no_later_one() -> None:
+    world = ShardWorld()
+    shard = found(world)
+    world.shards.tell(shard, lambda machine, _: machine.send(b"again", b"a"))
+    assert world.sent == [b"again"] and read(world).response == [b"a"]
+    world.shards.stop()
+    world.shards.follow()
+    world.shards.tell(shard, lambda machine, _: machine.send(b"late", b"b"))
+    assert world.sent == [b"again"] and read(world).response == [b"a"]
+
+
+def test_nothing_leaves_before_what_was_loaded_is_safe() -> None:
+    world = ShardWorld(config=SYNCED)
+    write(world, b"a")
+    world.shards.stop()
+    world.shards.follow()
+    answer = read(world)
+    world.shards.ask(found(world), lambda machine, token, _: machine.send(b"first"))
+    assert not answer.done and world.sent == []
+    world.world.manager.flush(world.world.partition(OFFSETS_TOPIC))
+    world.world.run_jobs()
+    assert answer.response == [b"a"] and world.sent == [b"first"]
+
+
+def test_batches_carry_the_sequence_that_kafka_writes_for_this_kind_of_coordinator() -> None:
+    for sequence in (0, -1):
+        world = ShardWorld(base_sequence=sequence)
+        write(world, b"a")
+        log = world.world.partition(OFFSETS_TOPIC).log
+        assert log is not None
+        stored = log.read(0, 1000, upto=1, min_one=True).slice
+        assert stored is not None
+        assert [header.base_sequence for header in iter_headers(memoryview(stored.read()))] == [sequence]

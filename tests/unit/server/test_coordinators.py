@@ -3,7 +3,8 @@ from __future__ import annotations
 import asyncio
 
 from tidelog.config.resolve import BrokerConfig
-from tidelog.server.coordinators import LoopWorld, group_settings
+from tidelog.coordinator.transaction.settings import TransactionSettings
+from tidelog.server.coordinators import LoopWorld, group_settings, transaction_settings
 from tidelog.server.runtime import LoopRuntime
 
 
@@ -13,6 +14,18 @@ def test_settings_of_groups_come_from_the_nodes_settings() -> None:
     )
     settings = group_settings(config)
     assert (settings.min_session_timeout_ms, settings.max_size, settings.offsets_retention_ms) == (10, 7, 120_000)
+
+
+def test_settings_of_transactions_come_from_the_nodes_settings() -> None:
+    config = BrokerConfig.from_properties(
+        {
+            "transaction.max.timeout.ms": "11",
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "12",
+            "transactional.id.expiration.ms": "13",
+            "transaction.remove.expired.transaction.cleanup.interval.ms": "14",
+        }
+    )
+    assert transaction_settings(config) == TransactionSettings(11, 12, 13, 14)
 
 
 def test_an_alarm_rings_once_and_a_later_call_replaces_it() -> None:

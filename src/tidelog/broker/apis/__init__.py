@@ -26,6 +26,7 @@ from tidelog.broker.apis import (
     quorum,
     reassignments,
     topics,
+    transaction_admin,
     transactions,
     versions,
 )
@@ -54,6 +55,9 @@ API_TABLE: tuple[Api, ...] = (
     # Version 6 carries two-phase commit and is unstable in Kafka, too.
     Api(ApiKey.INIT_PRODUCER_ID, (0, 5), transactions.init_producer_id, on_error=transactions.init_producer_id_refused),
     Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, (2, 4), offsets.offset_for_leader_epoch),
+    Api(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 5), transactions.add_partitions_to_txn),
+    Api(ApiKey.ADD_OFFSETS_TO_TXN, (0, 4), transactions.add_offsets_to_txn),
+    Api(ApiKey.END_TXN, (0, 5), transactions.end_txn),
     Api(ApiKey.DESCRIBE_ACLS, (1, 3), acls.describe_acls),
     Api(ApiKey.CREATE_ACLS, (1, 3), acls.create_acls),
     Api(ApiKey.DELETE_ACLS, (1, 3), acls.delete_acls),
@@ -83,6 +87,8 @@ API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.DESCRIBE_CLUSTER, (0, 2), cluster.describe_cluster),
     Api(ApiKey.DESCRIBE_PRODUCERS, (0, 0), producers.describe_producers),
     Api(ApiKey.UNREGISTER_BROKER, (0, 0), cluster.unregister_broker, on_error=cluster.unregister_broker_refused),
+    Api(ApiKey.DESCRIBE_TRANSACTIONS, (0, 0), transaction_admin.describe_transactions),
+    Api(ApiKey.LIST_TRANSACTIONS, (0, 2), transaction_admin.list_transactions),
     Api(ApiKey.LIST_CONFIG_RESOURCES, (0, 1), alter_configs.list_config_resources),
     Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, (0, 0), partitions.describe_topic_partitions),
 )

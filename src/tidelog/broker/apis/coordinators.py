@@ -1,27 +1,77 @@
-"""FindCoordinator: which broker answers for a group.
+"""FindCoordinator: which broker answers for a group, or for a transactional id.
 
-A group lives on the partition of ``__consumer_offsets`` that its name hashes to; that partition's leader is its coordinator. The
-first question creates the topic; until it has leaders the answer is COORDINATOR_NOT_AVAILABLE, and clients ask again.
+Either lives on the partition of an internal topic that its name hashes to; that partition's leader is its coordinator. The first
+question creates the topic; until it has leaders the answer is COORDINATOR_NOT_AVAILABLE, and clients ask again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
 from tidelog.broker.context import Broker, Context
+from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.coordinator.placement import partition_of
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.model.ids import OFFSETS_TOPIC
+from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tidelog.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP_KEY = 0
+TRANSACTION_KEY = 1
 BATCHED_FROM = 4
 CREATE_TIMEOUT_MS = 30_000
-NOT_SERVED = "This version of tidelog serves neither transactions nor share groups; only groups (key type 0) have a coordinator."
+NOT_SERVED = (
+    "This version of tidelog does not serve share groups; groups (key type 0) and transactional ids (1) have a coordinator."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Internal:
+    """An internal topic as it is created."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+    min_isr: int | None = None
+
+
+def _offsets(config: BrokerConfig) -> _Internal:
+    return _Internal(
+        OFFSETS_TOPIC,
+        config.offsets_topic_num_partitions,
+        config.offsets_topic_replication_factor,
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        },
+    )
+
+
+def _transactions(config: BrokerConfig) -> _Internal:
+    return _Internal(
+        TRANSACTION_STATE_TOPIC,
+        config.transaction_state_log_num_partitions,
+        config.transaction_state_log_replication_factor,
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
+        },
+        config.transaction_state_log_min_isr,
+    )
+
+
+_TOPICS: Mapping[int, Callable[[BrokerConfig], _Internal]] = {GROUP_KEY: _offsets, TRANSACTION_KEY: _transactions}
+_NAMES: Mapping[int, str] = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTION_STATE_TOPIC}
 
 
 def find_coordinator(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Sent by consumers and administrators. v1 key types, v3 and later by tags, v4 several keys at once.
+    """Sent by consumers, transactional producers and administrators. v1 key types, v3 and later by tags, v4 several keys at once.
 
     Errors: 15 while the topic is being created or has no leader, 24 for an empty group, 35 for kinds that are not served.
     """
@@ -38,19 +88,20 @@ def find_coordinator(ctx: Context, request: FindCoordinatorRequest) -> FindCoord
 
 
 def _find(ctx: Context, key_type: int, key: str) -> Coordinator:
-    if key_type != GROUP_KEY:
+    name = _NAMES.get(key_type)
+    if name is None:
         return _none(key, ErrorCode.UNSUPPORTED_VERSION, NOT_SERVED)
-    if not key:
+    if not key and key_type == GROUP_KEY:
         return _none(key, ErrorCode.INVALID_GROUP_ID, "The group id is empty; give the group a name.")
-    topic = ctx.image.topics.by_name.get(OFFSETS_TOPIC)
+    topic = ctx.image.topics.by_name.get(name)
     if topic is None:
-        _create(ctx.broker)
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} is being created; ask again.")
+        _create(ctx.broker, _TOPICS[key_type](ctx.config))
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} is being created; ask again.")
     leader = topic.partitions[partition_of(key, len(topic.partitions))].leader
     broker = ctx.image.brokers.get(leader)
     endpoint = None if broker is None or broker.fenced else broker.endpoints.get(ctx.listener)
     if endpoint is None:
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The partition of {OFFSETS_TOPIC} has no leader; ask again.")
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The partition of {name} has no leader; ask again.")
     return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_message=None)
 
 
@@ -58,27 +109,26 @@ def _none(key: str, error: ErrorCode, message: str) -> Coordinator:
     return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
 
 
-def _create(broker: Broker) -> None:
-    if OFFSETS_TOPIC not in broker.topics_being_created:
-        broker.topics_being_created[OFFSETS_TOPIC] = None
-        broker.runtime.spawn(_created(broker), f"creating {OFFSETS_TOPIC}")
+def _create(broker: Broker, topic: _Internal) -> None:
+    if topic.name not in broker.topics_being_created:
+        broker.topics_being_created[topic.name] = None
+        broker.runtime.spawn(_created(broker, topic), f"creating {topic.name}")
 
 
-async def _created(broker: Broker) -> None:
-    config = broker.config
+async def _created(broker: Broker, topic: _Internal) -> None:
     alive = sum(not registered.fenced for registered in broker.image.brokers.values())
+    # One node cannot hold three replicas, and a coordinator that never starts helps nobody.
+    replicas = max(1, min(topic.replication_factor, alive))
+    configs = dict(topic.configs)
+    if topic.min_isr is not None:
+        configs["min.insync.replicas"] = str(min(topic.min_isr, replicas))
     request = CreateTopicsRequest(
         topics=[
             CreatableTopic(
-                name=OFFSETS_TOPIC,
-                num_partitions=config.offsets_topic_num_partitions,
-                # One node cannot hold three replicas, and a group that never starts helps nobody.
-                replication_factor=max(1, min(config.offsets_topic_replication_factor, alive)),
-                configs=[
-                    CreatableTopicConfig(name="cleanup.policy", value="compact"),
-                    CreatableTopicConfig(name="compression.type", value="producer"),
-                    CreatableTopicConfig(name="segment.bytes", value=str(config.offsets_topic_segment_bytes)),
-                ],
+                name=topic.name,
+                num_partitions=topic.partitions,
+                replication_factor=replicas,
+                configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
             )
         ],
         timeout_ms=CREATE_TIMEOUT_MS,
@@ -89,4 +139,4 @@ async def _created(broker: Broker) -> None:
         # The client asks again, and so do we then.
         return
     finally:
-        broker.topics_being_created.pop(OFFSETS_TOPIC, None)
+        broker.topics_being_created.pop(topic.name, None)

@@ -1,45 +1,115 @@
-"""InitProducerId: ids for idempotent producers. Transactions are not served yet, and FindCoordinator is not advertised."""
+"""What transactional producers ask their coordinator: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn.
+
+InitProducerId without a transactional id is for every broker: each plain Java producer asks for an id. The others find the shard
+of ``__transaction_state`` that owns the transactional id; without one the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or
+NOT_COORDINATOR (16): clients retry. Old clients are told INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED, which they do not
+know (trap 34).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tidelog.broker.context import Broker, Context
+from tidelog.broker.asking import ask
+from tidelog.broker.context import Answer, Broker, Context
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.transaction import coordinator
+from tidelog.coordinator.transaction.metadata import TV0, TV2
+from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, OFFSETS_TOPIC, TopicPartition
+from tidelog.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from tidelog.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
 from tidelog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from tidelog.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from tidelog.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-Answer = InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]
+Later = Answer | Coroutine[Any, Any, Answer]
+
+INIT_KNOWS_FENCED_FROM = 4
+OTHERS_KNOW_FENCED_FROM = 2
+BATCHED_FROM = 4
+"""The versions of AddPartitionsToTxn that brokers send, for several transactions at once."""
+BUMPING_FROM = 5
+"""The versions of EndTxn whose senders expect the next epoch in the answer (KIP-890)."""
 
 
-def init_producer_id(ctx: Context, request: InitProducerIdRequest) -> Answer:
-    """A fresh id at epoch 0 for an idempotent producer; every plain Java producer asks for one.
+def _told(ctx: Context, error: ErrorCode, fenced_from: int) -> ErrorCode:
+    old = error is ErrorCode.PRODUCER_FENCED and ctx.api_version < fenced_from
+    return ErrorCode.INVALID_PRODUCER_EPOCH if old else error
 
-    v3 and later let a producer name the id and epoch it had; without a transactional id that changes nothing. v6 (two-phase
-    commit) is unstable and not offered. Errors: INVALID_REQUEST for an empty transactional id, UNSUPPORTED_VERSION for any
-    other one, COORDINATOR_LOAD_IN_PROGRESS while no block of ids can be had.
+
+# -- InitProducerId ----------------------------------------------------------------------------------------------------------
+
+
+def init_producer_id(ctx: Context, request: InitProducerIdRequest) -> Later:
+    """Idempotent and transactional producers. v3 and later may name the id and epoch they had (KIP-360), v4 knows
+    PRODUCER_FENCED, v5 TRANSACTION_ABORTABLE. v6 (two-phase commit) is unstable and not offered.
+
+    Errors: 14 also while no block of ids can be had, 16, 42, 47, 50, 51 while an open transaction is being aborted, 90.
     """
-    if request.transactional_id is not None:
-        empty = not request.transactional_id
-        return _failed(ErrorCode.INVALID_REQUEST if empty else ErrorCode.UNSUPPORTED_VERSION)
+    named = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_PRODUCER_EPOCH
+    if named[0] != named[1] or request.transactional_id == "":
+        return _no_id(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        return _with_ids(ctx, lambda: _idempotent(ctx))
+    expected = Producer(request.producer_id, request.producer_epoch) if named[0] else None
+    return _with_ids(
+        ctx, lambda: _init_transactional(ctx, request.transactional_id or "", request.transaction_timeout_ms, expected)
+    )
+
+
+def _with_ids(ctx: Context, answer: Callable[[], Later]) -> Later:
+    """``answer()`` when producer ids are at hand, fetching a block first when there are none."""
     ids = ctx.broker.producer_ids
-    producer_id = ids.take()
-    if producer_id is None:
-        return _after_refill(ctx)
-    if ids.wants_block:
-        ctx.broker.runtime.spawn(_refill(ctx.broker), "prefetching producer ids")
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    if ids.has_id:
+        later = answer()
+        if ids.wants_block:
+            ctx.broker.runtime.spawn(_refill(ctx.broker), "prefetching producer ids")
+        return later
+    return _after_refill(ctx, answer)
 
 
-async def _after_refill(ctx: Context) -> InitProducerIdResponse:
+async def _after_refill(ctx: Context, answer: Callable[[], Later]) -> Answer:
     await _refill(ctx.broker)
+    later = answer()
+    return await later if isinstance(later, Coroutine) else later
+
+
+def _idempotent(ctx: Context) -> InitProducerIdResponse:
     producer_id = ctx.broker.producer_ids.take()
     if producer_id is None:
         # Others took all of it meanwhile; the client tries again.
-        return _failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return _no_id(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def _init_transactional(ctx: Context, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Later:
+    def respond(answer: coordinator.Answer) -> InitProducerIdResponse:
+        return InitProducerIdResponse(
+            error_code=_told(ctx, answer.error, INIT_KNOWS_FENCED_FROM),
+            producer_id=answer.producer_id,
+            producer_epoch=answer.producer_epoch,
+        )
+
+    return ask(
+        ctx,
+        ctx.broker.transactions,
+        transactional_id,
+        lambda machine, token, now_ms: machine.init(token, transactional_id, timeout_ms, expected, now_ms),
+        respond,
+        _no_id,
+    )
 
 
 async def _refill(broker: Broker) -> None:
@@ -61,8 +131,155 @@ async def _refill(broker: Broker) -> None:
 
 def init_producer_id_refused(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
     """No block could be had: the client asks again."""
-    return _failed(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return _no_id(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
-def _failed(code: ErrorCode) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+def _no_id(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)
+
+
+# -- AddPartitionsToTxn, AddOffsetsToTxn -------------------------------------------------------------------------------------
+
+
+def add_partitions_to_txn(ctx: Context, request: AddPartitionsToTxnRequest) -> Later:
+    """v0 to v3: a producer below transaction.version 2 adds partitions to its transaction. v4 and v5: a broker adds them, or asks
+    whether they belong to it (``verify_only``), for several transactions at once (KIP-890).
+
+    Errors: 3 with 55 for the other partitions, 14, 16, 42, 47, 49, 51, 90, 120 for what does not belong to it.
+    """
+    if ctx.api_version >= BATCHED_FROM:
+        return _add_batched(ctx, request)
+    asked = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    answer = _add_one(ctx, asked, TV0)
+    if isinstance(answer, Coroutine):
+        return _later_v3(answer)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=answer)
+
+
+async def _later_v3(answer: Coroutine[Any, Any, list[AddPartitionsToTxnTopicResult]]) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await answer)
+
+
+async def _add_batched(ctx: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+    answers = [_add_one(ctx, asked, TV2) for asked in request.transactions]
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResult(
+                transactional_id=asked.transactional_id,
+                topic_results=await answer if isinstance(answer, Coroutine) else answer,
+            )
+            for asked, answer in zip(request.transactions, answers, strict=True)
+        ]
+    )
+
+
+def _add_one(ctx: Context, asked: AddPartitionsToTxnTransaction, client_version: int) -> Any:
+    """The results by topic of one transaction, or a coroutine of them. One partition that does not exist fails all of them."""
+    producer = Producer(asked.producer_id, asked.producer_epoch)
+    partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
+    missing = {partition for partition in partitions if not _exists(ctx, partition)}
+    if missing:
+        return _results(
+            asked.topics,
+            lambda partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition in missing else ErrorCode.OPERATION_NOT_ATTEMPTED,
+        )
+
+    def respond(answer: ErrorCode | dict[TopicPartition, ErrorCode]) -> list[AddPartitionsToTxnTopicResult]:
+        if isinstance(answer, dict):
+            return _results(asked.topics, answer.__getitem__)
+        error = _told(ctx, answer, OTHERS_KNOW_FENCED_FROM)
+        return _results(asked.topics, lambda _: error)
+
+    def call(machine: coordinator.TransactionCoordinator, token: Any, now_ms: int) -> Any:
+        if asked.verify_only:
+            return machine.verify_partitions(token, asked.transactional_id, producer, partitions)
+        return machine.add_partitions(
+            token, asked.transactional_id, producer, partitions, client_version=client_version, now_ms=now_ms
+        )
+
+    return ask(ctx, ctx.broker.transactions, asked.transactional_id, call, respond, respond)
+
+
+def _exists(ctx: Context, partition: TopicPartition) -> bool:
+    topic = ctx.image.topics.by_name.get(partition.topic)
+    return topic is not None and 0 <= partition.partition < len(topic.partitions)
+
+
+def _results(
+    topics: list[AddPartitionsToTxnTopic], error_of: Callable[[TopicPartition], ErrorCode]
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index, partition_error_code=error_of(TopicPartition(topic.name, index))
+                )
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def add_offsets_to_txn(ctx: Context, request: AddOffsetsToTxnRequest) -> Later:
+    """A producer below transaction.version 2 is going to commit offsets of a group: its partition of ``__consumer_offsets`` joins
+    the transaction. Errors: as AddPartitionsToTxn."""
+    producer = Producer(request.producer_id, request.producer_epoch)
+    topic = ctx.image.topics.by_name.get(OFFSETS_TOPIC)
+    count = ctx.config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
+    partitions = [TopicPartition(OFFSETS_TOPIC, partition_of(request.group_id, count))]
+
+    def respond(error: ErrorCode) -> AddOffsetsToTxnResponse:
+        return AddOffsetsToTxnResponse(error_code=_told(ctx, error, OTHERS_KNOW_FENCED_FROM))
+
+    return ask(
+        ctx,
+        ctx.broker.transactions,
+        request.transactional_id,
+        lambda machine, token, now_ms: machine.add_partitions(
+            token, request.transactional_id, producer, partitions, client_version=TV0, now_ms=now_ms
+        ),
+        respond,
+        respond,
+    )
+
+
+# -- EndTxn ------------------------------------------------------------------------------------------------------------------
+
+
+def end_txn(ctx: Context, request: EndTxnRequest) -> Later:
+    """Commit or abort. v5 means transaction.version 2: the answer carries the producer's next epoch, and a retry with the epoch
+    before is answered the same (trap 37). Errors: 14, 16, 42, 47, 48, 49, 51 while it is being completed, 90."""
+    producer = Producer(request.producer_id, request.producer_epoch)
+    bumping = ctx.api_version >= BUMPING_FROM
+
+    def respond(answer: coordinator.Answer) -> EndTxnResponse:
+        response = EndTxnResponse(error_code=_told(ctx, answer.error, OTHERS_KNOW_FENCED_FROM))
+        if bumping:
+            response.producer_id, response.producer_epoch = answer.producer_id, answer.producer_epoch
+        return response
+
+    if bumping and ctx.broker.producer_ids.wants_block:
+        # A producer without epochs left gets a new id; where there is none it is told 14, and asks again.
+        ctx.broker.runtime.spawn(_refill(ctx.broker), "prefetching producer ids")
+    return ask(
+        ctx,
+        ctx.broker.transactions,
+        request.transactional_id,
+        lambda machine, token, now_ms: machine.end(
+            token,
+            request.transactional_id,
+            producer,
+            commit=request.committed,
+            client_version=TV2 if bumping else TV0,
+            now_ms=now_ms,
+        ),
+        respond,
+        lambda error: EndTxnResponse(error_code=error),
+    )

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.unit.broker.apis.live import Talk
+from tests.unit.broker.apis.transactional import find
 from tidelog.model.errors import ErrorCode as E
+from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.testing import Broker
@@ -43,10 +45,26 @@ def test_a_group_has_its_coordinator_at_every_version(broker: Broker, talk: Talk
         assert [one.key for one in found] == ["g", "h"]
 
 
-@pytest.mark.parametrize("kind", [1, 2, 9])
+@pytest.mark.parametrize("kind", [2, 9])
 def test_kinds_that_are_not_served_say_so(talk: Talk, kind: int) -> None:
     answer = talk.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"]), 6).coordinators[0]
-    assert answer.error_code == E.UNSUPPORTED_VERSION and "neither transactions nor share groups" in answer.error_message
+    assert answer.error_code == E.UNSUPPORTED_VERSION and "does not serve share groups" in answer.error_message
+
+
+def test_a_transactional_id_has_a_coordinator_and_its_topic_is_made_for_losing_nothing(broker: Broker, talk: Talk) -> None:
+    find(talk, "x")
+    answer = talk.ask(FindCoordinatorRequest(key_type=1, key="x"), 1)
+    assert (answer.error_code, answer.host, answer.port) == (0, "127.0.0.1", broker.port)
+    resource = DescribeConfigsResource(resource_type=2, resource_name="__transaction_state")
+    (described,) = talk.ask(DescribeConfigsRequest(resources=[resource]), 4).results
+    own = {config.name: config.value for config in described.configs if config.config_source == 1}
+    assert own == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+        "min.insync.replicas": "1",
+    }
 
 
 def test_a_group_needs_a_name(talk: Talk) -> None:

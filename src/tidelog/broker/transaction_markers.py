@@ -1,0 +1,59 @@
+"""Writing a transaction's marker into a partition of this broker, and knowing when it is safe.
+
+Decided here, for WriteTxnMarkers and for the transaction coordinator of this broker alike: what is said of partitions that are
+not here, and that a marker for ``__consumer_offsets`` goes through the coordinator of the groups there, which counts or forgets
+the offsets of the transaction in the order of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from tidelog.broker.context import Broker
+from tidelog.coordinator.shard import Waiting
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import OFFSETS_TOPIC, TopicPartition
+from tidelog.replication.markers import Marker, PendingMarker
+from tidelog.replication.markers import write_marker as append_marker
+from tidelog.replication.partition import Partition
+
+ANSWER_WITHIN_MS = 30_000
+"""A marker that is not replicated by then is answered REQUEST_TIMED_OUT; it is in the log all the same, and written again."""
+
+
+def write_marker(broker: Broker, where: TopicPartition, marker: Marker, now_ms: int) -> ErrorCode | Awaitable[ErrorCode]:
+    """The error, at once or when it is known; NONE when the marker is safe.
+
+    UNKNOWN_TOPIC_ID when the cluster has no such partition any more, NOT_LEADER_OR_FOLLOWER when another broker leads it or the
+    groups in it are not loaded yet, INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED for late markers,
+    NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT.
+    """
+    if broker.replicas.image.topics.partition(where.topic, where.partition) is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    found = broker.replicas.by_name(where.topic, where.partition)
+    if not isinstance(found, Partition):
+        return found
+    if where.topic == OFFSETS_TOPIC:
+        result = broker.groups.complete_transaction(where.partition, marker, now_ms)
+        if not isinstance(result, Waiting):
+            return result
+        result.deadline_ms = now_ms + ANSWER_WITHIN_MS
+        return ErrorCode.NONE if result.done and not result.error else _when_counted(broker, result)
+    pending = append_marker(found, marker, now_ms, now_ms + ANSWER_WITHIN_MS)
+    return pending if isinstance(pending, ErrorCode) else _when_safe(broker, pending)
+
+
+async def _when_safe(broker: Broker, pending: PendingMarker) -> ErrorCode:
+    try:
+        await broker.runtime.wait(pending)
+    finally:
+        pending.finish()
+    return pending.result()
+
+
+async def _when_counted(broker: Broker, waiting: Waiting) -> ErrorCode:
+    if not waiting.done:
+        await broker.runtime.wait(waiting)
+    if waiting.error:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.REQUEST_TIMED_OUT if waiting.expired else ErrorCode.NONE

@@ -1,0 +1,347 @@
+"""The coordinator of the transactional ids that live on one partition of ``__transaction_state``.
+
+A record machine (``model.machine``): ``replay`` is the only place where a transactional id changes. Markers leave with the
+records that decide them, so never before those are safe; the record that completes a transaction follows the last marker. Who
+waits, and which markers are missing, is soft: after a restart a decided transaction sends all of its markers again.
+
+Decisions are elsewhere: ``transitions`` what a request may do, ``metadata`` what becomes of an id, ``markers`` whom to ask again,
+``describing`` what administrators see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any
+
+from tidelog.coordinator.transaction import transitions
+from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, Outstanding, write_markers
+from tidelog.coordinator.transaction.metadata import TransactionMetadata, new_transactional_id
+from tidelog.coordinator.transaction.records import TransactionRecord, decode_key, decode_value, encode_key, encode_value
+from tidelog.coordinator.transaction.settings import TransactionSettings
+from tidelog.coordinator.transaction.state import MOVES, TransactionState
+from tidelog.coordinator.transaction.transitions import NewId, Producer
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from tidelog.model.machine import NOTHING, Outcome, Reply, Token
+from tidelog.records.builder import RecordData
+from tidelog.records.record import Record
+
+NEVER_MS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """To InitProducerId and EndTxn: the producer's id and epoch from now on, -1 where there is an error or they stay."""
+
+    error: ErrorCode
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class _Patient:
+    """AddPartitionsToTxn that came while the transaction before was being completed."""
+
+    token: Token
+    producer: Producer
+    partitions: Sequence[TopicPartition]
+    client_version: int
+    until_ms: int
+
+
+class _Effects:
+    """What one call wants done."""
+
+    __slots__ = ("records", "replies", "sends")
+
+    def __init__(self) -> None:
+        self.records: list[TransactionRecord] = []
+        self.replies: list[Reply] = []
+        self.sends: list[Any] = []
+
+    def outcome(self) -> Outcome:
+        if not self.records and not self.replies and not self.sends:
+            return NOTHING
+        return Outcome(tuple(self.records), tuple(self.sends), tuple(self.replies))
+
+
+class TransactionCoordinator:
+    """All transactional ids of one partition. Tokens name waiting requests; the runner makes them and answers by them.
+
+    ``new_id`` gives producer ids, ``server_version`` is the cluster's transaction.version as of now.
+    """
+
+    __slots__ = (
+        "_loading",
+        "_new_id",
+        "_next_abort_check_ms",
+        "_next_expiry_check_ms",
+        "_next_marker_ms",
+        "_outstanding",
+        "_patience",
+        "_patient",
+        "_rounds",
+        "_server_version",
+        "_settings",
+        "transactions",
+    )
+
+    def __init__(self, settings: TransactionSettings, new_id: NewId, server_version: Callable[[], int], now_ms: int) -> None:
+        self._settings = settings
+        self._new_id = new_id
+        self._server_version = server_version
+        self._next_abort_check_ms = now_ms + settings.abort_check_interval_ms
+        self._next_expiry_check_ms = now_ms + settings.id_expiration_check_interval_ms
+        self._outstanding: dict[str, Outstanding] = {}
+        self._patient: dict[str, list[_Patient]] = {}
+        self._patience: list[tuple[int, str]] = []
+        self._next_marker_ms = NEVER_MS
+        self._rounds = 0
+        self._loading = True
+        self.transactions: dict[str, TransactionMetadata] = {}
+
+    # -- requests ------------------------------------------------------------------------------------------------------------
+
+    def init(self, token: Token, transactional_id: str, timeout_ms: int, expected: Producer | None, now_ms: int) -> Outcome:
+        """InitProducerId with a transactional id; replies an Answer."""
+        effects = _Effects()
+        known = self.transactions.get(transactional_id)
+        if not transactional_id:
+            decided: transitions.Decision = ErrorCode.INVALID_REQUEST
+        elif not 0 < timeout_ms <= self._settings.max_timeout_ms:
+            decided = ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        else:
+            if known is None:
+                fresh = self._new_id()
+                if fresh is not None:
+                    known = new_transactional_id(transactional_id, fresh, timeout_ms, now_ms)
+            if known is None:
+                decided = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            else:
+                decided = transitions.init(
+                    known, expected, timeout_ms, new_id=self._new_id, server_version=self._server_version(), now_ms=now_ms
+                )
+        if isinstance(decided, ErrorCode):
+            effects.replies.append(Reply(token, Answer(decided)))
+        elif decided.ending:
+            self._decide(decided, effects, now_ms)
+            effects.replies.append(Reply(token, Answer(ErrorCode.CONCURRENT_TRANSACTIONS)))
+        else:
+            effects.records.append(TransactionRecord(transactional_id, decided))
+            effects.replies.append(Reply(token, Answer(ErrorCode.NONE, decided.producer_id, decided.producer_epoch)))
+        return effects.outcome()
+
+    def add_partitions(
+        self,
+        token: Token,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Sequence[TopicPartition],
+        *,
+        client_version: int,
+        now_ms: int,
+        patience_ms: int = 0,
+    ) -> Outcome:
+        """AddPartitionsToTxn and AddOffsetsToTxn; replies an ErrorCode. While the transaction before is being completed it waits
+        for ``patience_ms``, then the answer is CONCURRENT_TRANSACTIONS."""
+        effects = _Effects()
+        asked = _Patient(token, producer, partitions, client_version, now_ms + patience_ms)
+        known = self.transactions.get(transactional_id)
+        if not transactional_id:
+            effects.replies.append(Reply(token, ErrorCode.INVALID_REQUEST))
+        elif patience_ms > 0 and known is not None and known.ending:
+            self._patient.setdefault(transactional_id, []).append(asked)
+            heappush(self._patience, (asked.until_ms, transactional_id))
+        else:
+            self._add(known, asked, effects, now_ms)
+        return effects.outcome()
+
+    def _add(
+        self, known: TransactionMetadata | None, asked: _Patient, effects: _Effects, now_ms: int
+    ) -> TransactionMetadata | None:
+        """Decides one request; the id as it is afterwards."""
+        decided = transitions.add_partitions(
+            known, asked.producer, asked.partitions, client_version=asked.client_version, now_ms=now_ms
+        )
+        if isinstance(decided, ErrorCode):
+            effects.replies.append(Reply(asked.token, decided))
+            return known
+        effects.records.append(TransactionRecord(decided.transactional_id, decided))
+        effects.replies.append(Reply(asked.token, ErrorCode.NONE))
+        return decided
+
+    def verify_partitions(
+        self, token: Token, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]
+    ) -> Outcome:
+        """AddPartitionsToTxn that only asks; replies the error of each partition."""
+        if not transactional_id:
+            answer = dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+        else:
+            answer = transitions.verify_partitions(self.transactions.get(transactional_id), producer, partitions)
+        return Outcome(replies=(Reply(token, answer),))
+
+    def end(
+        self, token: Token, transactional_id: str, producer: Producer, *, commit: bool, client_version: int, now_ms: int
+    ) -> Outcome:
+        """EndTxn; replies an Answer, once the decision is safe."""
+        effects = _Effects()
+        known = self.transactions.get(transactional_id)
+        if not transactional_id:
+            decided: transitions.Decision = ErrorCode.INVALID_REQUEST
+        else:
+            decided = transitions.end(
+                known, producer, commit=commit, client_version=client_version, new_id=self._new_id, now_ms=now_ms
+            )
+        if isinstance(decided, ErrorCode):
+            if decided is ErrorCode.NONE and known is not None:
+                effects.replies.append(Reply(token, Answer(decided, known.producer_id, known.producer_epoch)))
+            else:
+                effects.replies.append(Reply(token, Answer(decided)))
+        else:
+            self._decide(decided, effects, now_ms)
+            done = decided.completed(now_ms)
+            effects.replies.append(Reply(token, Answer(ErrorCode.NONE, done.producer_id, done.producer_epoch)))
+        return effects.outcome()
+
+    def _decide(self, decided: TransactionMetadata, effects: _Effects, now_ms: int) -> None:
+        """The decision is recorded, and its markers leave with it; without partitions it is complete at once."""
+        self._rounds += 1
+        effects.records.append(TransactionRecord(decided.transactional_id, decided, self._rounds))
+        if decided.partitions:
+            effects.sends.append(write_markers(decided, self._rounds, decided.partitions))
+        else:
+            effects.records.append(TransactionRecord(decided.transactional_id, decided.completed(now_ms)))
+
+    # -- markers -------------------------------------------------------------------------------------------------------------
+
+    def marker_answered(self, answer: MarkerAnswer, now_ms: int) -> Outcome:
+        """A partition has written its marker, or says why not. After the last one the transaction is complete, and whoever waits
+        to join the next one does."""
+        outstanding = self._outstanding.get(answer.transactional_id)
+        if outstanding is None or outstanding.round != answer.round:
+            return NOTHING
+        outstanding.answered(answer.partition, answer.error, now_ms)
+        if outstanding.due:
+            self._next_marker_ms = min(self._next_marker_ms, outstanding.next_due())
+            return NOTHING
+        effects = _Effects()
+        self._complete(answer.transactional_id, effects, now_ms)
+        return effects.outcome()
+
+    def _complete(self, transactional_id: str, effects: _Effects, now_ms: int) -> None:
+        known: TransactionMetadata | None = self.transactions[transactional_id].completed(now_ms)
+        effects.records.append(TransactionRecord(transactional_id, known))
+        for asked in self._patient.pop(transactional_id, ()):
+            known = self._add(known, asked, effects, now_ms)
+
+    # -- time ----------------------------------------------------------------------------------------------------------------
+
+    def next_deadline(self) -> int:
+        """When ``expire`` may have something to do; never later than when it has."""
+        due = min(self._next_abort_check_ms, self._next_expiry_check_ms, self._next_marker_ms)
+        return min(due, self._patience[0][0]) if self._patience else due
+
+    def expire(self, now_ms: int) -> Outcome:
+        """Asks again for missing markers, aborts what has been open for too long, forgets ids that nobody uses."""
+        effects = _Effects()
+        self._end_patience(effects, now_ms)
+        if now_ms >= self._next_marker_ms:
+            self._ask_again(effects, now_ms)
+        if now_ms >= self._next_abort_check_ms:
+            self._next_abort_check_ms = now_ms + self._settings.abort_check_interval_ms
+            self._abort_timed_out(effects, now_ms)
+        if now_ms >= self._next_expiry_check_ms:
+            self._next_expiry_check_ms = now_ms + self._settings.id_expiration_check_interval_ms
+            self._forget_unused(effects, now_ms)
+        return effects.outcome()
+
+    def _ask_again(self, effects: _Effects, now_ms: int) -> None:
+        self._next_marker_ms = NEVER_MS
+        for transactional_id, outstanding in self._outstanding.items():
+            if not outstanding.due:
+                self._complete(transactional_id, effects, now_ms)
+                continue
+            due = outstanding.take_due(now_ms)
+            if due:
+                effects.sends.append(write_markers(self.transactions[transactional_id], outstanding.round, due))
+            self._next_marker_ms = min(self._next_marker_ms, outstanding.next_due())
+
+    def _end_patience(self, effects: _Effects, now_ms: int) -> None:
+        while self._patience and self._patience[0][0] <= now_ms:
+            _, transactional_id = heappop(self._patience)
+            waiting = self._patient.get(transactional_id, [])
+            for asked in waiting:
+                if asked.until_ms <= now_ms:
+                    effects.replies.append(Reply(asked.token, ErrorCode.CONCURRENT_TRANSACTIONS))
+            left = [asked for asked in waiting if asked.until_ms > now_ms]
+            if left:
+                self._patient[transactional_id] = left
+            else:
+                self._patient.pop(transactional_id, None)
+
+    def _abort_timed_out(self, effects: _Effects, now_ms: int) -> None:
+        """The epoch moves with the abort, so that the producer that was too slow is fenced (trap 36)."""
+        for known in self.transactions.values():
+            if known.timed_out(now_ms):
+                self._decide(known.fenced(server_version=self._server_version(), now_ms=now_ms), effects, now_ms)
+
+    def _forget_unused(self, effects: _Effects, now_ms: int) -> None:
+        oldest_ms = now_ms - self._settings.id_expiration_ms
+        for known in self.transactions.values():
+            if known.at_rest and known.last_update_ms <= oldest_ms:
+                effects.records.append(TransactionRecord(known.transactional_id, None))
+
+    # -- the log -------------------------------------------------------------------------------------------------------------
+
+    def replay(self, record: TransactionRecord, now_ms: int) -> None:
+        """A record as the log has it, at load and after each append of our own."""
+        known = self.transactions.get(record.transactional_id)
+        metadata = record.metadata
+        if not self._loading and known is not None:
+            state = TransactionState.DEAD if metadata is None else metadata.state
+            assert state in MOVES[known.state], f"{known} cannot become {metadata}"
+        self._outstanding.pop(record.transactional_id, None)
+        if metadata is None:
+            self.transactions.pop(record.transactional_id, None)
+            return
+        self.transactions[record.transactional_id] = metadata
+        if metadata.ending and metadata.partitions:
+            due_ms = now_ms + UNANSWERED_MS
+            self._outstanding[record.transactional_id] = Outstanding(record.round, metadata.partitions, due_ms)
+            self._next_marker_ms = min(self._next_marker_ms, due_ms)
+
+    def replay_stored(self, record: Record, now_ms: int) -> None:
+        """A record as it lies in the log; keys of other kinds are passed over."""
+        transactional_id = None if record.key is None else decode_key(bytes(record.key))
+        if transactional_id is None:
+            return
+        metadata = None if record.value is None else decode_value(transactional_id, bytes(record.value))
+        if metadata is not None and metadata.state is TransactionState.DEAD:
+            metadata = None
+        self.replay(TransactionRecord(transactional_id, metadata), now_ms)
+
+    def to_record(self, record: TransactionRecord, now_ms: int) -> RecordData:
+        """What is appended for a record of an Outcome."""
+        value = None if record.metadata is None else encode_value(record.metadata, self._server_version())
+        return RecordData(encode_key(record.transactional_id), value, now_ms)
+
+    def loaded(self, now_ms: int) -> None:
+        """The log is read to its end: what was decided is carried out."""
+        self._loading = False
+        self._outstanding.clear()
+        for known in self.transactions.values():
+            if known.ending:
+                self._rounds += 1
+                self._outstanding[known.transactional_id] = Outstanding(self._rounds, known.partitions, now_ms)
+                self._next_marker_ms = now_ms
+
+    def check(self) -> None:
+        """Invariants."""
+        for transactional_id, known in self.transactions.items():
+            assert known.transactional_id == transactional_id
+            missing = self._outstanding.get(transactional_id)
+            assert (missing is not None) == known.ending, f"{known}: {missing}"
+            assert missing is None or all(partition in known.partitions for partition in missing.due)
+        assert all(transactional_id in self.transactions for transactional_id in self._outstanding)

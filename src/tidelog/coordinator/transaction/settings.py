@@ -1,0 +1,19 @@
+"""The settings of the transaction coordinator, typed; defaults are Kafka's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """Times in ms."""
+
+    max_timeout_ms: int = 900_000
+    """The longest transaction that a producer may ask for (transaction.max.timeout.ms)."""
+    abort_check_interval_ms: int = 10_000
+    """How often open transactions are looked at (transaction.abort.timed.out.transaction.cleanup.interval.ms)."""
+    id_expiration_ms: int = 7 * 24 * 3_600_000
+    """An unused transactional id is forgotten after this (transactional.id.expiration.ms)."""
+    id_expiration_check_interval_ms: int = 3_600_000
+    """How often such ids are looked for (transaction.remove.expired.transaction.cleanup.interval.ms)."""

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.coordinator.transaction.driver import P0, P1, P2
+from tidelog.coordinator.transaction.markers import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, UNANSWERED_MS, Outstanding, write_markers
+from tidelog.coordinator.transaction.metadata import new_transactional_id
+from tidelog.model.errors import ErrorCode as E
+
+
+def test_a_marker_says_how_the_transaction_was_decided_and_by_which_rules() -> None:
+    empty = new_transactional_id("x", 7, 60_000, 100).with_next_epoch(60_000, last_epoch=-1, now_ms=100)
+    ongoing = empty.with_partitions([P0, P1], client_version=2, now_ms=100)
+    request = write_markers(ongoing.prepared(commit=True, client_version=2, now_ms=110), 4, [P1])
+    assert (request.producer_id, request.producer_epoch, request.committed, request.transaction_version) == (7, 1, True, 2)
+    assert (request.round, request.partitions) == (4, (P1,))
+    assert not write_markers(ongoing.prepared(commit=False, client_version=0, now_ms=110), 4, [P1]).committed
+    with pytest.raises(AssertionError, match="not decided"):
+        write_markers(ongoing, 4, [P0])
+
+
+def test_a_partition_is_waited_for_until_it_has_its_marker_or_is_gone() -> None:
+    outstanding = Outstanding(1, [P0, P1], 500)
+    outstanding.answered(P0, E.NONE, 100)
+    outstanding.answered(P2, E.NONE, 100)
+    assert list(outstanding.due) == [P1]
+    outstanding.answered(P1, E.UNKNOWN_TOPIC_ID, 100)
+    assert not outstanding.due
+
+
+def test_a_partition_that_refuses_is_asked_again_at_growing_distances_for_ever() -> None:
+    outstanding = Outstanding(1, [P0, P1], 10**9)
+    now, pauses = 0, []
+    for _ in range(10):
+        outstanding.answered(P0, E.NOT_LEADER_OR_FOLLOWER, now)
+        pauses.append(outstanding.next_due() - now)
+        now = outstanding.next_due()
+        assert outstanding.take_due(now) == [P0]
+    assert pauses[:3] == [FIRST_PAUSE_MS, 2 * FIRST_PAUSE_MS, 4 * FIRST_PAUSE_MS]
+    assert pauses[-1] == LONGEST_PAUSE_MS
+
+
+def test_a_partition_that_does_not_answer_is_asked_again() -> None:
+    outstanding = Outstanding(1, [P0], 0)
+    assert outstanding.take_due(0) == [P0]
+    assert outstanding.take_due(UNANSWERED_MS - 1) == []
+    assert outstanding.take_due(UNANSWERED_MS) == [P0]
