@@ -23,7 +23,6 @@ from tidelog.config.options import (
 
 NOT_POLLED = "whoever waits is told when the transaction before is complete"
 NO_TWO_PHASE_COMMIT = "two-phase commit (KIP-939) is not served; Apache Kafka 4.3 does not offer it either"
-NOT_VERIFIED = "partitions do not ask yet"
 OWN_LOADING = "the log of transactions is read a mebibyte at a time"
 
 OPTIONS = (
@@ -45,8 +44,7 @@ OPTIONS = (
     Option("transactional.id.expiration.ms", INT, 7 * DAY_MS, HIGH, READ_ONLY,
            "A transactional id unused this long is forgotten, in ms.", check=AT_LEAST_1),
     Option("transaction.partition.verification.enable", BOOLEAN, True, LOW, CLUSTER,
-           "Whether a partition asks the coordinator that a transaction exists before it takes its first batch.",
-           inert=NOT_VERIFIED),
+           "Whether a partition asks the coordinator that a transaction exists before it takes its first batch."),
     Option("transaction.two.phase.commit.enable", BOOLEAN, False, LOW, READ_ONLY,
            "Whether others may coordinate the commit (KIP-939).", inert=NO_TWO_PHASE_COMMIT),
     Option("transaction.state.log.load.buffer.size", INT, 5 * MIB, HIGH, READ_ONLY,

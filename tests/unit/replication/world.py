@@ -213,7 +213,7 @@ class World:
         broker: Any = Broker.__new__(Broker)
         broker.replicas = self.manager
         broker.image = self.image
-        broker.config = SimpleNamespace(fetch_max_bytes=57_671_680)
+        broker.config = SimpleNamespace(fetch_max_bytes=57_671_680, transaction_partition_verification_enable=True)
         broker.runtime = runtime
         ctx = Context(broker, listener="PLAINTEXT", peer_host="127.0.0.1")
         ctx.api_version = version

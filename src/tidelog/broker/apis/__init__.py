@@ -28,6 +28,8 @@ from tidelog.broker.apis import (
     topics,
     transaction_admin,
     transactions,
+    txn_markers,
+    txn_offsets,
     versions,
 )
 from tidelog.protocol.api_keys import ApiKey
@@ -58,6 +60,8 @@ API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.ADD_PARTITIONS_TO_TXN, (0, 5), transactions.add_partitions_to_txn),
     Api(ApiKey.ADD_OFFSETS_TO_TXN, (0, 4), transactions.add_offsets_to_txn),
     Api(ApiKey.END_TXN, (0, 5), transactions.end_txn),
+    Api(ApiKey.WRITE_TXN_MARKERS, (1, 2), txn_markers.write_txn_markers),
+    Api(ApiKey.TXN_OFFSET_COMMIT, (0, 5), txn_offsets.txn_offset_commit),
     Api(ApiKey.DESCRIBE_ACLS, (1, 3), acls.describe_acls),
     Api(ApiKey.CREATE_ACLS, (1, 3), acls.create_acls),
     Api(ApiKey.DELETE_ACLS, (1, 3), acls.delete_acls),

@@ -11,10 +11,12 @@ from typing import Any
 
 from tidelog.broker.apis.groups import ask
 from tidelog.broker.context import Answer, Context
+from tidelog.coordinator.group import consumer_offsets
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.records import CommittedOffset
+from tidelog.coordinator.group.records import CommittedOffset, OffsetKey
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_OFFSET, ZERO_UUID, Uuid
+from tidelog.model.machine import Outcome, Reply, Token
 from tidelog.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -144,11 +146,11 @@ def _merge(
 # -- fetch ---------------------------------------------------------------------------------------------------------------
 
 
-def offset_fetch(ctx: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """OffsetFetch: v1 to v7 one group, since v8 several; v2 a null list of topics means all; v7 require_stable (nothing is ever
-    pending without transactions); v10 topic ids. Errors: 14, 16, 100."""
+async def offset_fetch(ctx: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """OffsetFetch: v1 to v7 one group, since v8 several; v2 a null list of topics means all; v7 require_stable: an offset that an
+    open transaction may change is an error; v9 member epochs; v10 topic ids. Errors: 14, 16, 22, 25, 88, 100, 113."""
     if ctx.api_version >= GROUPS_FROM:
-        return OffsetFetchResponse(groups=[_fetch_group(ctx, group) for group in request.groups])
+        return OffsetFetchResponse(groups=[await _fetch_group(ctx, group, request.require_stable) for group in request.groups])
     topics = request.topics
     group = OffsetFetchRequestGroup(
         group_id=request.group_id,
@@ -156,7 +158,7 @@ def offset_fetch(ctx: Context, request: OffsetFetchRequest) -> OffsetFetchRespon
         if topics is None
         else [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics],
     )
-    found = _fetch_group(ctx, group)
+    found = await _fetch_group(ctx, group, request.require_stable)
     if found.error_code and ctx.api_version < 2:
         found.topics = _all_refused(group, ErrorCode(found.error_code))
     return OffsetFetchResponse(
@@ -180,18 +182,52 @@ def offset_fetch(ctx: Context, request: OffsetFetchRequest) -> OffsetFetchRespon
     )
 
 
-def _fetch_group(ctx: Context, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    shard = ctx.broker.groups.find(group.group_id)
-    if isinstance(shard, ErrorCode):
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=shard)
-    assert shard.machine is not None
+async def _fetch_group(ctx: Context, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+    """What was committed waits behind commits that are not safe yet: nobody is told of an offset that may be lost."""
+
+    def read(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
+        return Outcome(replies=(Reply(token, _found(ctx, machine, group, require_stable)),))
+
+    def refuse(error: ErrorCode) -> OffsetFetchResponseGroup:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
+
+    answer = ask(ctx, group.group_id, read, refuse)
+    found = await answer if isinstance(answer, Coroutine) else answer
+    assert isinstance(found, OffsetFetchResponseGroup)
+    return found
+
+
+def _found(
+    ctx: Context, machine: GroupCoordinator, group: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    error = _member_error(machine, group)
+    if error is not None:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
     if group.topics is None:
-        topics = _all_topics(ctx, shard.machine, group.group_id)
+        topics = _all_topics(ctx, machine, group.group_id)
     else:
-        topics = [_fetch_topic(ctx, shard.machine, group.group_id, topic) for topic in group.topics]
+        topics = [_fetch_topic(ctx, machine, group.group_id, topic) for topic in group.topics]
         # As in Kafka, ids of no topic come last.
         topics.sort(key=_is_unknown)
+    if require_stable and machine.offsets.pending.is_open(group.group_id):
+        for topic in topics:
+            topic.partitions = [_stable(machine, group.group_id, topic.name, each) for each in topic.partitions]
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+
+
+def _member_error(machine: GroupCoordinator, group: OffsetFetchRequestGroup) -> ErrorCode | None:
+    """Members of the consumer protocol say who they are since v9; who was fenced is told so."""
+    known = machine.coordination.consumer(group.group_id)
+    return None if known is None else consumer_offsets.fetch_error(known, group.member_id, group.member_epoch)
+
+
+def _stable(
+    machine: GroupCoordinator, group_id: str, name: str, partition: OffsetFetchResponsePartitions
+) -> OffsetFetchResponsePartitions:
+    index = partition.partition_index
+    if partition.error_code or not machine.offsets.pending.holds(OffsetKey(group_id, name, index)):
+        return partition
+    return _partition(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 def _fetch_topic(

@@ -3,6 +3,9 @@
 What is decided here: how a request is taken apart and its answer put together. A request of one partition, by far the most
 common, has a path of its own whose answer is packed in one call; the general path says the same more slowly, and a test holds
 them equal. May records be appended: ``storage.validation`` and ``replication.partition``. When are they safe: there, too.
+
+The first batch of a transaction in a partition waits for its coordinator's word (``broker.transaction_verification``); the
+partition holds a proof meanwhile, and refuses the batch when a marker came in between. The batches after it go straight in.
 """
 
 from __future__ import annotations
@@ -14,20 +17,26 @@ from typing import Any
 
 from tidelog.broker.apis.leadership import current_leader, node_endpoints
 from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Answer, Context
+from tidelog.broker.transaction_verification import Operation, operation_of_produce, produce_error, verify_or_add
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import ProduceResult, ProduceTopicResult, ProduceView, encode_produce_response
 from tidelog.protocol.primitives import write_compact_string
+from tidelog.records.batch import HEADER_SIZE
 from tidelog.replication.delayed import ParkedAppend
 from tidelog.replication.partition import Partition, refused
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.validation import DeepValidation
+from tidelog.storage.verification import NOT_REQUIRED, Verification
 
 _NONE = ErrorCode.NONE
 _WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _ATTRIBUTES = 22
 """Where a batch has the low byte of its attributes."""
 _TRANSACTIONAL_BIT = 0x10
+_PRODUCER = Struct(">qhi")
+_PRODUCER_AT = 43
+"""Where a batch has producer id, producer epoch and base sequence."""
 _ZSTD_FROM = 7
 _FLEXIBLE_FROM = 9
 _BY_ID_FROM = 13
@@ -44,7 +53,7 @@ def produce(ctx: Context, request: ProduceView) -> Answer | Coroutine[Any, Any, 
 
     acks 0 is never answered: an error closes the connection, so that the producer notices. acks -1 waits until all in-sync
     replicas have the records, acks 1 for the leader alone; both wait for a flush where the topic demands one.
-    Errors, per partition: 2, 3, 6, 7, 10, 17, 18, 19, 20, 21, 32, 45, 47, 48, 53, 56, 76, 87, 100.
+    Errors, per partition: 2, 3, 6, 7, 10, 17, 18, 19, 20, 21, 32, 45, 47, 48, 49, 51, 53, 56, 76, 87, 100, 120.
     """
     acks = request.acks
     topics = request.topics
@@ -76,33 +85,88 @@ def produce(ctx: Context, request: ProduceView) -> Answer | Coroutine[Any, Any, 
     return _Work(ctx, request, _append_all(ctx, request)).go_on()
 
 
+class _Unverified:
+    """A batch whose transaction the coordinator is to be asked about first."""
+
+    __slots__ = ("producer_epoch", "producer_id", "proof", "records")
+
+    def __init__(self, records: memoryview, producer_id: int, producer_epoch: int, proof: Verification) -> None:
+        self.records = records
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.proof = proof
+
+
+_Result = AppendResult | DeepValidation | _Unverified
+
+
 class _Entry:
     """One partition of a request, and what has become of its append so far."""
 
-    __slots__ = ("index", "name", "partition", "result", "topic_id")
+    __slots__ = ("index", "name", "partition", "proof", "result", "topic_id")
 
-    def __init__(
-        self, name: str | None, topic_id: Uuid, index: int, partition: Partition | None, result: AppendResult | DeepValidation
-    ) -> None:
+    def __init__(self, name: str | None, topic_id: Uuid, index: int, partition: Partition | None, result: _Result) -> None:
         self.name = name
         self.topic_id = topic_id
         self.index = index
         self.partition = partition
         self.result = result
+        self.proof: Verification | None = None
 
 
-def _append(
-    ctx: Context, request: ProduceView, partition: Partition, records: memoryview | None
-) -> AppendResult | DeepValidation:
+def _append(ctx: Context, request: ProduceView, partition: Partition, records: memoryview | None) -> _Result:
     if records is None:
         records = _NO_RECORDS
     if partition.is_internal and ctx.client_id != _ADMIN_CLIENT:
         return refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL_BIT:
-        # Nobody here opens transactions: one that was appended would never end and hold back read_committed for ever.
-        known = request.transactional_id is not None
-        return refused(ErrorCode.INVALID_TXN_STATE if known else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _append_transactional(ctx, request, partition, records)
     return partition.append(records, ctx.now_ms(), request.acks, zstd_allowed=ctx.api_version >= _ZSTD_FROM)
+
+
+def _append_transactional(ctx: Context, request: ProduceView, partition: Partition, records: memoryview) -> _Result:
+    """Into the open transaction at once; else the coordinator is asked first."""
+    if request.transactional_id is None:
+        return refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    now_ms, zstd_allowed = ctx.now_ms(), ctx.api_version >= _ZSTD_FROM
+    producer_id, epoch, sequence = _producer_of(records)
+    if producer_id < 0:
+        # It is refused for that.
+        return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed)
+    operation = operation_of_produce(ctx.api_version)
+    proof = partition.begin_verification(
+        producer_id,
+        epoch,
+        sequence,
+        starts_at_zero=operation is Operation.ADD,
+        transactional_id=request.transactional_id,
+        now_ms=now_ms,
+    )
+    if proof is None:
+        return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed)
+    if operation is not Operation.ADD and not ctx.config.transaction_partition_verification_enable:
+        return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed, proof=NOT_REQUIRED)
+    return _Unverified(records, producer_id, epoch, proof)
+
+
+def _producer_of(records: memoryview) -> tuple[int, int, int]:
+    """Producer id, epoch and base sequence; id -1 where there is not even a whole header."""
+    if len(records) < HEADER_SIZE:
+        return -1, -1, -1
+    producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+    return producer_id, epoch, sequence
+
+
+def _refused_as_a_whole(request: ProduceView) -> ErrorCode:
+    """What is wrong with a request whose transactional batches do not belong together."""
+    producers: set[int] = set()
+    for _, _, wanted in request.topics:
+        for _, records in wanted:
+            if records is not None and len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL_BIT:
+                producers.add(_producer_of(records)[0])
+    if producers and request.transactional_id is None:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers) > 1 else _NONE
 
 
 def _append_all(ctx: Context, request: ProduceView) -> list[_Entry]:
@@ -111,12 +175,15 @@ def _append_all(ctx: Context, request: ProduceView) -> list[_Entry]:
     entries: list[_Entry] = []
     seen: set[Partition] = set()
     known_acks = request.acks in (-1, 0, 1)
+    refusal = _refused_as_a_whole(request)
     for name, topic_id, wanted in request.topics:
         for index, records in wanted:
             found = replicas.by_id(topic_id, index) if name is None else replicas.by_name(name, index)
-            result: AppendResult | DeepValidation
+            result: _Result
             if not known_acks:
                 result = refused(ErrorCode.INVALID_REQUIRED_ACKS)
+            elif refusal:
+                result = refused(refusal)
             elif not isinstance(found, Partition):
                 result = refused(found)
             elif found in seen:
@@ -141,7 +208,7 @@ class _Work:
 
     def go_on(self) -> Answer | Coroutine[Any, Any, Answer]:
         """The answer, or a coroutine when something has to be waited for."""
-        if any(entry.result.__class__ is DeepValidation for entry in self._entries) or self._unsafe():
+        if any(entry.result.__class__ is not AppendResult for entry in self._entries) or self._unsafe():
             return self._wait()
         return self._answer()
 
@@ -160,11 +227,14 @@ class _Work:
     async def _wait(self) -> Answer:
         ctx, acks = self._ctx, self._request.acks
         deadline_ms = ctx.now_ms() + self._request.timeout_ms
+        unverified = [entry for entry in self._entries if entry.result.__class__ is _Unverified]
+        if unverified:
+            await self._verify(unverified)
         for entry in self._entries:
             if isinstance(entry.result, DeepValidation):
                 assert entry.partition is not None
                 verdict = await ctx.run_blocking(entry.result.run)
-                entry.result = entry.partition.append_validated(verdict, ctx.now_ms(), acks)
+                entry.result = entry.partition.append_validated(verdict, ctx.now_ms(), acks, proof=entry.proof)
         unsafe = self._unsafe()
         if unsafe:
             parked = ParkedAppend(deadline_ms, acks)
@@ -181,6 +251,30 @@ class _Work:
                 if error is not _NONE:
                     entry.result = refused(error)
         return self._answer()
+
+    async def _verify(self, entries: list[_Entry]) -> None:
+        """Asks the coordinator about these partitions, and appends to those that are part of the transaction."""
+        ctx, request = self._ctx, self._request
+        operation = operation_of_produce(ctx.api_version)
+        names = [entry.partition.topic_partition for entry in entries if entry.partition is not None]
+        asked = entries[0].result
+        assert isinstance(asked, _Unverified) and request.transactional_id is not None
+        errors = await verify_or_add(ctx, request.transactional_id, asked.producer_id, asked.producer_epoch, names, operation)
+        for entry, name in zip(entries, names, strict=True):
+            batch, error = entry.result, errors[name]
+            assert isinstance(batch, _Unverified) and entry.partition is not None
+            if error is not _NONE:
+                entry.result = refused(produce_error(error, operation))
+                entry.result.error_message = (
+                    f"{request.transactional_id}: the coordinator did not confirm that {name} is part of the transaction: "
+                    f"{error.name}. Nothing was appended."
+                )
+                continue
+            entry.proof = batch.proof
+            zstd_allowed = ctx.api_version >= _ZSTD_FROM
+            entry.result = entry.partition.append(
+                batch.records, ctx.now_ms(), request.acks, zstd_allowed=zstd_allowed, proof=batch.proof
+            )
 
     def _answer(self) -> Answer:
         ctx, version = self._ctx, self._ctx.api_version

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from tests.unit.broker.node_world import run
 from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us, topic_id
 from tidelog.broker.apis.produce import produce
 from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
+from tidelog.broker.transaction_verification import Operation
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import ZERO_UUID, Uuid
+from tidelog.model.ids import ZERO_UUID, TopicPartition, Uuid
 from tidelog.protocol.fastpath import ProduceView
 from tidelog.protocol.framing import decode_response_header
 from tidelog.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from tidelog.replication.markers import Marker, write_marker
 from tidelog.storage.log_config import LogConfig
 
+PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
 ELSEWHERE = PartitionImage((2,), (2,), 2, leader_epoch=4, directories=(b"C" * 16,))
 FOLLOWED = PartitionImage((1, 2), (1, 2), 1, directories=(b"A" * 16, b"C" * 16))
 
@@ -147,13 +152,149 @@ def test_internal_topics_are_written_by_nobody_but_the_admin_client() -> None:
     assert one(send(world, request, client_id="__admin_client")[1]).error_code == 0
 
 
-def test_a_transactional_batch_is_refused_as_long_as_nobody_runs_transactions() -> None:
+class Coordinator:
+    """Answers what a test wants to every question about a transaction, and writes the questions down."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.answer = ErrorCode.NONE
+        self.asked: list[tuple[str, int, int, list[str], Operation]] = []
+        self.meanwhile: Callable[[], object] = lambda: None
+        monkeypatch.setattr("tidelog.broker.apis.produce.verify_or_add", self.verify_or_add)
+
+    async def verify_or_add(
+        self, ctx: Context, name: str, producer: int, epoch: int, partitions: Sequence[TopicPartition], operation: Operation
+    ) -> dict[TopicPartition, ErrorCode]:
+        self.asked.append((name, producer, epoch, [str(partition) for partition in partitions], operation))
+        self.meanwhile()
+        return dict.fromkeys(partitions, self.answer)
+
+
+@pytest.fixture
+def coordinator(monkeypatch: pytest.MonkeyPatch) -> Coordinator:
+    return Coordinator(monkeypatch)
+
+
+def transactional(sequence: int = 0, producer: int = 7, epoch: int = 0, **options: Any) -> memoryview:
+    return batch(producer_id=producer, producer_epoch=epoch, base_sequence=sequence, transactional=True, **options)
+
+
+def in_world(*topics: str) -> World:
     world = World()
-    world.create("a")
-    records = batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    assert one(send(world, view(("a", 0, records)))[1]).error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    answer = send(world, view(("a", 0, records), transactional_id="x"))[1]
-    assert one(answer).error_code == ErrorCode.INVALID_TXN_STATE
+    for topic in topics:
+        world.create(topic)
+    return world
+
+
+def told(world: World, *asked: tuple[str, int, memoryview | None], version: int = 13, name: str | None = "pay") -> list[int]:
+    """The errors of a transactional request."""
+    _, answer = send(world, view(*asked, version=version, transactional_id=name), version)
+    if not isinstance(answer, list):
+        answer = run(answer)
+    return [part.error_code for topic in decode(answer, version).responses for part in topic.partition_responses]
+
+
+def test_a_transactional_batch_needs_a_transactional_id() -> None:
+    world = in_world("a", "b")
+    refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert told(world, ("a", 0, transactional()), name=None) == [refused]
+    assert told(world, ("a", 0, transactional()), ("b", 0, batch()), name=None) == [refused, refused]
+    assert world.partition("b").log is not None and world.partition("b").log.log_end_offset == 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("version", "operation"),
+    [(3, Operation.VERIFY_OLD), (10, Operation.VERIFY_OLD), (11, Operation.VERIFY), (12, Operation.ADD), (13, Operation.ADD)],
+)
+def test_the_first_batch_of_a_transaction_asks_the_coordinator_and_the_next_does_not(
+    coordinator: Coordinator, version: int, operation: Operation
+) -> None:
+    world = in_world("a")
+    assert told(world, ("a", 0, transactional()), version=version) == [0]
+    assert told(world, ("a", 0, transactional(1)), version=version) == [0]
+    assert coordinator.asked == [("pay", 7, 0, ["a-0"], operation)]
+    assert world.partition("a").last_stable_offset == 0
+
+
+def test_all_partitions_of_a_request_are_asked_about_at_once(coordinator: Coordinator) -> None:
+    world = in_world("a", "b")
+    assert told(world, ("a", 0, transactional()), ("b", 0, transactional()), ("c", 0, transactional())) == [0, 0, 100]
+    assert coordinator.asked == [("pay", 7, 0, ["a-0", "b-0"], Operation.ADD)]
+
+
+@pytest.mark.parametrize(
+    ("version", "said", "expected"),
+    [
+        (9, ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
+        (11, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
+        (11, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (12, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS),
+        (12, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (12, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_EPOCH),
+    ],
+)
+def test_what_the_coordinator_does_not_confirm_is_not_appended(
+    coordinator: Coordinator, version: int, said: ErrorCode, expected: ErrorCode
+) -> None:
+    world = in_world("a")
+    coordinator.answer = said
+    assert told(world, ("a", 0, transactional()), version=version) == [expected]
+    log = world.partition("a").log
+    assert log is not None and log.log_end_offset == 0
+
+
+def test_a_marker_between_the_question_and_the_append_refuses_the_batch(coordinator: Coordinator) -> None:
+    world = in_world("a")
+    coordinator.meanwhile = lambda: write_marker(world.partition("a"), Marker(7, 0, False, 0), NOW_MS, NOW_MS + 1)
+    assert told(world, ("a", 0, transactional()), version=11) == [ErrorCode.INVALID_TXN_STATE]
+    assert world.partition("a").last_stable_offset == 1
+    coordinator.meanwhile = lambda: None
+    assert told(world, ("a", 0, transactional()), version=11) == [0]
+
+
+def test_trap_31_a_producer_that_bumps_its_epoch_begins_at_zero(coordinator: Coordinator) -> None:
+    world = in_world("a")
+    assert told(world, ("a", 0, transactional(5)), version=11) == [0]
+    write_marker(world.partition("a"), Marker(7, 1, True, 0, 2), NOW_MS, NOW_MS + 1)
+    assert told(world, ("a", 0, transactional(6, epoch=1))) == [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+    assert told(world, ("a", 0, transactional(0, epoch=1))) == [0]
+    assert told(world, ("a", 0, transactional(0, producer=8)), ("b", 0, batch())) == [0, ErrorCode.UNKNOWN_TOPIC_ID]
+
+
+def test_a_broker_that_does_not_verify_still_adds(coordinator: Coordinator) -> None:
+    world = in_world("a")
+
+    def say(sequence: int, version: int) -> Any:
+        ctx = world.context(version)
+        ctx.broker.config.transaction_partition_verification_enable = False
+        name = "a"
+        return produce(ctx, view((name, 0, transactional(sequence)), version=version, transactional_id="pay"))
+
+    assert one(say(0, 11), 11).error_code == 0 and coordinator.asked == []
+    write_marker(world.partition("a"), Marker(7, 0, True, 0), NOW_MS, NOW_MS + 1)
+    assert one(run(say(1, 12)), 12).error_code == 0 and len(coordinator.asked) == 1
+
+
+def test_transactional_batches_of_two_producers_are_no_request() -> None:
+    world = in_world("a", "b")
+    answers = told(world, ("a", 0, transactional()), ("b", 0, transactional(producer=8)))
+    assert answers == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+
+
+def test_a_transactional_batch_without_a_producer_or_a_whole_header_is_refused_for_that() -> None:
+    world = in_world("a")
+    assert told(world, ("a", 0, batch(transactional=True))) == [ErrorCode.INVALID_RECORD]
+    assert told(world, ("a", 0, transactional()[:40])) == [ErrorCode.INVALID_RECORD]
+
+
+def test_a_batch_that_has_to_be_walked_keeps_its_proof(coordinator: Coordinator) -> None:
+    world = World()
+    world.create("a", config=LogConfig(cleanup_policy=frozenset({"compact"})))
+    values = [b"v"] * 200
+    ctx, coroutine = send(world, view(("a", 0, batch(*values, **PRODUCER)), transactional_id="pay"))
+    pending = Pending(ctx, coroutine)
+    assert pending.blocking is not None
+    pending.go_on()
+    assert one(pending.answer).error_code == 0
 
 
 def test_zstd_needs_version_seven() -> None:

@@ -1,0 +1,118 @@
+"""TxnOffsetCommit: how far a group has read, as part of a producer's transaction."""
+
+from __future__ import annotations
+
+from tidelog.broker.context import Context
+from tidelog.broker.transaction_verification import Operation, operation_of_offset_commit, verify_or_add
+from tidelog.coordinator.group.coordinator import GroupCoordinator
+from tidelog.coordinator.group.transactional_offsets import answer
+from tidelog.coordinator.shard import Shard, WithinTransaction
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from tidelog.storage.verification import NOT_REQUIRED, Verification
+
+KNOWS_LOADING_FROM = 2
+_TOLD_AS = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What went wrong with the partition behind a group, in the words that clients of a coordinator know."""
+
+
+async def txn_offset_commit(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    """Sent by transactional producers to the coordinator of the group. v2 leader epochs, v3 the member and its generation
+    (KIP-447), v4 may be told TRANSACTION_ABORTABLE, v5 adds the group's partition to the transaction by itself (KIP-890).
+
+    Errors: 3, 12, 14, 15, 16, 22, 24, 25, 47, 48, 49, 51, 82, 120.
+    """
+    known = _existing(ctx, request)
+    response = await _commit(ctx, known) if known.topics else TxnOffsetCommitResponse()
+    told = {(topic.name, each.partition_index): each.error_code for topic in response.topics for each in topic.partitions}
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return answer(request, lambda name, index: ErrorCode(told.get((name, index), unknown)))
+
+
+def _existing(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRequest:
+    """The same request for the partitions that exist."""
+    topics = []
+    for topic in request.topics:
+        partitions = [
+            each for each in topic.partitions if ctx.image.topics.partition(topic.name, each.partition_index) is not None
+        ]
+        if partitions:
+            topics.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=partitions))
+    return TxnOffsetCommitRequest(
+        transactional_id=request.transactional_id,
+        group_id=request.group_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        generation_id=request.generation_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        topics=topics,
+    )
+
+
+async def _commit(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    if not request.group_id:
+        return _refused(ctx, request, ErrorCode.INVALID_GROUP_ID)
+    shards = ctx.broker.groups
+    shard = shards.find(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return _refused(ctx, request, shard)
+    proof = await _proof(ctx, request, shard)
+    if isinstance(proof, ErrorCode):
+        return _refused(ctx, request, proof)
+    if shards.find(request.group_id) is not shard:
+        return _refused(ctx, request, ErrorCode.NOT_COORDINATOR)
+    transaction = WithinTransaction(request.producer_id, request.producer_epoch, proof)
+    token, waiting = shards.ask_within(
+        shard, transaction, lambda machine, token, now_ms: machine.commit_transactional(token, request, now_ms)
+    )
+    if not waiting.done:
+        try:
+            await ctx.wait(waiting)
+        finally:
+            shard.abandon(token)
+    if waiting.error:
+        return _refused(ctx, request, waiting.error)
+    response: TxnOffsetCommitResponse = waiting.response
+    return response
+
+
+async def _proof(
+    ctx: Context, request: TxnOffsetCommitRequest, shard: Shard[GroupCoordinator]
+) -> Verification | ErrorCode | None:
+    """That the transaction's coordinator knows of the group's partition; None where its transaction is open there already."""
+    operation = operation_of_offset_commit(ctx.api_version)
+    proof = shard.partition.begin_verification(
+        request.producer_id,
+        request.producer_epoch,
+        -1,
+        starts_at_zero=operation is Operation.ADD,
+        transactional_id=request.transactional_id,
+        now_ms=ctx.now_ms(),
+    )
+    if proof is None:
+        return None
+    if operation is not Operation.ADD and not ctx.config.transaction_partition_verification_enable:
+        return NOT_REQUIRED
+    where = shard.partition.topic_partition
+    errors = await verify_or_add(ctx, request.transactional_id, request.producer_id, request.producer_epoch, [where], operation)
+    return errors[where] or proof
+
+
+def _refused(ctx: Context, request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
+    told = _TOLD_AS.get(error, error)
+    if told is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < KNOWS_LOADING_FROM:
+        told = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return answer(request, lambda name, index: told)
