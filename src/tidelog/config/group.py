@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidelog.config.broker_groups import NO_CONSUMER, NO_SHARES, NO_STREAMS
+from tidelog.config.broker_groups import NO_SHARES, NO_STREAMS
 from tidelog.config.options import (
     AT_LEAST_1,
     BOOLEAN,
@@ -25,7 +25,7 @@ _NO_TELEMETRY = "client metrics are not collected yet"
 
 
 def _row(
-    name: str, type_: Type, default: Value, doc: str, inert: str, *, broker: bool = True, check: Check | None = None
+    name: str, type_: Type, default: Value, doc: str, inert: str | None = None, *, broker: bool = True, check: Check | None = None
 ) -> Option:
     """``broker``: a group that does not set the option follows ``group.<name>`` of the broker, bounds included."""
     return Option(
@@ -42,9 +42,9 @@ def _row(
 
 
 GROUP_OPTIONS: Final[dict[str, Option]] = table((
-    _row("consumer.assignment.interval.ms", INT, 1000, "Least time between two assignments of the group, in ms.", NO_CONSUMER),
-    _row("consumer.heartbeat.interval.ms", INT, 5000, "How often a member must show life, in ms.", NO_CONSUMER),
-    _row("consumer.session.timeout.ms", INT, 45_000, "Silence after which a member is out, in ms.", NO_CONSUMER),
+    _row("consumer.assignment.interval.ms", INT, 1000, "Least time between two assignments of the group, in ms."),
+    _row("consumer.heartbeat.interval.ms", INT, 5000, "How often a member must show life, in ms."),
+    _row("consumer.session.timeout.ms", INT, 45_000, "Silence after which a member is out, in ms."),
     _row("share.assignment.interval.ms", INT, 1000, "Least time between two assignments of the share group, in ms.", NO_SHARES),
     _row("share.auto.offset.reset", STRING, "latest", "Where a share group begins: earliest, latest or by_duration:PERIOD.",
          NO_SHARES, broker=False),

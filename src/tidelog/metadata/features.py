@@ -11,17 +11,19 @@ from dataclasses import dataclass
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
+GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Levels we support, and the level a new cluster gets."""
+    """Levels we support, and the level a new cluster gets whose metadata.version is ``default_from`` or later."""
 
     name: str
     min_level: int
     max_level: int
     default_level: int
+    default_from: int = 0
 
 
 FEATURES: Mapping[str, Feature] = {
@@ -30,7 +32,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature(METADATA_VERSION, 7, 30, 30),
         Feature(KRAFT_VERSION, 0, 1, 0),
         Feature("eligible.leader.replicas.version", 0, 0, 0),
-        Feature("group.version", 0, 0, 0),
+        Feature(GROUP_VERSION, 0, 1, 1, default_from=22),
         Feature("share.version", 0, 0, 0),
         Feature("streams.version", 0, 0, 0),
         Feature(TRANSACTION_VERSION, 0, 0, 0),
@@ -88,9 +90,12 @@ def supported_ranges() -> dict[str, tuple[int, int]]:
     return {feature.name: (feature.min_level, feature.max_level) for feature in FEATURES.values()}
 
 
-def default_levels() -> dict[str, int]:
+def default_levels(metadata_version: int | None = None) -> dict[str, int]:
     """The levels of a new cluster, without those at 0: Kafka writes no record for level 0."""
-    return {f.name: f.default_level for f in FEATURES.values() if f.default_level > 0 and f.name != KRAFT_VERSION}
+    newest = FEATURES[METADATA_VERSION].default_level if metadata_version is None else metadata_version
+    levels = {f.name: f.default_level for f in FEATURES.values() if f.default_level > 0 and f.default_from <= newest}
+    levels.pop(KRAFT_VERSION, None)
+    return levels | {METADATA_VERSION: newest}
 
 
 def metadata_version_from_name(name: str) -> int:

@@ -62,7 +62,7 @@ def feature_levels(features: Sequence[str], release_version: str | None = None) 
 
     ConfigError for a feature or level that tidelog does not support. Level 0 is left out: it needs no record.
     """
-    levels = default_levels()
+    levels: dict[str, int] = {}
     if release_version is not None:
         try:
             levels[METADATA_VERSION] = metadata_version_from_name(release_version)
@@ -83,6 +83,7 @@ def feature_levels(features: Sequence[str], release_version: str | None = None) 
                 f"--feature {setting}: tidelog supports levels {feature.min_level} to {feature.max_level} of {name}"
             )
         levels[name] = int(level)
+    levels = default_levels(levels.get(METADATA_VERSION)) | levels
     return {name: level for name, level in levels.items() if level > 0}
 
 

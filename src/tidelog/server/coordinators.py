@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.settings import GroupSettings
+from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy
 from tidelog.coordinator.shards import Shards
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.settings import TransactionSettings
@@ -72,7 +72,7 @@ class Coordinators:
         rng: Rng = runtime.rng
 
         def make_groups(now_ms: int) -> GroupCoordinator:
-            return GroupCoordinator(groups, rng, now_ms)
+            return GroupCoordinator(groups, rng, now_ms, lambda: replicas.image)
 
         def make_transactions(now_ms: int) -> TransactionCoordinator:
             return TransactionCoordinator(transactions, new_id, server_version, now_ms)
@@ -131,4 +131,23 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        consumer_assignors=tuple(config.group_consumer_assignors),
+        consumer_max_size=config.group_consumer_max_size,
+        consumer_session_timeout=Bounded(
+            config.group_consumer_session_timeout_ms,
+            config.group_consumer_min_session_timeout_ms,
+            config.group_consumer_max_session_timeout_ms,
+        ),
+        consumer_heartbeat_interval=Bounded(
+            config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_min_heartbeat_interval_ms,
+            config.group_consumer_max_heartbeat_interval_ms,
+        ),
+        consumer_assignment_interval=Bounded(
+            config.group_consumer_assignment_interval_ms,
+            config.group_consumer_min_assignment_interval_ms,
+            config.group_consumer_max_assignment_interval_ms,
+        ),
+        consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
     )

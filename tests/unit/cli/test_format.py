@@ -68,7 +68,7 @@ def test_features_and_releases_are_taken(tmp_path: Path) -> None:
     [
         ((), "say who votes"),
         (("-s", "-t", "short"), "--cluster-id"),
-        (("-s", "-f", "group.version=1"), "group.version"),
+        (("-s", "-f", "group.version=2"), "group.version"),
         (("-s", "-r", "9.9"), "9.9"),
     ],
 )

@@ -34,7 +34,7 @@ def test_a_feature_moves_up(make_cluster: Callable[..., Any]) -> None:
         (("group.version", -1, 1), "cannot be less than 0"),
         (("group.version", 0, 0), "does not support the given upgrade type"),
         (("metadata.version", 31, 1), "only supports versions 7-30"),
-        (("group.version", 1, 1), "only supports versions 0-0"),
+        (("group.version", 2, 1), "only supports versions 0-1"),
         (("metadata.version", 21, 1), "Can't downgrade the version of this feature without"),
         (("metadata.version", 21, 2), "might delete metadata information"),
         (("metadata.version", 22, 2), "might delete metadata information"),

@@ -25,11 +25,11 @@ def test_every_feature_is_registered_also_those_at_level_zero_only() -> None:
 
 def test_a_level_above_ours_is_refused_naming_feature_both_levels_and_the_way_down() -> None:
     with pytest.raises(UnsupportedFeatureLevel) as caught:
-        check_levels({"metadata.version": 31, "group.version": 1})
+        check_levels({"metadata.version": 31, "group.version": 2})
     text = str(caught.value)
     assert "metadata.version is finalized at level 31, and this node supports levels 7 to 30" in text
-    assert "group.version is finalized at level 1, and this node supports levels 0 to 0" in text
-    assert text.endswith("downgrade --feature group.version=0 --feature metadata.version=30")
+    assert "group.version is finalized at level 2, and this node supports levels 0 to 1" in text
+    assert text.endswith("downgrade --feature group.version=1 --feature metadata.version=30")
 
 
 def test_a_level_below_ours_is_refused_with_the_way_up() -> None:

@@ -40,7 +40,8 @@ def test_every_dir_gets_whose_it_is_and_what_the_cluster_begins_with(tmp_path: P
         ids.add(meta.directory_id)
         snapshot = read_snapshot(FS, str(tmp_path / name / "bootstrap.checkpoint"))
         assert [(r.name, r.feature_level) for r in snapshot.records if isinstance(r, FeatureLevelRecord)] == [
-            ("metadata.version", 30)
+            ("metadata.version", 30),
+            ("group.version", 1),
         ]
         assert not (tmp_path / name / "__cluster_metadata-0").exists()
     assert len(ids) == 2
@@ -111,7 +112,7 @@ def test_nothing_to_format_or_one_dir_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_levels_come_from_features_and_release() -> None:
-    assert feature_levels([]) == {"metadata.version": 30}
+    assert feature_levels([]) == {"metadata.version": 30, "group.version": 1}
     assert feature_levels([], "3.9-IV0") == {"metadata.version": 21}
     assert feature_levels(["metadata.version=21", "kraft.version=1"]) == {"metadata.version": 21, "kraft.version": 1}
 
@@ -120,7 +121,7 @@ def test_levels_come_from_features_and_release() -> None:
     ("features", "release", "says"),
     [
         (["foo.version=1"], None, "Unsupported feature: foo.version. Supported features are: eligible"),
-        (["group.version=1"], None, "supports levels 0 to 0 of group.version"),
+        (["group.version=2"], None, "supports levels 0 to 1 of group.version"),
         (["group.version"], None, "name=level"),
         (["metadata.version=6"], None, "supports levels 7 to 30"),
         (["metadata.version=30"], "4.3-IV0", "not with both"),

@@ -25,6 +25,9 @@ from tidelog.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupR
 from tidelog.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tidelog.protocol.messages.sync_group import SyncGroupRequest
 
+NAMED_PROTOCOL_FROM = 5
+"""SyncGroup has to name the protocol since this version."""
+
 Call = Callable[[GroupCoordinator, Token, int], Outcome]
 Refusal = Callable[[ErrorCode], Any]
 
@@ -63,6 +66,8 @@ def join_group(ctx: Context, request: JoinGroupRequest) -> Answer | Coroutine[An
 def sync_group(ctx: Context, request: SyncGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """SyncGroup: the leader brings the assignments, everybody gets a part. v5 names the protocol.
     Errors: 14, 16, 22, 23, 25, 27, 82."""
+    if ctx.api_version >= NAMED_PROTOCOL_FROM and (request.protocol_type is None or request.protocol_name is None):
+        return rebalance.sync_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     return ask(ctx, request.group_id, lambda machine, token, now: machine.sync(token, request, now), rebalance.sync_error)
 
 

@@ -35,7 +35,9 @@ def leave(c: Coordination, beat: Beat, effects: Effects, now_ms: int) -> None:
     else:
         member = known_static(group, request.member_id, request.instance_id)
     if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
-        away = replace(member, epoch=STATIC_LEAVE_EPOCH, revoking={})
+        # It comes back at an epoch of its own: what it kept counts as given from the beginning.
+        kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
+        away = replace(member, epoch=STATIC_LEAVE_EPOCH, assigned=kept, revoking={})
         effects.records.append(current_record(group.group_id, away))
     else:
         remove(c, group, [member.member_id], effects, now_ms)

@@ -42,7 +42,8 @@ def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> Desc
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(agreed) if agreed is not None else b"",
-                member_assignment=member.assignment if agreed is not None else b"",
+                # Between two generations it is that of the last one.
+                member_assignment=member.assignment,
             )
             for member in group.members.values()
         ],

@@ -32,10 +32,7 @@ def check_regex(pattern: str) -> None:
     try:
         resolve(pattern, ())
     except InvalidRegex as error:
-        raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {error}.",
-        ) from error
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, error.message) from error
 
 
 def change_regex(

@@ -57,6 +57,8 @@ def stable(talk: Talk, group: str) -> str:
             group_id=group,
             generation_id=1,
             member_id=member,
+            protocol_type="consumer",
+            protocol_name="range",
             assignments=[SyncGroupRequestAssignment(member_id=member, assignment=b"own")],
         ),
         5,
@@ -72,9 +74,11 @@ def test_a_member_joins_syncs_and_leaves(talk: Talk, version: int) -> None:
     assert [(member.member_id, member.metadata) for member in joined.members] == [(joined.member_id, b"meta")]
     member = joined.member_id
     assignment = [SyncGroupRequestAssignment(member_id=member, assignment=b"own")]
-    synced = talk.ask(
-        SyncGroupRequest(group_id=group, generation_id=1, member_id=member, assignments=assignment), min(version, 5)
-    )
+    sync = SyncGroupRequest(group_id=group, generation_id=1, member_id=member, assignments=assignment)
+    if version >= 5:
+        assert talk.ask(sync, 5).error_code == E.INCONSISTENT_GROUP_PROTOCOL, "it has to be named"
+        sync = sync.replace(protocol_type="consumer", protocol_name=joined.protocol_name)
+    synced = talk.ask(sync, min(version, 5))
     assert (synced.error_code, synced.assignment) == (0, b"own")
     beat = HeartbeatRequest(group_id=group, generation_id=1, member_id=member)
     assert talk.ask(beat, min(version, 4)).error_code == 0

@@ -42,7 +42,7 @@ def test_features_that_may_be_at_zero_are_hidden_from_version_three() -> None:
     four = {feature.name: feature.max_version for feature in api_versions(world.context(4), HELLO).supported_features}
     assert three == {"metadata.version"}
     assert four["metadata.version"] == 30
-    assert four["group.version"] == 0
+    assert four["group.version"] == 1
 
 
 def test_finalized_features_come_with_the_offset_of_the_image_and_without_those_at_zero() -> None:
