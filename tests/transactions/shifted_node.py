@@ -1,0 +1,44 @@
+"""A node whose wall clock a test can set: ``python shifted_node.py FILE PROPERTIES``, milliseconds to add in eight bytes of FILE.
+
+Only the test's composition knows of it; the node has no such setting. Its steady clock stays what it is, as a machine's does when
+somebody sets the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import mmap
+import struct
+import sys
+from pathlib import Path
+
+from tidelog.cli import start
+from tidelog.server.runtime import LoopRuntime, system_now_ms
+
+OFFSET = struct.Struct("<q")
+
+
+def write_offset(path: Path, offset_ms: int) -> None:
+    """It is so much later, or earlier, than the machine says; seen at once by a node that runs."""
+    if not path.exists():
+        path.write_bytes(OFFSET.pack(offset_ms))
+    with path.open("r+b") as file:
+        file.write(OFFSET.pack(offset_ms))
+
+
+def main() -> None:
+    path, properties = sys.argv[1:]
+    with open(path, "r+b") as file:
+        shared = mmap.mmap(file.fileno(), OFFSET.size)
+
+    class ShiftedRuntime(LoopRuntime):
+        def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+            super().__init__(loop)
+            self.now_ms = lambda: system_now_ms() + int(OFFSET.unpack_from(shared)[0])
+
+    start.LoopRuntime = ShiftedRuntime  # type: ignore[misc]
+    start.command([properties])
+
+
+if __name__ == "__main__":
+    main()
