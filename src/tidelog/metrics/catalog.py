@@ -78,6 +78,11 @@ UNDER_MIN_ISR_COUNT = _gauge(
 AT_MIN_ISR_COUNT = _gauge(
     "kafka_server_replicamanager_atminisrpartitioncount", "Partitions led here with just min.insync.replicas in sync."
 )
+LATE_TRANSACTIONS = _gauge(
+    "kafka_server_replicamanager_partitionswithlatetransactionscount",
+    "Partitions led here with a transaction that is open for longer than transaction.max.timeout.ms and five minutes.",
+)
+PRODUCER_IDS = _gauge("kafka_server_replicamanager_produceridcount", "Producers that the partitions here remember.")
 FETCH_SESSIONS = _gauge(
     "kafka_server_fetchsessioncache_numincrementalfetchsessions", "Incremental fetch sessions that are remembered (KIP-227)."
 )
@@ -90,6 +95,12 @@ PARTITION_UNDER_MIN_ISR = _gauge(
 )
 PARTITION_AT_MIN_ISR = _gauge(
     "kafka_cluster_partition_atminisr", "1 when just min.insync.replicas are in sync.", "topic", "partition"
+)
+LAST_STABLE_OFFSET_LAG = _gauge(
+    "kafka_cluster_partition_laststableoffsetlag",
+    "Records below the high watermark that readers of committed records do not see yet.",
+    "topic",
+    "partition",
 )
 PARTITION_REPLICAS = _gauge("kafka_cluster_partition_replicascount", "Replicas of the partition.", "topic", "partition")
 

@@ -1,4 +1,4 @@
-"""What a node does now and then: retention, flushes by time, checkpoints, removing files, metadata snapshots.
+"""What a node does now and then: retention, flushes by time, checkpoints, removing files, metadata snapshots, late transactions.
 
 Each duty has its interval, Kafka's where Kafka has one, and its own timer; a duty that fails is reported and comes again.
 """
@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable
 
 from tidelog.broker.context import Broker
-from tidelog.model.errors import StorageFailure
+from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.replication.late_transactions import LateTransactions
 from tidelog.server.quorum import LocalController
 from tidelog.server.runtime import Alarm, LoopRuntime
 
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 FLUSH_INTERVAL_MS = 1000
 REMOVAL_INTERVAL_MS = 1000
 SNAPSHOT_CHECK_MS = 5000
+LATE_CHECK_MS = 10_000
 
 
 class Housekeeping:
@@ -29,6 +31,7 @@ class Housekeeping:
         self._runtime = runtime
         self._timers: dict[str, Alarm] = {}
         self._stopped = False
+        self.late = LateTransactions(self._transactional_id)
 
     def start(self) -> None:
         """Begin all duties."""
@@ -48,6 +51,7 @@ class Housekeeping:
             config.producer_id_expiration_check_interval_ms,
             lambda: replicas.logs.expire_producers(now_ms()),
         )
+        self.every("late transactions", LATE_CHECK_MS, self._name_late)
         self.every("metadata snapshots", SNAPSHOT_CHECK_MS, self._controller.snapshot_step)
 
     def every(self, name: str, interval_ms: int, duty: Callable[[], object], *, first_ms: int | None = None) -> None:
@@ -71,6 +75,19 @@ class Housekeeping:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+
+    def _name_late(self) -> None:
+        replicas, config = self._broker.replicas, self._broker.config
+        for line in self.late.look(replicas.partitions(), self._runtime.now_ms(), config.transaction_max_timeout_ms):
+            log.warning("%s", line)
+
+    def _transactional_id(self, producer_id: int) -> str | None:
+        """Of a producer whose coordinator is here."""
+        machines = self._broker.transactions.machines()
+        if isinstance(machines, ErrorCode):
+            return None
+        known = (each for machine in machines for each in machine.transactions.values())
+        return next((each.transactional_id for each in known if each.producer_id == producer_id), None)
 
     def _retain(self) -> None:
         for reason in self._broker.replicas.retention_step(self._runtime.now_ms()):

@@ -46,6 +46,7 @@ _PER_PARTITION: Final = (
     catalog.LOG_SEGMENTS,
     catalog.TOPIC_CURRENT_OFFSET,
     catalog.TOPIC_OLDEST_OFFSET,
+    catalog.LAST_STABLE_OFFSET_LAG,
     catalog.PARTITION_UNDER_MIN_ISR,
     catalog.PARTITION_AT_MIN_ISR,
     catalog.PARTITION_REPLICAS,
@@ -86,6 +87,10 @@ def on_loop(node: Node) -> Registry:
     registry.watch(
         catalog.TOPIC_PARTITIONS, lambda: [((t.name,), len(t.partitions)) for t in broker.image.topics.by_name.values()]
     )
+    registry.watch(catalog.LATE_TRANSACTIONS, lambda: node.housekeeping.late.count)
+    registry.watch(
+        catalog.PRODUCER_IDS, lambda: sum(len(p.log.producers.entries) for p in broker.replicas.partitions() if p.log is not None)
+    )
     registry.watch(catalog.BROKERS, lambda: len(broker.image.brokers))
     registry.watch(catalog.BROKER_INFO, lambda: _broker_info(broker.image))
     registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(node))
@@ -121,9 +126,8 @@ def _topic_counters(node: Node) -> list[list[Sample]]:
 
 def _partitions(partitions: Iterator[Partition]) -> list[list[Sample]]:
     samples: list[list[Sample]] = [[] for _ in _PER_PARTITION]
-    size, start, end, segments, current, oldest, under_min, at_min, replicas, all_replicas, in_sync, leader, preferred, under = (
-        samples
-    )
+    size, start, end, segments, current, oldest, unstable, *others = samples
+    under_min, at_min, replicas, all_replicas, in_sync, leader, preferred, under = others
     for partition in partitions:
         labels = (partition.topic, str(partition.index))
         log = partition.log
@@ -134,6 +138,7 @@ def _partitions(partitions: Iterator[Partition]) -> list[list[Sample]]:
             segments.append((labels, len(log.segments)))
             current.append((labels, log.high_watermark))
             oldest.append((labels, log.log_start_offset))
+            unstable.append((labels, log.high_watermark - log.last_stable_offset))
         spare = len(partition.isr) - partition.min_insync_replicas
         under_min.append((labels, int(spare < 0)))
         at_min.append((labels, int(spare == 0)))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidelog.config.resolve import BrokerConfig
-from tidelog.model.errors import StorageFailure
+from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.server.housekeeping import Housekeeping
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 
@@ -106,3 +106,13 @@ def test_every_duty_of_a_node_has_its_interval(runtime: LoopRuntime, caplog: pyt
         runtime.loop.run_until_complete(main())
     duties.stop()
     assert "a segment of t-0" in caplog.text
+
+
+def test_a_late_transaction_is_named_with_the_id_that_its_coordinator_knows(runtime: LoopRuntime) -> None:
+    duties, _ = housekeeping(runtime)
+    known = SimpleNamespace(transactions={"pay": SimpleNamespace(transactional_id="pay", producer_id=7)})
+    broker: Any = duties._broker
+    broker.transactions = SimpleNamespace(machines=lambda: [known])
+    assert duties._transactional_id(7) == "pay" and duties._transactional_id(8) is None
+    broker.transactions = SimpleNamespace(machines=lambda: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert duties._transactional_id(7) is None

@@ -36,7 +36,9 @@ def test_disk_bytes_are_known_on_linux_and_left_out_elsewhere() -> None:
 
 
 def partition(**changes: object) -> SimpleNamespace:
-    log = SimpleNamespace(size_bytes=500, log_start_offset=3, log_end_offset=9, high_watermark=8, segments=[1, 2])
+    log = SimpleNamespace(
+        size_bytes=500, log_start_offset=3, log_end_offset=9, high_watermark=8, last_stable_offset=6, segments=[1, 2]
+    )
     fields = {"topic": "t", "index": 4, "log": log, "isr": (1, 2), "replicas": (1, 2, 3), "min_insync_replicas": 2, "leader": 1}
     return SimpleNamespace(**(fields | changes))
 
@@ -49,6 +51,7 @@ def values(each: SimpleNamespace) -> dict[str, float]:
 
 def test_a_partition_tells_its_offsets_sizes_and_replicas() -> None:
     assert values(partition()) == {
+        "kafka_cluster_partition_laststableoffsetlag": 2,
         "kafka_log_log_size": 500,
         "kafka_log_log_logstartoffset": 3,
         "kafka_log_log_logendoffset": 9,

@@ -1,0 +1,80 @@
+"""Transactions that hold a partition's last stable offset back for longer than any transaction may last.
+
+Decided here, as in Kafka: a transaction is late when its producer's last batch in the partition is older than the broker's
+longest transaction timeout and five minutes. Its coordinator would have ended it long before; if it did not, nobody will, readers
+of committed records see nothing new, and compaction stops there. Each is named once, with what ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidelog.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from tidelog.replication.partition import Partition
+
+GRACE_MS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class LateTransaction:
+    """The oldest open transaction of a partition, by whom, and from which offset on."""
+
+    topic_partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    transactional_id: str | None
+    first_offset: int
+    last_timestamp_ms: int
+
+    def described(self, now_ms: int, name: str | None) -> str:
+        """One line for a log. ``name``: the transactional id, where somebody knows it."""
+        return (
+            f"{self.topic_partition}: the transaction of producer {self.producer_id}, epoch {self.producer_epoch} "
+            f"(transactional id {name or 'unknown'}) has been open since offset {self.first_offset}; its last batch is "
+            f"{(now_ms - self.last_timestamp_ms) // 1000} s old. Readers of committed records wait for it: "
+            f"end it with tidelog transactions abort --topic {self.topic_partition.topic} "
+            f"--partition {self.topic_partition.partition} --start-offset {self.first_offset}."
+        )
+
+
+def late_transaction(partition: Partition, now_ms: int, max_timeout_ms: int) -> LateTransaction | None:
+    """The one that holds readers of this partition back, if it is late and this broker leads."""
+    log = partition.log
+    if log is None or not partition.is_leader:
+        return None
+    oldest = log.producers.oldest_open()
+    if oldest is None or now_ms - oldest.last_timestamp <= max_timeout_ms + GRACE_MS:
+        return None
+    return LateTransaction(
+        partition.topic_partition,
+        oldest.producer_id,
+        oldest.epoch,
+        oldest.transactional_id,
+        oldest.txn_first_offset,
+        oldest.last_timestamp,
+    )
+
+
+class LateTransactions:
+    """Those of all partitions, and which of them were named already."""
+
+    __slots__ = ("_name_of", "_named", "count")
+
+    def __init__(self, name_of: Callable[[int], str | None]) -> None:
+        """``name_of`` knows the transactional ids of some producers."""
+        self._name_of = name_of
+        self._named: frozenset[LateTransaction] = frozenset()
+        self.count = 0
+        """Partitions with a late transaction at the last look (PartitionsWithLateTransactionsCount)."""
+
+    def look(self, partitions: Iterable[Partition], now_ms: int, max_timeout_ms: int) -> list[str]:
+        """What is to be said of those that were not late at the last look."""
+        late = [found for each in partitions if (found := late_transaction(each, now_ms, max_timeout_ms)) is not None]
+        news = [each for each in late if each not in self._named]
+        self._named = frozenset(late)
+        self.count = len(late)
+        return [each.described(now_ms, each.transactional_id or self._name_of(each.producer_id)) for each in news]
