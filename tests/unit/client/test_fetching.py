@@ -54,9 +54,7 @@ def answered(part: PartitionData, **fields: object) -> FetchResponse:
 
 def test_an_answer_has_the_records_and_the_aborted_transactions_in_order() -> None:
     aborted = [AbortedTransaction(producer_id=7, first_offset=9), AbortedTransaction(producer_id=8, first_offset=2)]
-    part = PartitionData(
-        partition_index=3, high_watermark=10, last_stable_offset=9, records=b"abc", aborted_transactions=aborted, log_start_offset=1
-    )
+    part = PartitionData(partition_index=3, high_watermark=10, last_stable_offset=9, records=b"abc", aborted_transactions=aborted)
     found = read_fetch(answered(part), AT, ID)
     assert (found.error, found.high_watermark, bytes(found.records)) == (ErrorCode.NONE, 10, b"abc")
     assert found.aborted == ((8, 2), (7, 9))

@@ -1,0 +1,230 @@
+"""A Kafka cluster as a reader sees it: topics, offsets, and a connection to whoever leads a partition.
+
+What fails for a reason that passes (a broker that restarts, a leader that moves, an election) is asked again, with growing
+pauses, until ``default.api.timeout.ms`` is over; then the error says what the last problem was. Not thread-safe: one per thread.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+from tidelog.client.connection import UnsupportedByBroker
+from tidelog.client.fetching import Verdict, judge, list_offsets_request, read_offsets
+from tidelog.client.metadata import ClusterMetadata, Leader, Topic
+from tidelog.client.settings import READ_UNCOMMITTED, ClientSettings
+from tidelog.model.errors import ConfigError, ErrorCode, ProtocolViolation
+from tidelog.model.ids import TopicPartition
+from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tidelog.spark.network import BrokerSocket, NoConnection, tls_context
+
+T = TypeVar("T")
+
+
+class ClusterUnavailable(Exception):
+    """The cluster did not answer in time; the text has the last problem and which setting says how long to try."""
+
+
+class TopicMissing(Exception):
+    """A topic or partition is not there, or may not be read."""
+
+
+class _Again(Exception):
+    """Something that passes."""
+
+
+class Cluster:
+    """Opens connections when they are needed and keeps them."""
+
+    def __init__(self, settings: ClientSettings, now: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._now = now
+        self._tls = None if settings.tls is None else tls_context(settings.tls)
+        self._sockets: dict[tuple[str, int], BrokerSocket] = {}
+        self._refreshed_at: float | None = None
+        self.metadata = ClusterMetadata()
+
+    def close(self) -> None:
+        """End all connections."""
+        for connection in self._sockets.values():
+            connection.close()
+        self._sockets.clear()
+
+    def topics(self, names: tuple[str, ...] | None, pattern: str | None = None) -> dict[str, Topic]:
+        """The topics of these names, or whose whole name the pattern matches, as they are now.
+
+        TopicMissing when a named one does not exist or may not be read; a pattern may match nothing, and never internal topics.
+        """
+        if names is None:
+            self._retried("ask for the topics", lambda: self._refresh(None))
+            fits = re.compile(pattern or "")
+            return {
+                name: topic
+                for name, topic in sorted(self.metadata.topics.items())
+                if fits.fullmatch(name) and not topic.internal and topic.error == ErrorCode.NONE
+            }
+        self._retried(f"describe {', '.join(names)}", lambda: self._described(names))
+        return {name: self.metadata.topics[name] for name in names}
+
+    def offsets(self, wanted: Mapping[TopicPartition, int], isolation_level: int = READ_UNCOMMITTED) -> dict[TopicPartition, int]:
+        """The offset at a timestamp (or one of the special ones) for each partition; -1 when all records are older."""
+        found: dict[TopicPartition, int] = {}
+        self._retried("list offsets", lambda: self._list(wanted, isolation_level, found))
+        return {at: found[at] for at in wanted}
+
+    def leader_socket(self, at: TopicPartition, hint: tuple[Leader, str, int] | None = None) -> tuple[BrokerSocket, Leader]:
+        """A connection to the leader of a partition. ``hint``: who it was when the batch was planned."""
+        if hint is not None:
+            try:
+                return self._socket((hint[1], hint[2])), hint[0]
+            except NoConnection:
+                pass  # it may have moved: the cluster knows
+        return self._retried(f"reach the leader of {at}", lambda: self._leader_socket(at))
+
+    def broker_socket(self, broker: int) -> BrokerSocket:
+        """A connection to a broker by its id. NoConnection when it is not known or does not answer."""
+        address = self.metadata.brokers.get(broker)
+        if address is None:
+            raise NoConnection(f"broker {broker} is not known")
+        return self._socket(address)
+
+    def topic_now(self, name: str) -> Topic | None:
+        """The topic as it is now; None when it is not there."""
+        self._retried(f"describe {name}", lambda: self._refresh((name,)))
+        topic = self.metadata.topics.get(name)
+        return None if topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else topic
+
+    def hint(self, at: TopicPartition) -> tuple[Leader, str, int] | None:
+        """Who leads the partition, as far as known without asking."""
+        leader = self.metadata.leader(at.topic, at.partition)
+        address = None if leader is None else self.metadata.brokers.get(leader.broker)
+        return None if leader is None or address is None else (leader, *address)
+
+    def forget(self, connection: BrokerSocket) -> None:
+        """The connection has ended, or its broker is no good for now."""
+        connection.close()
+        self._sockets = {address: kept for address, kept in self._sockets.items() if kept is not connection}
+
+    def pauses(self, limit_ms: int) -> Iterator[str]:
+        """Pauses between attempts, growing, until ``limit_ms`` are over. Yields before each attempt."""
+        deadline = self._now() + limit_ms / 1000
+        pause = self._settings.retry_backoff_ms
+        while True:
+            yield ""
+            left = deadline - self._now()
+            if left <= 0:
+                return
+            # Spread by a fifth, so that the tasks of a job do not come back all at once.
+            time.sleep(min(left, pause / 1000 * random.uniform(0.8, 1.2)))
+            pause = min(2 * pause, self._settings.retry_backoff_max_ms)
+
+    def _retried(self, what: str, attempt: Callable[[], T]) -> T:
+        problem = ""
+        for _ in self.pauses(self._settings.api_timeout_ms):
+            try:
+                return attempt()
+            except (_Again, NoConnection) as error:
+                problem = str(error)
+        raise ClusterUnavailable(
+            f"Could not {what} within {self._settings.api_timeout_ms} ms (kafka.default.api.timeout.ms). Last problem: {problem}."
+        )
+
+    def _socket(self, address: tuple[str, int]) -> BrokerSocket:
+        found = self._sockets.get(address)
+        if found is None:
+            found = self._sockets[address] = BrokerSocket(self._settings, *address, self._tls)
+        return found
+
+    def _any_broker(self) -> BrokerSocket:
+        problems = []
+        addresses = dict.fromkeys([*self._sockets, *self.metadata.brokers.values(), *self._settings.bootstrap])
+        for address in addresses:
+            try:
+                return self._socket(address)
+            except NoConnection as error:
+                problems.append(str(error))
+        raise NoConnection("; ".join(problems))
+
+    def _refresh(self, names: tuple[str, ...] | None) -> None:
+        connection = self._any_broker()
+        asked = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+        try:
+            response = connection.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False))
+        except NoConnection:
+            self.forget(connection)
+            raise
+        if not response.brokers:
+            raise _Again(f"{connection.address} knows of no broker yet")
+        self.metadata.update(response, all_topics=names is None)
+
+    def _described(self, names: tuple[str, ...]) -> None:
+        self._refresh(names)
+        for name in names:
+            topic = self.metadata.topics.get(name)
+            if topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise TopicMissing(f"There is no topic {name!r} on this cluster. Create it, or name another one.")
+            if topic.error in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION):
+                raise TopicMissing(f"The topic {name!r} cannot be read: {topic.error.text}")
+            if topic.error != ErrorCode.NONE or not topic.leaders:
+                raise _Again(f"topic {name}: {topic.error.name}")
+
+    def _leader_socket(self, at: TopicPartition) -> tuple[BrokerSocket, Leader]:
+        self._refresh((at.topic,))
+        return self._known_leader(at)
+
+    def _known_leader(self, at: TopicPartition) -> tuple[BrokerSocket, Leader]:
+        topic = self.metadata.topics.get(at.topic)
+        if topic is not None and topic.error == ErrorCode.NONE and at.partition not in topic.leaders:
+            raise TopicMissing(f"The topic {at.topic} has {len(topic.leaders)} partitions, and {at.partition} is not among them.")
+        leader = self.metadata.leader(at.topic, at.partition)
+        if leader is None or leader.broker not in self.metadata.brokers:
+            raise _Again(f"nobody leads {at}")
+        return self._socket(self.metadata.brokers[leader.broker]), leader
+
+    def _list(self, wanted: Mapping[TopicPartition, int], isolation_level: int, found: dict[TopicPartition, int]) -> None:
+        missing = [at for at in wanted if at not in found]
+        names = tuple(sorted({at.topic for at in missing}))
+        if found or any(self.metadata.leader(at.topic, at.partition) is None for at in missing):
+            self._refresh(names)
+        by_broker: dict[int, tuple[BrokerSocket, dict[TopicPartition, tuple[int, int]]]] = {}
+        for at in missing:
+            connection, leader = self._known_leader(at)
+            by_broker.setdefault(leader.broker, (connection, {}))[1][at] = (wanted[at], leader.epoch)
+        problem: Exception | None = None
+        for connection, asked in by_broker.values():
+            try:
+                self._list_at(connection, asked, isolation_level, found)
+            except (_Again, NoConnection) as error:
+                problem = error
+        if problem is not None:
+            self._refresh(names)
+            raise problem
+
+    def _list_at(
+        self,
+        connection: BrokerSocket,
+        asked: dict[TopicPartition, tuple[int, int]],
+        isolation_level: int,
+        found: dict[TopicPartition, int],
+    ) -> None:
+        try:
+            response = connection.ask(list_offsets_request(asked, isolation_level, self._settings.request_timeout_ms))
+            answers = read_offsets(response, asked)
+        except NoConnection:
+            self.forget(connection)
+            raise
+        except (ProtocolViolation, UnsupportedByBroker) as error:
+            raise ConfigError(f"{connection.address} cannot tell offsets: {error}.") from error
+        waiting: list[str] = []
+        for at, (code, offset) in answers.items():
+            if code == ErrorCode.NONE:
+                found[at] = offset
+            elif judge(code) in (Verdict.FAIL, Verdict.OUT_OF_RANGE):
+                raise TopicMissing(f"The offsets of {at} cannot be had: {code.text}")
+            else:
+                waiting.append(f"{at}: {code.name}")
+        if waiting:
+            raise _Again("; ".join(waiting))
