@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt unit interop readme docs messages scenarios bench bench-smoke compat kill long-tests fuzz compat clean
+.PHONY: help run test check fmt unit interop readme docs messages scenarios bench bench-smoke compat kill long-tests sim-raft fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,10 @@ scenarios: $(VENV)/.dev ## Write the transcripts in tests/scenarios anew; then r
 
 long-tests: $(VENV)/.dev ## Power loss, garbage and properties with many more seeds
 	TIDELOG_LONG=1 $(BIN)/python -m pytest -q tests/property tests/node --timeout 7200
+
+sim-raft: $(VENV)/.dev ## The metadata quorum simulated: 9000 seeds of faults, then each planted bug has to be found; goes on where it stopped
+	$(BIN)/python -m sim.raft_run --seeds 9000 --note .cache/sim-raft.json $(ARGS)
+	$(BIN)/python -m sim.raft_run --bugs 1000
 
 fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (SECONDS=600)
 	$(BIN)/python -m pip install -q --disable-pip-version-check atheris

@@ -17,6 +17,10 @@ class ReplicaKey:
     id: int
     directory_id: Uuid = ZERO_UUID
 
+    def is_same(self, other: ReplicaKey) -> bool:
+        """Whether ``other`` can be this replica; a key without a directory is any replica of that id."""
+        return self.id == other.id and self.directory_id in (ZERO_UUID, other.directory_id)
+
 
 @dataclass(frozen=True, slots=True)
 class VoterSet:
@@ -38,6 +42,40 @@ class VoterSet:
             if voter.voter_id == key.id and voter.directory_id in (ZERO_UUID, key.directory_id):
                 return voter
         return None
+
+    @property
+    def keys(self) -> tuple[ReplicaKey, ...]:
+        return tuple(ReplicaKey(voter.voter_id, Uuid(voter.directory_id)) for voter in self.voters)
+
+    @property
+    def majority(self) -> int:
+        return len(self.voters) // 2 + 1
+
+    def by_id(self, node_id: int) -> Voter | None:
+        return next((voter for voter in self.voters if voter.voter_id == node_id), None)
+
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
+        """Where a voter is reached: its first endpoint, which is that of the first controller listener."""
+        voter = self.by_id(node_id)
+        return voter.endpoints[0] if voter is not None and voter.endpoints else None
+
+    def endpoints_of(self, node_id: int) -> tuple[Endpoint, ...]:
+        voter = self.by_id(node_id)
+        return voter.endpoints if voter is not None else ()
+
+    def adding(self, voter: Voter) -> VoterSet | None:
+        """The set with one more; None when the id is taken."""
+        return None if self.by_id(voter.voter_id) is not None else VoterSet.of([*self.voters, voter])
+
+    def removing(self, key: ReplicaKey) -> VoterSet | None:
+        """The set without this one; None when it is not in it, or when nobody would be left."""
+        left = [each for each in self.voters if (each.voter_id, each.directory_id) != (key.id, key.directory_id)]
+        return VoterSet.of(left) if 0 < len(left) < len(self.voters) else None
+
+    def updating(self, voter: Voter) -> VoterSet | None:
+        """The set in which this voter says something else of itself; None when it is not in it."""
+        found = self.find(ReplicaKey(voter.voter_id, Uuid(voter.directory_id)))
+        return None if found is None else VoterSet.of([voter if each is found else each for each in self.voters])
 
     def with_endpoints(self, key: ReplicaKey, endpoints: tuple[Endpoint, ...]) -> VoterSet:
         """The set in which this replica listens there. AssertionError unless it is in the set."""

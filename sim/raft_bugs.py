@@ -1,0 +1,164 @@
+"""Bugs planted on purpose into the Raft machine: the checkers have to find each of them, or they are worth nothing.
+
+Each is a way in which somebody has got Raft wrong. ``planted`` puts one in for the time of a ``with`` block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tidelog.raft import election, inbound, membership, replication
+from tidelog.raft.effects import HighWatermarkMoved
+from tidelog.raft.follower_state import FollowerState
+from tidelog.raft.leader_state import LeaderState
+from tidelog.raft.log_shape import Fit, Fitness, LogEnd, LogShape
+from tidelog.raft.quorum import Quorum
+
+Patch = tuple[object, str, Any]
+
+
+def _high_watermark_moves_back() -> list[Patch]:
+    """A majority offset is taken as it is, also when a lagging voter has just been added; followers take what they are told."""
+
+    def advance(self: LeaderState) -> int | None:
+        ends = sorted((each.end_offset for each in self.voters.values()), reverse=True)
+        candidate = ends[len(ends) // 2]
+        if candidate <= self.epoch_start or candidate == self.high_watermark:
+            return None
+        self.high_watermark = candidate
+        return candidate
+
+    def take(self: Quorum, offset: int) -> None:
+        if offset != self.high_watermark:
+            self.high_watermark = offset
+            self.effects.add(HighWatermarkMoved(offset))
+
+    return [(LeaderState, "advance", advance), (Quorum, "raise_high_watermark", take)]
+
+
+def _divergence_ignored() -> list[Patch]:
+    """The leader looks at the fetcher's offset, not at its epoch."""
+    honest = LogShape.fitness
+
+    def fits(self: LogShape, offset: int, epoch: int) -> Fitness:
+        found = honest(self, offset, epoch)
+        if found.fit is Fit.DIVERGING and offset <= self.end_offset:
+            return Fitness(Fit.VALID, LogEnd(epoch, offset))
+        return found
+
+    return [(LogShape, "fitness", fits)]
+
+
+def _two_changes_at_once() -> list[Patch]:
+    return [(membership, "_not_now", lambda quorum: None)]
+
+
+def _pre_vote_beside_a_leader() -> list[Patch]:
+    return [(FollowerState, "grants", lambda self, candidate, up_to_date, pre_vote: pre_vote and up_to_date)]
+
+
+def _two_votes() -> list[Patch]:
+    """A vote is forgotten when the next one is asked for."""
+
+    def grants(voted: Any, leader_id: int, candidate: Any, up_to_date: bool, pre_vote: bool) -> bool:
+        return up_to_date
+
+    def vote_for(self: Quorum, candidate: Any) -> None:
+        self.state.voted = candidate  # type: ignore[union-attr]
+        self._persist(-1, candidate)
+
+    return [(election, "_may_vote", grants), (Quorum, "vote_for", vote_for)]
+
+
+def _old_epoch_committed() -> list[Patch]:
+    """Records of earlier epochs are counted as committed, though nothing of the own epoch is."""
+
+    def advance(self: LeaderState) -> int | None:
+        ends = sorted((each.end_offset for each in self.voters.values()), reverse=True)
+        candidate = ends[len(ends) // 2]
+        if candidate < 1 or (self.high_watermark is not None and candidate <= self.high_watermark):
+            return None
+        self.high_watermark = candidate
+        return candidate
+
+    return [(LeaderState, "advance", advance), (Quorum, "check", lambda self: None)]
+
+
+def _short_log_elected() -> list[Patch]:
+    """The candidate's log is not compared."""
+    honest = inbound.grants
+
+    def grants(state: Any, candidate: Any, up_to_date: bool, pre_vote: bool) -> bool:
+        return honest(state, candidate, True, pre_vote)
+
+    return [(inbound, "grants", grants)]
+
+
+def _fetch_before_sync() -> list[Patch]:
+    """A follower says that it has what its disk does not have yet."""
+    honest = replication._append
+
+    def append(quorum: Quorum, data: bytes) -> bool:
+        done = honest(quorum, data)
+        quorum.shape.synced = quorum.shape.end_offset
+        return done
+
+    return [(replication, "_append", append)]
+
+
+def _stale_leader_stays() -> list[Patch]:
+    """A leader that nobody hears goes on leading."""
+    return [(LeaderState, "quorum_lost", lambda self, now_ms: False)]
+
+
+def _leader_counts_itself_unsynced() -> list[Patch]:
+    def local_synced(self: LeaderState, end_offset: int) -> None:
+        self.voters[self.me.id].end_offset = 1 << 40
+
+    return [(LeaderState, "local_synced", local_synced)]
+
+
+def _minority_is_enough() -> list[Patch]:
+    def granted(self: election.Ballot) -> bool:
+        return sum(answer is True for answer in self.answers.values()) >= max(1, len(self.answers) // 2)
+
+    return [(election.Ballot, "granted", property(granted))]
+
+
+MACHINE_BUGS: dict[str, Callable[[], list[Patch]]] = {
+    "high watermark moved back": _high_watermark_moves_back,
+    "divergence ignored": _divergence_ignored,
+    "two voter changes at once": _two_changes_at_once,
+    "pre-vote granted while the leader is heard": _pre_vote_beside_a_leader,
+    "two votes in an epoch": _two_votes,
+    "older epoch committed alone": _old_epoch_committed,
+    "short log elected": _short_log_elected,
+    "fetched before synced": _fetch_before_sync,
+    "leader without a quorum stays": _stale_leader_stays,
+    "leader counts what is not synced": _leader_counts_itself_unsynced,
+    "half the votes suffice": _minority_is_enough,
+}
+RUNNER_BUGS = ("vote not synced", "log not synced")
+"""Those of whoever runs the machine: the simulated replica has them built in."""
+ALL_BUGS = (*MACHINE_BUGS, *RUNNER_BUGS)
+
+
+@contextmanager
+def planted(bug: str) -> Iterator[frozenset[str]]:
+    """The bug is there; what a ``World`` has to be told of it."""
+    if bug in RUNNER_BUGS:
+        yield frozenset((bug,))
+        return
+    patches = MACHINE_BUGS[bug]()
+    before = [
+        (owner, name, getattr(owner, name) if not isinstance(owner, type) else owner.__dict__[name]) for owner, name, _ in patches
+    ]
+    for owner, name, value in patches:
+        setattr(owner, name, value)
+    try:
+        yield frozenset()
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)

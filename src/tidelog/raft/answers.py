@@ -1,0 +1,149 @@
+"""Answers to this replica's own requests: votes counted, epochs followed, records handed to ``replication``.
+
+Common to all: a lower epoch is old news; a higher one is moved to; the own epoch may bring a leader that was not known.
+A request that failed, or was answered with nothing of use, makes its node wait a little before it is asked again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_BROKER
+from tidelog.protocol.messages.add_raft_voter import AddRaftVoterResponse
+from tidelog.protocol.messages.api_versions import ApiVersionsResponse
+from tidelog.protocol.messages.begin_quorum_epoch import BeginQuorumEpochResponse
+from tidelog.protocol.messages.end_quorum_epoch import EndQuorumEpochResponse
+from tidelog.protocol.messages.fetch import FetchResponse
+from tidelog.protocol.messages.fetch_snapshot import FetchSnapshotResponse
+from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
+from tidelog.protocol.messages.update_raft_voter import UpdateRaftVoterResponse
+from tidelog.protocol.messages.vote import VoteResponse
+from tidelog.raft import membership, messages, replication
+from tidelog.raft.election import Candidate, Prospective, Resigned, Role
+from tidelog.raft.follower_state import FollowerState
+from tidelog.raft.inbound import follow
+from tidelog.raft.leader_state import LeaderState
+from tidelog.raft.quorum import Quorum
+from tidelog.records.control import Endpoint
+
+
+def error_of(code: int) -> ErrorCode:
+    """A number that we do not know is an error like any other."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def answered(quorum: Quorum, request_id: int, node_id: int, answer: Any, now_ms: int) -> bool:
+    """Takes an answer; False when it was of no use."""
+    if isinstance(answer, ApiVersionsResponse):
+        if quorum.role is Role.LEADER:
+            membership.api_versions_answered(quorum, request_id, answer, now_ms)
+        return True
+    if isinstance(answer, (AddRaftVoterResponse, RemoveRaftVoterResponse)):
+        return error_of(answer.error_code) is ErrorCode.NONE
+    if error_of(answer.error_code) is not ErrorCode.NONE and not isinstance(answer, UpdateRaftVoterResponse):
+        return False
+    if isinstance(answer, FetchResponse):
+        return _fetch(quorum, answer, now_ms)
+    if isinstance(answer, FetchSnapshotResponse):
+        return _fetch_snapshot(quorum, answer, now_ms)
+    if isinstance(answer, UpdateRaftVoterResponse):
+        return _update_voter(quorum, answer, now_ms)
+    partition = messages.only_partition(answer)
+    if partition is None:
+        return False
+    error = error_of(partition.error_code)
+    handled = _common(quorum, error, partition.leader_id, partition.leader_epoch, answer.node_endpoints, now_ms)
+    if handled is not None:
+        return handled
+    if error is not ErrorCode.NONE:
+        return False
+    if isinstance(answer, VoteResponse):
+        _vote(quorum, node_id, partition.vote_granted, now_ms)
+    elif isinstance(answer, BeginQuorumEpochResponse) and isinstance(quorum.state, LeaderState):
+        if node_id in quorum.state.voters:
+            quorum.state.voters[node_id].acknowledged = True
+    elif isinstance(answer, EndQuorumEpochResponse) and isinstance(quorum.state, Resigned):
+        quorum.state.unacknowledged = [each for each in quorum.state.unacknowledged if each != node_id]
+    return True
+
+
+def _common(quorum: Quorum, error: ErrorCode, leader_id: int, epoch: int, nodes: list[Any], now_ms: int) -> bool | None:
+    """What any answer may tell. None: go on with what it answers."""
+    if epoch < quorum.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return True
+    name = quorum.config.endpoints[0].name if quorum.config.endpoints else "CONTROLLER"
+    endpoints = tuple(Endpoint(name, each.host, each.port) for each in nodes if each.node_id == leader_id)
+    before = quorum.epoch, quorum.leader_id
+    follow(quorum, leader_id, epoch, endpoints, now_ms, "an answer says so")
+    if error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        return True
+    if error is ErrorCode.INVALID_VOTER_KEY:
+        return True
+    if before != (quorum.epoch, quorum.leader_id) and error is not ErrorCode.NONE:
+        return True
+    return None
+
+
+def _vote(quorum: Quorum, node_id: int, granted: bool, now_ms: int) -> None:
+    state = quorum.state
+    if isinstance(state, Prospective):
+        state.ballot.record(node_id, granted)
+        if state.ballot.granted:
+            quorum.become_candidate(now_ms, "the pre-vote is won")
+        elif state.ballot.rejected:
+            lose_prospective(quorum, now_ms, "the pre-vote is lost")
+    elif isinstance(state, Candidate):
+        state.ballot.record(node_id, granted)
+        if state.ballot.granted:
+            quorum.become_leader(now_ms)
+        elif state.ballot.rejected and state.backoff_ms is None:
+            state.backoff_ms = now_ms + quorum.election_backoff()
+            quorum.story.append(f"epoch {quorum.epoch}: the election is lost")
+
+
+def lose_prospective(quorum: Quorum, now_ms: int, why: str) -> None:
+    """Back to where it came from: the leader it knew, or the search for one."""
+    state = quorum.state
+    assert isinstance(state, Prospective), quorum.role
+    if state.leader_id != NO_BROKER and state.leader_endpoints:
+        quorum.become_follower(quorum.epoch, state.leader_id, state.leader_endpoints, now_ms, why)
+    else:
+        quorum.become_unattached(quorum.epoch, now_ms, why, leader_id=state.leader_id)
+
+
+def _fetch(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
+    partition = messages.fetched_partition(answer.responses, "partition_index")
+    if partition is None:
+        return False
+    error, leader = error_of(partition.error_code), partition.current_leader
+    handled = _common(quorum, error, leader.leader_id, leader.leader_epoch, answer.node_endpoints, now_ms)
+    if handled is not None:
+        return handled
+    if error is not ErrorCode.NONE or quorum.role is not Role.FOLLOWER or leader.leader_id != quorum.leader_id:
+        return False
+    return replication.fetched(quorum, answer, now_ms)
+
+
+def _fetch_snapshot(quorum: Quorum, answer: FetchSnapshotResponse, now_ms: int) -> bool:
+    partition = messages.only_partition(answer, "name")
+    if partition is None:
+        return False
+    error, leader = error_of(partition.error_code), partition.current_leader
+    handled = _common(quorum, error, leader.leader_id, leader.leader_epoch, answer.node_endpoints, now_ms)
+    if handled is not None:
+        return handled
+    if quorum.role is not Role.FOLLOWER or leader.leader_id != quorum.leader_id:
+        return False
+    return replication.fetched_snapshot(quorum, answer, error, now_ms)
+
+
+def _update_voter(quorum: Quorum, answer: UpdateRaftVoterResponse, now_ms: int) -> bool:
+    error, leader = error_of(answer.error_code), answer.current_leader
+    handled = _common(quorum, error, leader.leader_id, leader.leader_epoch, [], now_ms)
+    if handled is None and error is ErrorCode.NONE and isinstance(quorum.state, FollowerState):
+        quorum.state.told_leader = True
+    return True if handled is None else handled

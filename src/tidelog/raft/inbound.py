@@ -1,0 +1,161 @@
+"""What other voters ask: Vote, BeginQuorumEpoch, EndQuorumEpoch. Each is answered at once, once what it changed is on disk.
+
+Errors, in the order in which they are found: INCONSISTENT_CLUSTER_ID and INVALID_REQUEST (another topic) for the whole request;
+then per partition INVALID_REQUEST (numbers that cannot be), FENCED_LEADER_EPOCH (an old epoch), INVALID_VOTER_KEY (meant for
+another disk). Whoever sees a higher epoch moves to it, whatever it then answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_BROKER, ZERO_UUID, Uuid
+from tidelog.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from tidelog.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from tidelog.protocol.messages.vote import VoteRequest, VoteResponse
+from tidelog.raft import messages
+from tidelog.raft.election import Prospective, Role
+from tidelog.raft.leader_state import LeaderState
+from tidelog.raft.log_shape import LogEnd
+from tidelog.raft.quorum import Inbound, Quorum, RoleState
+from tidelog.raft.voters import ReplicaKey
+from tidelog.records.control import Endpoint
+
+
+def wrong_cluster(quorum: Quorum, cluster_id: str | None) -> bool:
+    """A request may leave its cluster unsaid, but not name another one."""
+    return cluster_id is not None and cluster_id != quorum.config.cluster_id
+
+
+def _not_for_us(quorum: Quorum, inbound: Inbound, request: Any, response: type) -> Any | None:
+    """The request's partition; None when it was refused."""
+    partition = messages.only_partition(request)
+    if wrong_cluster(quorum, request.cluster_id):
+        quorum.reply(inbound, response(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
+    elif partition is None:
+        quorum.reply(inbound, response(error_code=ErrorCode.INVALID_REQUEST))
+    else:
+        return partition
+    return None
+
+
+def _meant_for(quorum: Quorum, voter_id: int, directory_id: bytes) -> bool:
+    """Old versions name no receiver; an id without a directory is ours if it is our id."""
+    return voter_id == NO_BROKER or (voter_id == quorum.me.id and directory_id in (ZERO_UUID, quorum.me.directory_id))
+
+
+def vote(quorum: Quorum, inbound: Inbound, request: VoteRequest, now_ms: int) -> None:
+    """Sent by prospective replicas (pre-vote) and candidates."""
+    asked = _not_for_us(quorum, inbound, request, VoteResponse)
+    if asked is None:
+        return
+    error, granted = ErrorCode.NONE, False
+    too_new = asked.last_offset_epoch > asked.replica_epoch or (
+        not asked.pre_vote and asked.last_offset_epoch == asked.replica_epoch
+    )
+    if asked.last_offset < 0 or asked.last_offset_epoch < 0 or asked.replica_id < 0 or too_new:
+        error = ErrorCode.INVALID_REQUEST
+    elif asked.replica_epoch < quorum.epoch:
+        error = ErrorCode.FENCED_LEADER_EPOCH
+    else:
+        if asked.replica_epoch > quorum.epoch:
+            quorum.become_unattached(asked.replica_epoch, now_ms, f"{asked.replica_id} asks for votes")
+        if not _meant_for(quorum, request.voter_id, asked.voter_directory_id):
+            error = ErrorCode.INVALID_VOTER_KEY
+        else:
+            candidate = ReplicaKey(asked.replica_id, Uuid(asked.replica_directory_id))
+            up_to_date = LogEnd(asked.last_offset_epoch, asked.last_offset) >= quorum.end
+            granted = grants(quorum.state, candidate, up_to_date, asked.pre_vote)
+            if granted and not asked.pre_vote:
+                quorum.vote_for(candidate)
+    quorum.reply(inbound, messages.vote_answer(quorum, inbound, error, granted))
+
+
+def grants(state: RoleState, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
+    """Who leads grants only a pre-vote, and only while nothing of its epoch is committed."""
+    if isinstance(state, LeaderState):
+        return pre_vote and up_to_date and state.high_watermark is None
+    return state.grants(candidate, up_to_date, pre_vote)
+
+
+def _refused(quorum: Quorum, leader_id: int, epoch: int) -> ErrorCode:
+    if epoch < quorum.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    return ErrorCode.INVALID_REQUEST if leader_id < 0 else ErrorCode.NONE
+
+
+def follow(quorum: Quorum, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...], now_ms: int, why: str) -> None:
+    """Somebody says who leads ``epoch``, which is ours or later; endpoints are looked up where it does not say.
+
+    Two leaders of one epoch cannot be: such a claim is passed over.
+    """
+    endpoints = endpoints or quorum.sets.voters.endpoints_of(leader_id)
+    if epoch > quorum.epoch:
+        if leader_id == quorum.me.id:
+            return
+        if leader_id >= 0 and endpoints:
+            quorum.become_follower(epoch, leader_id, endpoints, now_ms, why)
+        else:
+            quorum.become_unattached(epoch, now_ms, why, leader_id=max(leader_id, NO_BROKER))
+    elif _is_news(quorum, leader_id, endpoints):
+        quorum.become_follower(epoch, leader_id, endpoints, now_ms, why)
+
+
+def _is_news(quorum: Quorum, leader_id: int, endpoints: tuple[Endpoint, ...]) -> bool:
+    """Whether it is good to know that ``leader_id`` leads our own epoch."""
+    if leader_id < 0 or leader_id == quorum.me.id or not endpoints or quorum.role in (Role.LEADER, Role.RESIGNED):
+        return False
+    if quorum.leader_id == NO_BROKER:
+        return True
+    # A prospective replica that knows the leader has lost sight of it; an unattached one did not know where it is.
+    known_better = quorum.role is Role.UNATTACHED or len(endpoints) > len(quorum.leader_endpoints)
+    return quorum.leader_id == leader_id and quorum.role is not Role.PROSPECTIVE and known_better
+
+
+def begin_quorum_epoch(quorum: Quorum, inbound: Inbound, request: BeginQuorumEpochRequest, now_ms: int) -> None:
+    """Sent by a new leader to all voters, again and again to those that do not fetch."""
+    asked = _not_for_us(quorum, inbound, request, BeginQuorumEpochResponse)
+    if asked is None:
+        return
+    error = _refused(quorum, asked.leader_id, asked.leader_epoch)
+    if error is ErrorCode.NONE:
+        endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
+        if isinstance(quorum.state, Prospective):
+            # It had lost sight of this leader, which is alive.
+            quorum.state.leader_id = NO_BROKER
+        follow(quorum, asked.leader_id, asked.leader_epoch, endpoints, now_ms, f"{asked.leader_id} begins the epoch")
+        if not _meant_for(quorum, request.voter_id, asked.voter_directory_id):
+            error = ErrorCode.INVALID_VOTER_KEY
+    quorum.reply(inbound, messages.begin_answer(quorum, inbound, error))
+
+
+def end_quorum_epoch(quorum: Quorum, inbound: Inbound, request: EndQuorumEpochRequest, now_ms: int) -> None:
+    """Sent by a leader that resigns: who is first among the preferred ones calls for an election now, the others later."""
+    asked = _not_for_us(quorum, inbound, request, EndQuorumEpochResponse)
+    if asked is None:
+        return
+    error = _refused(quorum, asked.leader_id, asked.leader_epoch)
+    if error is ErrorCode.NONE:
+        endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
+        follow(quorum, asked.leader_id, asked.leader_epoch, endpoints, now_ms, f"{asked.leader_id} ends the epoch")
+        if quorum.role is Role.FOLLOWER and quorum.leader_id == asked.leader_id:
+            preferred = [ReplicaKey(each.candidate_id, Uuid(each.candidate_directory_id)) for each in asked.preferred_candidates]
+            if not preferred:
+                preferred = [ReplicaKey(node_id) for node_id in asked.preferred_successors]
+            state = quorum.following()
+            state.has_fetched = False
+            state.deadline_ms = now_ms + turn_ms(quorum, preferred)
+            quorum.story.append(f"epoch {quorum.epoch}: {asked.leader_id} has resigned")
+    quorum.reply(inbound, messages.end_answer(quorum, inbound, error))
+
+
+def turn_ms(quorum: Quorum, preferred: list[ReplicaKey]) -> int:
+    """How long this replica waits with its election: the first not at all, each later one twice as long as the one before."""
+    longest = quorum.config.election_backoff_max_ms
+    position = next((index for index, key in enumerate(preferred) if key.is_same(quorum.me)), len(preferred))
+    if position == 0 and preferred:
+        return 0
+    if position >= len(preferred):
+        return longest
+    return min(longest, (longest >> (len(preferred) - 1)) << (position - 1))

@@ -1,0 +1,188 @@
+"""LogShape: what Raft has to know of the log: where it begins and ends, which epoch wrote what, which snapshots there are.
+
+No bytes. The machine changes its shape when it decides; whoever runs it then does the same to the log, in the same order. Each
+change has a ``generation``: what is reported as synced counts only for the generation it was written in, because a sync that
+was under way when the log was cut says nothing about what was written behind the cut.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from tidelog.raft.snapshots import SnapshotId
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class LogEnd:
+    """Compared as Raft compares logs: by the epoch of the last record, then by the end offset."""
+
+    epoch: int
+    offset: int
+
+
+class Fit(Enum):
+    """How a replica's log goes with this one."""
+
+    VALID = "valid"
+    DIVERGING = "diverging"
+    SNAPSHOT = "snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class Fitness:
+    """``at``: where the logs part (DIVERGING), or the snapshot to begin with (SNAPSHOT)."""
+
+    fit: Fit
+    at: LogEnd
+
+
+class LogShape:
+    """See the module."""
+
+    def __init__(
+        self,
+        *,
+        start_offset: int = 0,
+        end_offset: int = 0,
+        epochs: Iterable[tuple[int, int]] = (),
+        snapshots: Iterable[tuple[SnapshotId, int]] = (),
+    ) -> None:
+        """``epochs``: (epoch, its first offset), ascending; ``snapshots``: (id, size in bytes), without the 0-0 checkpoint."""
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        self.snapshots: dict[SnapshotId, int] = dict(sorted(each for each in snapshots if not each[0].is_bootstrap))
+        self.generation = 0
+        self.synced = end_offset
+        """Everything below is on this replica's disk."""
+        self._epochs: list[int] = []
+        self._starts: list[int] = []
+        for epoch, start in epochs:
+            self._note(epoch, start)
+
+    @property
+    def end(self) -> LogEnd:
+        """Of the last record; epoch 0 for an empty log."""
+        return LogEnd(self.last_epoch, self.end_offset)
+
+    @property
+    def last_epoch(self) -> int:
+        if self._epochs:
+            return self._epochs[-1]
+        newest = self.newest_snapshot
+        return newest.epoch if newest is not None else 0
+
+    @property
+    def newest_snapshot(self) -> SnapshotId | None:
+        return next(reversed(self.snapshots), None)
+
+    @property
+    def oldest_snapshot(self) -> SnapshotId | None:
+        return next(iter(self.snapshots), None)
+
+    def append(self, epoch: int, first_offset: int, next_offset: int) -> None:
+        """Records of ``epoch`` at the end."""
+        assert first_offset == self.end_offset, (first_offset, self.end_offset)
+        assert next_offset > first_offset, (first_offset, next_offset)
+        assert epoch >= self.last_epoch, (epoch, self.last_epoch)
+        self._note(epoch, first_offset)
+        self.end_offset = next_offset
+
+    def _note(self, epoch: int, start: int) -> None:
+        if not self._epochs or epoch > self._epochs[-1]:
+            while self._starts and self._starts[-1] >= start:
+                # An epoch that wrote nothing here: a snapshot ended with it.
+                self._epochs.pop()
+                self._starts.pop()
+            self._epochs.append(epoch)
+            self._starts.append(start)
+
+    def truncate(self, offset: int) -> None:
+        """Nothing at or above ``offset`` any more."""
+        assert self.start_offset <= offset <= self.end_offset, (self.start_offset, offset, self.end_offset)
+        self.generation += 1
+        self.end_offset = offset
+        self.synced = min(self.synced, offset)
+        while self._starts and self._starts[-1] >= offset:
+            self._starts.pop()
+            self._epochs.pop()
+
+    def start_at(self, snapshot_id: SnapshotId, size: int) -> None:
+        """The log is emptied and goes on behind the snapshot, which is safe."""
+        self.generation += 1
+        self.snapshots = {snapshot_id: size}
+        self.start_offset = self.end_offset = self.synced = snapshot_id.offset
+        self._epochs, self._starts = [snapshot_id.epoch], [snapshot_id.offset]
+
+    def snapshot_written(self, snapshot_id: SnapshotId, size: int) -> None:
+        """Of this replica's own making."""
+        self.snapshots = dict(sorted([*self.snapshots.items(), (snapshot_id, size)]))
+
+    def cleaned(self, start_offset: int, kept: Iterable[SnapshotId]) -> None:
+        """The log begins at ``start_offset`` now, and only these snapshots are left."""
+        wanted = list(kept)
+        self.snapshots = {each: size for each, size in self.snapshots.items() if each in wanted}
+        self.start_offset = max(self.start_offset, start_offset)
+        while len(self._starts) > 1 and self._starts[1] <= self.start_offset:
+            del self._starts[0], self._epochs[0]
+        if self._starts and self._starts[0] < self.start_offset:
+            self._starts[0] = self.start_offset
+
+    def was_synced(self, end_offset: int, generation: int) -> bool:
+        """Takes the report of a sync; False when the log was cut since what it speaks of was written."""
+        if generation != self.generation:
+            return False
+        assert end_offset <= self.end_offset, (end_offset, self.end_offset)
+        self.synced = max(self.synced, end_offset)
+        return True
+
+    def end_of(self, epoch: int) -> LogEnd:
+        """The largest epoch up to ``epoch`` that wrote here, and where it ends."""
+        at = bisect_right(self._epochs, epoch)
+        if at == 0:
+            oldest = self.oldest_snapshot
+            if oldest is not None and oldest.offset == self.start_offset:
+                return LogEnd(oldest.epoch, self.start_offset)
+            return LogEnd(0, self.start_offset) if not self._starts else LogEnd(epoch, self._starts[0])
+        end = self._starts[at] if at < len(self._starts) else self.end_offset
+        return LogEnd(self._epochs[at - 1], end)
+
+    def fitness(self, offset: int, epoch: int) -> Fitness:
+        """Can a replica whose log ends at ``offset``, with a last record of ``epoch``, go on with what follows here?
+
+        Whoever has nothing yet is given the newest snapshot, if there is one, rather than a long log.
+        """
+        newest, oldest = self.newest_snapshot, self.oldest_snapshot
+        if newest is not None and offset == 0:
+            return Fitness(Fit.SNAPSHOT, LogEnd(newest.epoch, newest.offset))
+        if self.start_offset == 0 and offset == 0:
+            return Fitness(Fit.VALID, LogEnd(0, 0))
+        if newest is not None and oldest is not None and self._needs_snapshot(oldest, offset, epoch):
+            return Fitness(Fit.SNAPSHOT, LogEnd(newest.epoch, newest.offset))
+        end = self.end_of(epoch)
+        if end.epoch != epoch or end.offset < offset:
+            return Fitness(Fit.DIVERGING, end)
+        return Fitness(Fit.VALID, LogEnd(epoch, offset))
+
+    def _needs_snapshot(self, oldest: SnapshotId, offset: int, epoch: int) -> bool:
+        if offset < self.start_offset:
+            return True
+        if oldest.offset != self.start_offset:
+            return False
+        return epoch < oldest.epoch or (offset == self.start_offset and epoch != oldest.epoch)
+
+    def truncation_for(self, diverging: LogEnd) -> int:
+        """Where to cut this log when a leader says that it has ``diverging.epoch`` only up to ``diverging.offset``."""
+        mine = self.end_of(diverging.epoch)
+        if mine.epoch == diverging.epoch:
+            return max(self.start_offset, min(mine.offset, diverging.offset))
+        return max(self.start_offset, mine.offset)
+
+    def check(self) -> None:
+        """The invariants."""
+        assert self.start_offset <= self.synced <= self.end_offset, (self.start_offset, self.synced, self.end_offset)
+        assert self._epochs == sorted(set(self._epochs)), self._epochs
+        assert self._starts == sorted(set(self._starts)), self._starts
+        assert not self._starts or self._starts[-1] <= self.end_offset, (self._starts, self.end_offset)

@@ -1,0 +1,203 @@
+"""RaftMachine: one replica of the metadata quorum, as a pure machine (KIP-595, KIP-630, KIP-853, KIP-996).
+
+An event goes in, with the time; a list of effects comes out, to be done in order (``effects`` says what that means); then
+``deadline_ms`` says when ``tick`` is due. Nothing here reads a clock, a file or a socket. Events:
+
+- ``request``: another node asks; the answer is a ``Reply`` with its token, now or later. ``abandon``: it does not wait any more.
+- ``answer`` and ``failed``: what became of a ``Send``.
+- ``appended``: the controller, as the leader, put records into the log. ``log_synced``: the disk has it up to there.
+- ``snapshot_installed``, ``snapshot_written``, ``log_cleaned``: what became of snapshots.
+- ``resign``, ``shut_down``: the leadership is to be given up; the replica is to stop.
+
+A replica that is the only voter leads as soon as it is started: no timer is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.machine import Token
+from tidelog.model.ports import Rng
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.raft import answers, inbound, membership, polling, serving
+from tidelog.raft.effects import Effect
+from tidelog.raft.election import Candidate, Prospective, Role
+from tidelog.raft.log_shape import LogShape
+from tidelog.raft.quorum import Inbound, Quorum, RaftConfig
+from tidelog.raft.quorum_state import QuorumState
+from tidelog.raft.snapshots import SnapshotId
+from tidelog.raft.voter_history import VoterSets
+from tidelog.raft.voters import VoterSet
+
+HANDLERS: dict[ApiKey, Callable[[Quorum, Inbound, Any, int], None]] = {
+    ApiKey.VOTE: inbound.vote,
+    ApiKey.BEGIN_QUORUM_EPOCH: inbound.begin_quorum_epoch,
+    ApiKey.END_QUORUM_EPOCH: inbound.end_quorum_epoch,
+    ApiKey.FETCH: serving.fetch,
+    ApiKey.FETCH_SNAPSHOT: serving.fetch_snapshot,
+    ApiKey.ADD_RAFT_VOTER: membership.add_voter,
+    ApiKey.REMOVE_RAFT_VOTER: membership.remove_voter,
+    ApiKey.UPDATE_RAFT_VOTER: membership.update_voter,
+}
+"""What other nodes may ask of a replica."""
+
+
+class RaftMachine:
+    """See the module."""
+
+    def __init__(
+        self, config: RaftConfig, *, shape: LogShape, sets: VoterSets, state: QuorumState | None, rng: Rng, now_ms: int
+    ) -> None:
+        """``state``: what the quorum-state file says; ``sets``: what log and snapshots say of the voters."""
+        self.quorum = Quorum(config, shape=shape, sets=sets, state=state, rng=rng, now_ms=now_ms)
+        self.deadline_ms = now_ms
+
+    # what it is
+
+    @property
+    def role(self) -> Role:
+        return self.quorum.role
+
+    @property
+    def epoch(self) -> int:
+        return self.quorum.epoch
+
+    @property
+    def leader_id(self) -> int:
+        """-1 while it is not known."""
+        return self.quorum.leader_id
+
+    @property
+    def is_leader(self) -> bool:
+        return self.quorum.role is Role.LEADER
+
+    @property
+    def high_watermark(self) -> int:
+        """-1 while it is not known."""
+        return self.quorum.high_watermark
+
+    @property
+    def voters(self) -> VoterSet:
+        return self.quorum.sets.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self.quorum.sets.kraft_version
+
+    @property
+    def stopped(self) -> bool:
+        """After ``shut_down``: everybody knows, there is nothing to wait for."""
+        quorum = self.quorum
+        return quorum.shut_down_ms is not None and not (
+            quorum.role in (Role.LEADER, Role.RESIGNED) and getattr(quorum.state, "unacknowledged", True)
+        )
+
+    # events
+
+    def start(self, now_ms: int) -> list[Effect]:
+        """The first event."""
+        return self._done(now_ms)
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        """``deadline_ms`` has come."""
+        return self._done(now_ms)
+
+    def request(self, token: Token, api_key: int, version: int, listener: str, message: Any, now_ms: int) -> list[Effect]:
+        """One of ``HANDLERS``, in that version, on that listener."""
+        HANDLERS[ApiKey(api_key)](self.quorum, Inbound(token, version, listener), message, now_ms)
+        return self._done(now_ms)
+
+    def abandon(self, token: Token) -> None:
+        """Who asked has gone."""
+        self.quorum.parked.pop(token, None)
+
+    def answer(self, request_id: int, message: Any, now_ms: int) -> list[Effect]:
+        """The answer to a ``Send``; one that nobody waits for any more is passed over."""
+        node_id = self.quorum.connections.answered(request_id)
+        if node_id is None:
+            return self._done(now_ms)
+        epoch, role = self.quorum.epoch, self.quorum.role
+        useful = answers.answered(self.quorum, request_id, node_id, message, now_ms)
+        if not useful and (epoch, role) == (self.quorum.epoch, self.quorum.role):
+            self.quorum.connections.failed(node_id, now_ms)
+        return self._done(now_ms)
+
+    def failed(self, request_id: int, now_ms: int, *, refused: bool = False, unsupported: bool = False) -> list[Effect]:
+        """A ``Send`` was not answered. ``refused``: nobody listens there. ``unsupported``: not in that version."""
+        node_id = self.quorum.connections.answered(request_id)
+        if node_id is None:
+            return self._done(now_ms)
+        self.quorum.connections.failed(node_id, now_ms)
+        state = self.quorum.state
+        if unsupported and isinstance(state, Prospective):
+            # A voter that knows no pre-vote: the election is held without one.
+            self.quorum.become_candidate(now_ms, f"{node_id} knows no pre-vote")
+        elif refused and node_id == self.quorum.leader_id and not isinstance(state, (Candidate, Prospective)):
+            polling.leader_unreachable(self.quorum, now_ms)
+        change = self.quorum.leading().change if self.is_leader else None
+        if change is not None and change.request_id == request_id:
+            text = f"Node {node_id} could not be asked which versions it supports."
+            membership.drop_change(self.quorum, ErrorCode.REQUEST_TIMED_OUT, text)
+        return self._done(now_ms)
+
+    def appended(self, next_offset: int, now_ms: int) -> list[Effect]:
+        """The leader's log ends at ``next_offset`` now. Only while it leads."""
+        assert self.is_leader, self.quorum.role
+        shape = self.quorum.shape
+        shape.append(self.quorum.epoch, shape.end_offset, next_offset)
+        serving.wake(self.quorum, now_ms)
+        return self._done(now_ms)
+
+    def log_synced(self, end_offset: int, generation: int, now_ms: int) -> list[Effect]:
+        """Everything below ``end_offset`` is on disk, as of that generation of the log."""
+        if self.quorum.shape.was_synced(end_offset, generation) and self.is_leader:
+            self.quorum.leading().local_synced(self.quorum.shape.synced)
+            serving.advance(self.quorum, now_ms)
+        return self._done(now_ms)
+
+    def snapshot_installed(
+        self, snapshot_id: SnapshotId, size: int, kraft_version: int, voters: VoterSet | None, now_ms: int
+    ) -> list[Effect]:
+        """A fetched snapshot has taken the log's place. ``voters``: what it says of them."""
+        quorum = self.quorum
+        assert quorum.installing and not self.is_leader, quorum.role
+        quorum.installing = False
+        quorum.shape.start_at(snapshot_id, size)
+        quorum.sets.reset(snapshot_id.offset - 1, voters or quorum.sets.voters, kraft_version)
+        quorum.raise_high_watermark(snapshot_id.offset)
+        return self._done(now_ms)
+
+    def snapshot_refused(self, now_ms: int) -> list[Effect]:
+        """A fetched snapshot was damaged: it is thrown away and fetched again."""
+        self.quorum.installing = False
+        return self._done(now_ms)
+
+    def snapshot_written(self, snapshot_id: SnapshotId, size: int) -> None:
+        """Of this replica's own image."""
+        assert snapshot_id.offset <= self.quorum.high_watermark, snapshot_id
+        self.quorum.shape.snapshot_written(snapshot_id, size)
+
+    def log_cleaned(self, start_offset: int, kept: list[SnapshotId]) -> None:
+        """Old snapshots, and the log below ``start_offset``, are gone."""
+        self.quorum.shape.cleaned(start_offset, kept)
+
+    def resign(self, now_ms: int) -> list[Effect]:
+        """Somebody else should lead."""
+        if self.is_leader:
+            self.quorum.leading().resign_requested = True
+        return self._done(now_ms)
+
+    def shut_down(self, now_ms: int, timeout_ms: int) -> list[Effect]:
+        """The process ends: a leader tells the others, see ``stopped``."""
+        self.quorum.shut_down_ms = now_ms + timeout_ms
+        return self._done(now_ms)
+
+    def _done(self, now_ms: int) -> list[Effect]:
+        self.deadline_ms = polling.poll(self.quorum, now_ms)
+        return self.quorum.effects.take()
+
+    def check(self) -> None:
+        """The invariants."""
+        self.quorum.check()

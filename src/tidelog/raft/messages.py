@@ -1,0 +1,263 @@
+"""Raft's requests and answers as messages: one partition, ``__cluster_metadata``-0, in the envelopes that the APIs have.
+
+Field for field as Kafka 4.3 fills them. Endpoints of the leader go into answers from the version on that has room for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID
+from tidelog.protocol.messages import begin_quorum_epoch as begin
+from tidelog.protocol.messages import end_quorum_epoch as end
+from tidelog.protocol.messages import fetch, fetch_snapshot, vote
+from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest
+from tidelog.protocol.messages.add_raft_voter import Listener as AddListener
+from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from tidelog.protocol.messages.update_raft_voter import (
+    CurrentLeader,
+    KRaftVersionFeature,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
+from tidelog.protocol.messages.update_raft_voter import Listener as UpdateListener
+from tidelog.raft.log_shape import Fit, Fitness
+from tidelog.raft.voter_history import VoterSets
+from tidelog.raft.voters import ReplicaKey, VoterSet
+from tidelog.records.control import ControlType, Endpoint, parse_kraft_version, parse_voters
+
+if TYPE_CHECKING:
+    from tidelog.raft.election import Resigned
+    from tidelog.raft.follower_state import FetchingSnapshot
+    from tidelog.raft.quorum import Inbound, Quorum
+
+ENDPOINTS_IN_FETCH = 16
+HIGHEST_KRAFT_VERSION = 1
+AUTO_JOIN_TIMEOUT_MS = 2000
+
+
+def note_control(sets: VoterSets, base_offset: int, records: Sequence[tuple[int, bytes | None]]) -> None:
+    """Takes over what control records at ``base_offset`` say of voters and kraft.version."""
+    for offset, (kind, value) in enumerate(records, base_offset):
+        if kind == ControlType.KRAFT_VERSION:
+            sets.note_kraft_version(offset, parse_kraft_version(value))
+        elif kind == ControlType.KRAFT_VOTERS:
+            sets.note_voters(offset, VoterSet.of(parse_voters(value)))
+
+
+def only_partition(message: Any, name: str = "topic_name") -> Any | None:
+    """The partition of a request or answer that speaks of ``__cluster_metadata``-0 alone; None for any other."""
+    if len(message.topics) != 1 or getattr(message.topics[0], name) != METADATA_TOPIC or len(message.topics[0].partitions) != 1:
+        return None
+    partition = message.topics[0].partitions[0]
+    index = partition.partition_index if name == "topic_name" else getattr(partition, "partition", getattr(partition, "index", 0))
+    return partition if index == 0 else None
+
+
+def fetched_partition(topics: Sequence[Any], index: str) -> Any | None:
+    """The same for Fetch, which names topics by id, or by name below version 13."""
+    if len(topics) != 1 or len(topics[0].partitions) != 1:
+        return None
+    if topics[0].topic_id != METADATA_TOPIC_ID and topics[0].topic != METADATA_TOPIC:
+        return None
+    partition = topics[0].partitions[0]
+    return partition if getattr(partition, index) == 0 else None
+
+
+def _leader_endpoint(quorum: Quorum, listener: str) -> Endpoint | None:
+    """Where the leader is reached by whoever came in on ``listener``."""
+    endpoints = quorum.leader_endpoints
+    return next((each for each in endpoints if each.name == listener), endpoints[0] if endpoints else None)
+
+
+def _nodes(quorum: Quorum, inbound: Inbound, node: Any, since: int) -> list[Any]:
+    at = _leader_endpoint(quorum, inbound.listener)
+    if at is None or inbound.version < since:
+        return []
+    return [node(node_id=quorum.leader_id, host=at.host, port=at.port)]
+
+
+# Votes
+
+
+def vote_request(quorum: Quorum, voter: ReplicaKey, pre_vote: bool) -> vote.VoteRequest:
+    mine = quorum.end
+    partition = vote.RequestPartitionData(
+        replica_epoch=quorum.epoch,
+        replica_id=quorum.me.id,
+        replica_directory_id=quorum.me.directory_id,
+        voter_directory_id=voter.directory_id,
+        last_offset_epoch=mine.epoch,
+        last_offset=mine.offset,
+        pre_vote=pre_vote,
+    )
+    topic = vote.RequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return vote.VoteRequest(cluster_id=quorum.config.cluster_id, voter_id=voter.id, topics=[topic])
+
+
+def vote_answer(quorum: Quorum, inbound: Inbound, error: ErrorCode, granted: bool) -> vote.VoteResponse:
+    partition = vote.ResponsePartitionData(
+        error_code=error, leader_id=quorum.leader_id, leader_epoch=quorum.epoch, vote_granted=granted
+    )
+    topic = vote.ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return vote.VoteResponse(topics=[topic], node_endpoints=_nodes(quorum, inbound, vote.NodeEndpoint, 1))
+
+
+# The begin and the end of an epoch
+
+
+def begin_request(quorum: Quorum, voter: ReplicaKey) -> begin.BeginQuorumEpochRequest:
+    partition = begin.RequestPartitionData(
+        voter_directory_id=voter.directory_id, leader_id=quorum.me.id, leader_epoch=quorum.epoch
+    )
+    return begin.BeginQuorumEpochRequest(
+        cluster_id=quorum.config.cluster_id,
+        voter_id=voter.id,
+        topics=[begin.RequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        leader_endpoints=[begin.LeaderEndpoint(each.name, each.host, each.port) for each in quorum.config.endpoints],
+    )
+
+
+def begin_answer(quorum: Quorum, inbound: Inbound, error: ErrorCode) -> begin.BeginQuorumEpochResponse:
+    partition = begin.ResponsePartitionData(error_code=error, leader_id=quorum.leader_id, leader_epoch=quorum.epoch)
+    topic = begin.ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return begin.BeginQuorumEpochResponse(topics=[topic], node_endpoints=_nodes(quorum, inbound, begin.NodeEndpoint, 1))
+
+
+def end_request(quorum: Quorum, state: Resigned) -> end.EndQuorumEpochRequest:
+    partition = end.RequestPartitionData(
+        leader_id=quorum.me.id,
+        leader_epoch=quorum.epoch,
+        preferred_successors=[key.id for key in state.preferred],
+        preferred_candidates=[end.ReplicaInfo(key.id, key.directory_id) for key in state.preferred],
+    )
+    return end.EndQuorumEpochRequest(
+        cluster_id=quorum.config.cluster_id,
+        topics=[end.RequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        leader_endpoints=[end.LeaderEndpoint(each.name, each.host, each.port) for each in quorum.config.endpoints],
+    )
+
+
+def end_answer(quorum: Quorum, inbound: Inbound, error: ErrorCode) -> end.EndQuorumEpochResponse:
+    partition = end.ResponsePartitionData(error_code=error, leader_id=quorum.leader_id, leader_epoch=quorum.epoch)
+    topic = end.ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return end.EndQuorumEpochResponse(topics=[topic], node_endpoints=_nodes(quorum, inbound, end.NodeEndpoint, 1))
+
+
+# Fetching
+
+
+def fetch_request(quorum: Quorum) -> fetch.FetchRequest:
+    """``last_fetched_epoch`` is 0, never -1, for an empty log (trap 62); ``max_bytes`` alone bounds the answer."""
+    mine = quorum.end
+    partition = fetch.FetchPartition(
+        current_leader_epoch=quorum.epoch,
+        fetch_offset=mine.offset,
+        last_fetched_epoch=mine.epoch,
+        replica_directory_id=quorum.me.directory_id,
+        high_watermark=quorum.high_watermark,
+    )
+    return fetch.FetchRequest(
+        cluster_id=quorum.config.cluster_id,
+        replica_state=fetch.ReplicaState(replica_id=quorum.me.id),
+        max_wait_ms=quorum.config.fetch_max_wait_ms,
+        max_bytes=quorum.config.fetch_max_bytes,
+        topics=[fetch.FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+    )
+
+
+def fetch_answer(
+    quorum: Quorum,
+    inbound: Inbound,
+    error: ErrorCode,
+    *,
+    fitness: Fitness | None = None,
+    high_watermark: int | None = None,
+) -> fetch.FetchResponse:
+    """Without records; they are added on the way out."""
+    partition = fetch.PartitionData(
+        error_code=error,
+        high_watermark=-1 if high_watermark is None else high_watermark,
+        log_start_offset=quorum.shape.start_offset,
+        current_leader=fetch.LeaderIdAndEpoch(quorum.leader_id, quorum.epoch),
+        aborted_transactions=None,
+        records=b"",
+    )
+    if fitness is not None and fitness.fit is Fit.DIVERGING:
+        partition.diverging_epoch = fetch.EpochEndOffset(fitness.at.epoch, fitness.at.offset)
+    elif fitness is not None and fitness.fit is Fit.SNAPSHOT:
+        partition.snapshot_id = fetch.SnapshotId(fitness.at.offset, fitness.at.epoch)
+    topic = fetch.FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    return fetch.FetchResponse(responses=[topic], node_endpoints=_nodes(quorum, inbound, fetch.NodeEndpoint, ENDPOINTS_IN_FETCH))
+
+
+def fetch_snapshot_request(quorum: Quorum, wanted: FetchingSnapshot) -> fetch_snapshot.FetchSnapshotRequest:
+    partition = fetch_snapshot.RequestPartitionSnapshot(
+        current_leader_epoch=quorum.epoch,
+        snapshot_id=fetch_snapshot.RequestSnapshotId(wanted.snapshot_id.offset, wanted.snapshot_id.epoch),
+        position=wanted.position,
+        replica_directory_id=quorum.me.directory_id,
+    )
+    return fetch_snapshot.FetchSnapshotRequest(
+        cluster_id=quorum.config.cluster_id,
+        replica_id=quorum.me.id,
+        max_bytes=quorum.config.snapshot_max_bytes,
+        topics=[fetch_snapshot.RequestTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])],
+    )
+
+
+def fetch_snapshot_answer(
+    quorum: Quorum, inbound: Inbound, error: ErrorCode, asked: fetch_snapshot.RequestPartitionSnapshot
+) -> fetch_snapshot.FetchSnapshotResponse:
+    """Without bytes and size; they are added on the way out."""
+    partition = fetch_snapshot.ResponsePartitionSnapshot(
+        error_code=error, current_leader=fetch_snapshot.LeaderIdAndEpoch(quorum.leader_id, quorum.epoch)
+    )
+    if error is ErrorCode.NONE:
+        partition.snapshot_id = fetch_snapshot.ResponseSnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+        partition.position = asked.position
+    topic = fetch_snapshot.ResponseTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
+    return fetch_snapshot.FetchSnapshotResponse(
+        topics=[topic], node_endpoints=_nodes(quorum, inbound, fetch_snapshot.NodeEndpoint, 1)
+    )
+
+
+# Voters
+
+
+def update_voter_request(quorum: Quorum) -> UpdateRaftVoterRequest:
+    return UpdateRaftVoterRequest(
+        cluster_id=quorum.config.cluster_id,
+        current_leader_epoch=quorum.epoch,
+        voter_id=quorum.me.id,
+        voter_directory_id=quorum.me.directory_id,
+        listeners=[UpdateListener(each.name, each.host, each.port) for each in quorum.config.endpoints],
+        kraft_version_feature=KRaftVersionFeature(0, HIGHEST_KRAFT_VERSION),
+    )
+
+
+def update_voter_answer(quorum: Quorum, inbound: Inbound, error: ErrorCode) -> UpdateRaftVoterResponse:
+    leader = CurrentLeader(leader_id=quorum.leader_id, leader_epoch=quorum.epoch)
+    at = _leader_endpoint(quorum, inbound.listener)
+    if at is not None:
+        leader.host, leader.port = at.host, at.port
+    return UpdateRaftVoterResponse(error_code=error, current_leader=leader)
+
+
+def join_request(quorum: Quorum) -> AddRaftVoterRequest:
+    """What a controller that joins by itself asks for."""
+    return AddRaftVoterRequest(
+        cluster_id=quorum.config.cluster_id,
+        timeout_ms=AUTO_JOIN_TIMEOUT_MS,
+        voter_id=quorum.me.id,
+        voter_directory_id=quorum.me.directory_id,
+        listeners=[AddListener(each.name, each.host, each.port) for each in quorum.config.endpoints],
+        ack_when_committed=False,
+    )
+
+
+def leave_request(quorum: Quorum, key: ReplicaKey) -> RemoveRaftVoterRequest:
+    """What it asks for first when its id is still that of an earlier disk."""
+    return RemoveRaftVoterRequest(cluster_id=quorum.config.cluster_id, voter_id=key.id, voter_directory_id=key.directory_id)

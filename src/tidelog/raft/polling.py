@@ -1,0 +1,211 @@
+"""What a replica does by itself: called after each event and at each deadline, it sends what is due in its role."""
+
+from __future__ import annotations
+
+from tidelog.model.ids import NO_BROKER
+from tidelog.raft import membership, messages, serving
+from tidelog.raft.answers import lose_prospective
+from tidelog.raft.effects import Node
+from tidelog.raft.election import Candidate, Prospective, Resigned, Unattached
+from tidelog.raft.follower_state import FollowerState
+from tidelog.raft.leader_state import LeaderState
+from tidelog.raft.quorum import NEVER, Quorum
+
+
+def poll(quorum: Quorum, now_ms: int) -> int:
+    """Does what is due; when to be called again at the latest, in ms. Roles may follow on each other in one call."""
+    while True:
+        role, epoch = quorum.role, quorum.epoch
+        deadline_ms = _poll_role(quorum, now_ms)
+        if (quorum.role, quorum.epoch) == (role, epoch):
+            return deadline_ms
+
+
+def _poll_role(quorum: Quorum, now_ms: int) -> int:
+    state = quorum.state
+    if isinstance(state, LeaderState):
+        return _leader(quorum, state, now_ms)
+    if isinstance(state, FollowerState):
+        return _follower(quorum, state, now_ms)
+    if isinstance(state, Prospective):
+        return _prospective(quorum, state, now_ms)
+    if isinstance(state, Candidate):
+        return _candidate(quorum, state, now_ms)
+    if isinstance(state, Resigned):
+        return _resigned(quorum, state, now_ms)
+    return _unattached(quorum, state, now_ms)
+
+
+def _may_campaign(quorum: Quorum) -> bool:
+    return quorum.may_campaign and not quorum.installing and quorum.shut_down_ms is None
+
+
+# Looking for a leader
+
+
+def _unattached(quorum: Quorum, state: Unattached, now_ms: int) -> int:
+    if _may_campaign(quorum):
+        if quorum.is_only_voter:
+            quorum.become_candidate(now_ms, "no other voter")
+            return now_ms
+        if now_ms >= state.deadline_ms:
+            quorum.become_prospective(now_ms, "nobody leads")
+            return now_ms
+        return min(state.deadline_ms, _ask_around(quorum, now_ms))
+    return _ask_around(quorum, now_ms)
+
+
+def _ask_around(quorum: Quorum, now_ms: int) -> int:
+    """A Fetch to anybody is answered with who leads."""
+    if quorum.installing or quorum.shape.synced < quorum.shape.end_offset:
+        return NEVER
+    if quorum.connections.any_waiting(now_ms):
+        return now_ms + quorum.config.request_timeout_ms
+    place = quorum.next_place_to_ask(now_ms)
+    if place is not None:
+        quorum.send(place, messages.fetch_request(quorum), now_ms)
+        return now_ms + quorum.config.request_timeout_ms
+    return now_ms + max(1, quorum.config.retry_backoff_ms)
+
+
+# Elections
+
+
+def _prospective(quorum: Quorum, state: Prospective, now_ms: int) -> int:
+    if now_ms >= state.deadline_ms:
+        lose_prospective(quorum, now_ms, "the pre-vote took too long")
+        return now_ms
+    return min(state.deadline_ms, _ask_for_votes(quorum, state.ballot.missing, now_ms, pre_vote=True))
+
+
+def _candidate(quorum: Quorum, state: Candidate, now_ms: int) -> int:
+    if state.ballot.granted:
+        quorum.become_leader(now_ms)
+        return now_ms
+    if state.backoff_ms is None and now_ms >= state.deadline_ms:
+        state.backoff_ms = now_ms + quorum.election_backoff()
+    if state.backoff_ms is not None:
+        if now_ms < state.backoff_ms:
+            return state.backoff_ms
+        if not _may_campaign(quorum):
+            return NEVER
+        quorum.become_prospective(now_ms, "the election was lost")
+        return now_ms
+    return min(state.deadline_ms, _ask_for_votes(quorum, state.ballot.missing, now_ms, pre_vote=False))
+
+
+def _ask_for_votes(quorum: Quorum, voter_ids: tuple[int, ...], now_ms: int, *, pre_vote: bool) -> int:
+    deadline_ms = NEVER
+    for voter_id in voter_ids:
+        node, voter = quorum.voter_node(voter_id), quorum.sets.voters.by_id(voter_id)
+        if node is None or voter is None:
+            continue
+        key = next(each for each in quorum.sets.voters.keys if each.id == voter_id)
+        quorum.send(node, messages.vote_request(quorum, key, pre_vote), now_ms)
+        deadline_ms = min(deadline_ms, quorum.connections.ready_at(voter_id))
+    return deadline_ms
+
+
+# Leading
+
+
+def _leader(quorum: Quorum, state: LeaderState, now_ms: int) -> int:
+    if quorum.shut_down_ms is not None or state.resign_requested or state.quorum_lost(now_ms):
+        why = "it stops" if quorum.shut_down_ms is not None else "removed" if state.resign_requested else "no quorum"
+        quorum.become_resigned(now_ms, why)
+        return now_ms
+    membership.expire_change(quorum, now_ms)
+    serving.expire_fetches(quorum, now_ms)
+    period_ms = quorum.config.fetch_timeout_ms // 2
+    if now_ms >= state.begin_ms:
+        for key in state.unheard(now_ms, period_ms):
+            node = quorum.voter_node(key.id)
+            if node is not None:
+                quorum.send(node, messages.begin_request(quorum, key), now_ms)
+        state.begin_ms = now_ms + period_ms
+        state.forget_silent_observers(now_ms)
+    waiting = min((each.deadline_ms for each in quorum.parked.values()), default=NEVER)
+    change_ms = NEVER if state.change is None else state.change.deadline_ms
+    return min(quorum.deadline_of_role(), state.begin_ms, waiting, change_ms)
+
+
+def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:
+    if quorum.is_only_voter and quorum.shut_down_ms is None:
+        quorum.become_candidate(now_ms, "no other voter")
+        return now_ms
+    deadline_ms = NEVER
+    for voter_id in list(state.unacknowledged):
+        node = quorum.voter_node(voter_id)
+        if node is not None:
+            quorum.send(node, messages.end_request(quorum, state), now_ms)
+            deadline_ms = min(deadline_ms, quorum.connections.ready_at(voter_id))
+    if quorum.shut_down_ms is None:
+        if now_ms >= state.deadline_ms:
+            # It voted for itself in this epoch: whatever comes next, comes in another one.
+            quorum.become_unattached(quorum.epoch + 1, now_ms, "it had resigned")
+            if _may_campaign(quorum):
+                quorum.become_prospective(now_ms, "nobody leads")
+            return now_ms
+        return min(deadline_ms, state.deadline_ms)
+    return deadline_ms
+
+
+# Following
+
+
+def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
+    if quorum.installing:
+        state.deadline_ms = max(state.deadline_ms, now_ms + quorum.config.fetch_timeout_ms)
+        return NEVER
+    leader = _leader_node(state)
+    if now_ms >= state.deadline_ms:
+        if _may_campaign(quorum):
+            quorum.become_prospective(now_ms, "nothing is heard of the leader")
+            return now_ms
+        return _ask_around(quorum, now_ms)
+    if quorum.shape.synced < quorum.shape.end_offset:
+        return state.deadline_ms
+    if now_ms >= state.update_voter_ms:
+        state.update_voter_ms = now_ms + quorum.config.fetch_timeout_ms
+        _tell_of_ourselves(quorum, state, leader, now_ms)
+    if not quorum.is_voter and not quorum.connections.ready(leader.id, now_ms):
+        if not quorum.connections.any_waiting(now_ms):
+            return min(state.deadline_ms, _ask_around(quorum, now_ms), quorum.connections.ready_at(leader.id))
+    elif state.snapshot is not None:
+        quorum.send(leader, messages.fetch_snapshot_request(quorum, state.snapshot), now_ms)
+    else:
+        quorum.send(leader, messages.fetch_request(quorum), now_ms)
+    return min(state.deadline_ms, state.update_voter_ms, max(now_ms + 1, quorum.connections.ready_at(leader.id)))
+
+
+def _leader_node(state: FollowerState) -> Node:
+    at = state.leader_endpoints[0]
+    return Node(state.leader_id, at.host, at.port)
+
+
+def _tell_of_ourselves(quorum: Quorum, state: FollowerState, leader: Node, now_ms: int) -> None:
+    """The voter set is looked at now and then: it should say where this replica listens; or have it, if it joins by itself."""
+    if not quorum.config.can_vote or not quorum.config.endpoints or quorum.shut_down_ms is not None:
+        return
+    voters = quorum.sets.voters
+    if quorum.is_voter:
+        stale = not state.told_leader if quorum.sets.kraft_version == 0 else voters.find(quorum.me) != quorum.own_entry()
+        if stale:
+            quorum.send(leader, messages.update_voter_request(quorum), now_ms)
+    elif quorum.config.auto_join and quorum.sets.kraft_version >= 1:
+        mine = voters.by_id(quorum.me.id)
+        if mine is None:
+            quorum.send(leader, messages.join_request(quorum), now_ms)
+        else:
+            earlier = next(key for key in voters.keys if key.id == quorum.me.id)
+            quorum.send(leader, messages.leave_request(quorum, earlier), now_ms)
+
+
+def leader_unreachable(quorum: Quorum, now_ms: int) -> None:
+    """Nobody listens where the leader was: it is gone, and there is no need to wait for the whole fetch timeout. The pre-vote
+    keeps this from disturbing a leader that the others still hear."""
+    state = quorum.state
+    if isinstance(state, FollowerState) and quorum.leader_id != NO_BROKER:
+        state.has_fetched = False
+        soon = now_ms + quorum.config.retry_backoff_ms + quorum.rng.randrange(0, quorum.config.retry_backoff_ms * 5 + 1)
+        state.deadline_ms = min(state.deadline_ms, soon)

@@ -1,0 +1,193 @@
+"""The leader's side of replication: Fetch and FetchSnapshot of the metadata log, by voters and observers alike.
+
+A fetch from an offset says that everything below is on the fetcher's disk. It is answered at once when there is something to
+say: records (committed or not), a high watermark that the fetcher does not know yet, another history (a diverging epoch), a
+snapshot to begin with, an error. Otherwise it is parked, for ``max_wait_ms`` at most; it goes on when the log grows, when the
+high watermark moves, and when the leadership ends.
+"""
+
+from __future__ import annotations
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse
+from tidelog.protocol.messages.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    ResponsePartitionSnapshot,
+    ResponseTopicSnapshot,
+)
+from tidelog.raft import messages
+from tidelog.raft.effects import ReplyRecords, ReplySnapshotPart
+from tidelog.raft.election import Role
+from tidelog.raft.inbound import wrong_cluster
+from tidelog.raft.log_shape import Fit
+from tidelog.raft.quorum import Inbound, ParkedFetch, Quorum
+from tidelog.raft.snapshots import SnapshotId
+from tidelog.raft.voters import ReplicaKey
+
+MAX_PARKED = 10_000
+"""Long polls at one time: a replica has one."""
+MAX_WAIT_MS = 60_000
+
+
+def not_leading(quorum: Quorum, epoch: int) -> ErrorCode:
+    """Why a request to the leader of ``epoch`` is refused; NONE when this replica is that leader."""
+    if epoch < quorum.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > quorum.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if quorum.role is not Role.LEADER:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if quorum.shut_down_ms is not None:
+        return ErrorCode.BROKER_NOT_AVAILABLE
+    return ErrorCode.NONE
+
+
+def fetch(quorum: Quorum, inbound: Inbound, request: FetchRequest, now_ms: int) -> None:
+    """Sent by followers and observers; replica ids below 0 are tools that only read."""
+    partition = messages.fetched_partition(request.topics, "partition")
+    if wrong_cluster(quorum, request.cluster_id):
+        quorum.reply(inbound, FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
+        return
+    if partition is None:
+        quorum.reply(inbound, FetchResponse(error_code=ErrorCode.INVALID_REQUEST))
+        return
+    if (
+        request.max_wait_ms < 0
+        or partition.fetch_offset < 0
+        or partition.last_fetched_epoch < 0
+        or partition.last_fetched_epoch > partition.current_leader_epoch
+    ):
+        quorum.reply(inbound, messages.fetch_answer(quorum, inbound, ErrorCode.INVALID_REQUEST))
+        return
+    replica_id = request.replica_state.replica_id if inbound.version >= 15 else request.replica_id
+    key = ReplicaKey(replica_id, Uuid(partition.replica_directory_id))
+    wait_ms = min(request.max_wait_ms, MAX_WAIT_MS)
+    parked = ParkedFetch(inbound, key, partition, min(request.max_bytes, quorum.config.fetch_max_bytes), now_ms + wait_ms)
+    if not answer_fetch(quorum, parked, now_ms, final=wait_ms == 0 or len(quorum.parked) >= MAX_PARKED):
+        quorum.parked[inbound.token] = parked
+
+
+def answer_fetch(quorum: Quorum, parked: ParkedFetch, now_ms: int, *, final: bool) -> bool:
+    """True when it was answered; with ``final`` it always is."""
+    inbound, asked = parked.inbound, parked.partition
+    error = not_leading(quorum, asked.current_leader_epoch)
+    if error is ErrorCode.NONE and parked.key.id == quorum.me.id:
+        error = ErrorCode.INVALID_REQUEST
+    if error is not ErrorCode.NONE:
+        quorum.reply(inbound, messages.fetch_answer(quorum, inbound, error))
+        return True
+    fitness = quorum.shape.fitness(asked.fetch_offset, asked.last_fetched_epoch)
+    if fitness.fit is not Fit.VALID:
+        answer = messages.fetch_answer(quorum, inbound, error, fitness=fitness, high_watermark=quorum.leading().high_watermark)
+        quorum.reply(inbound, answer)
+        return True
+    _progress(quorum, parked, now_ms)
+    high_watermark = quorum.leading().high_watermark
+    grown = quorum.shape.end_offset > asked.fetch_offset
+    if not grown and not final and not _news(asked, inbound, high_watermark):
+        return False
+    answer = messages.fetch_answer(quorum, inbound, error, high_watermark=high_watermark)
+    if grown:
+        quorum.effects.add(ReplyRecords(inbound.token, answer, asked.fetch_offset, parked.max_bytes))
+    else:
+        quorum.reply(inbound, answer)
+    return True
+
+
+def _news(asked: FetchPartition, inbound: Inbound, high_watermark: int | None) -> bool:
+    """Whether the fetcher does not know the high watermark yet; from version 18 on it says what it knows (KIP-1166)."""
+    return inbound.version >= 18 and high_watermark is not None and asked.high_watermark < high_watermark
+
+
+def _progress(quorum: Quorum, parked: ParkedFetch, now_ms: int) -> None:
+    if parked.key.id < 0:
+        return
+    state = quorum.leading()
+    state.replica_fetched(parked.key, parked.partition.fetch_offset, quorum.shape.end_offset, now_ms)
+    advance(quorum, now_ms)
+
+
+def advance(quorum: Quorum, now_ms: int) -> None:
+    """Looks whether more is committed; who waits for that goes on."""
+    state = quorum.leading()
+    moved = state.advance()
+    if moved is None:
+        return
+    quorum.raise_high_watermark(moved)
+    if state.change is not None:
+        state.change.committed(quorum, moved)
+    if not quorum.is_voter and quorum.sets.offset < moved:
+        # Its removal is committed: it has done its last.
+        state.resign_requested = True
+    wake(quorum, now_ms)
+
+
+def wake(quorum: Quorum, now_ms: int) -> None:
+    """The log grew, or the high watermark moved: answer those who have waited for it."""
+    parked, quorum.parked = quorum.parked, {}
+    for token, each in parked.items():
+        state = quorum.leading()
+        grown = quorum.shape.end_offset > each.partition.fetch_offset
+        # A long poll below version 18 cannot say what it knows: any move of the high watermark is news (trap 63).
+        known = each.partition.high_watermark if each.inbound.version >= 18 else -1
+        news = state.high_watermark is not None and known < state.high_watermark
+        if grown or news:
+            high_watermark = state.high_watermark
+            answer = messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark)
+            if grown:
+                offset = each.partition.fetch_offset
+                quorum.effects.add(ReplyRecords(each.inbound.token, answer, offset, each.max_bytes))
+            else:
+                quorum.reply(each.inbound, answer)
+        else:
+            quorum.parked[token] = each
+
+
+def expire_fetches(quorum: Quorum, now_ms: int) -> None:
+    """Long polls whose time is over."""
+    for token, each in list(quorum.parked.items()):
+        if now_ms >= each.deadline_ms:
+            del quorum.parked[token]
+            high_watermark = quorum.leading().high_watermark
+            answer = messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark)
+            quorum.reply(each.inbound, answer)
+
+
+def fetch_snapshot(quorum: Quorum, inbound: Inbound, request: FetchSnapshotRequest, now_ms: int) -> None:
+    """Sent by whoever was told to begin with a snapshot, piece by piece.
+
+    Errors: the leader's, SNAPSHOT_NOT_FOUND when it is gone (the fetcher asks again what to fetch), POSITION_OUT_OF_RANGE.
+    """
+    asked = messages.only_partition(request, "name")
+    if wrong_cluster(quorum, request.cluster_id):
+        quorum.reply(inbound, FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
+        return
+    if asked is None:
+        quorum.reply(inbound, _unknown_partition(request))
+        return
+    error = not_leading(quorum, asked.current_leader_epoch)
+    wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+    size = quorum.shape.snapshots.get(wanted)
+    if error is ErrorCode.NONE:
+        if size is None:
+            error = ErrorCode.SNAPSHOT_NOT_FOUND
+        elif not 0 <= asked.position < size:
+            error = ErrorCode.POSITION_OUT_OF_RANGE
+    answer = messages.fetch_snapshot_answer(quorum, inbound, error, asked)
+    if error is not ErrorCode.NONE or size is None:
+        quorum.reply(inbound, answer)
+        return
+    answer.topics[0].partitions[0].size = size
+    quorum.leading().heard(ReplicaKey(request.replica_id, Uuid(asked.replica_directory_id)), now_ms)
+    limit = min(max(request.max_bytes, 0), quorum.config.snapshot_max_bytes)
+    quorum.effects.add(ReplySnapshotPart(inbound.token, answer, wanted, asked.position, limit))
+
+
+def _unknown_partition(request: FetchSnapshotRequest) -> FetchSnapshotResponse:
+    if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+        return FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)
+    topic = request.topics[0]
+    partition = ResponsePartitionSnapshot(index=topic.partitions[0].partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return FetchSnapshotResponse(topics=[ResponseTopicSnapshot(name=topic.name, partitions=[partition])])

@@ -1,0 +1,77 @@
+"""Voter sets and kraft.version by the offset at which the log says so: the latest counts, committed or not (KIP-853).
+
+A truncation takes back what was said behind the cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelog.raft.voters import VoterSet
+
+BEFORE_THE_LOG = -1
+"""The offset of what the configuration or the 0-0 checkpoint say."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    offset: int
+    kraft_version: int
+    voters: VoterSet
+
+
+class VoterSets:
+    """The history since the oldest snapshot."""
+
+    def __init__(self, voters: VoterSet, kraft_version: int, offset: int = BEFORE_THE_LOG) -> None:
+        self._entries = [_Entry(offset, kraft_version, voters)]
+
+    @property
+    def voters(self) -> VoterSet:
+        """The latest set."""
+        return self._entries[-1].voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self._entries[-1].kraft_version
+
+    @property
+    def offset(self) -> int:
+        """Where the latest set stands in the log."""
+        return self._entries[-1].offset
+
+    @property
+    def before(self) -> VoterSet | None:
+        """The set that the latest one took the place of; None when that is not known any more."""
+        return self._entries[-2].voters if len(self._entries) > 1 else None
+
+    def voters_in_log(self) -> bool:
+        """Whether the log, or a snapshot of it, says who votes."""
+        return self.offset != BEFORE_THE_LOG
+
+    def note_kraft_version(self, offset: int, level: int) -> None:
+        self._add(_Entry(offset, level, self.voters))
+
+    def note_voters(self, offset: int, voters: VoterSet) -> None:
+        self._add(_Entry(offset, self.kraft_version, voters))
+
+    def _add(self, entry: _Entry) -> None:
+        assert entry.offset > self.offset, (entry.offset, self.offset)
+        self._entries.append(entry)
+
+    def truncate(self, offset: int) -> None:
+        """Forget what was said at or above ``offset``."""
+        while len(self._entries) > 1 and self._entries[-1].offset >= offset:
+            self._entries.pop()
+
+    def reset(self, offset: int, voters: VoterSet, kraft_version: int) -> None:
+        """A snapshot says so, and what was before does not count any more."""
+        self._entries = [_Entry(offset, kraft_version, voters)]
+
+    def at(self, offset: int) -> tuple[VoterSet, int]:
+        """Set and kraft.version as of the records below ``offset``: what a snapshot there has to say."""
+        found = self._entries[0]
+        for entry in self._entries:
+            if entry.offset < offset:
+                found = entry
+        return found.voters, found.kraft_version

@@ -1,0 +1,55 @@
+import pytest
+
+from tests.unit.raft.driver import Driver, fetch_request, voters
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.raft.effects import HighWatermarkMoved, LeaderChanged
+from tidelog.raft.machine import HANDLERS
+from tidelog.raft.snapshots import SnapshotId
+
+
+def test_a_quorum_of_one_waits_for_no_timer() -> None:
+    node = Driver(voters(1))
+    assert node.machine.is_leader and node.now == 10_000
+    assert node.of(LeaderChanged)[-1] == LeaderChanged(1, 1, 0)
+    node.sync()
+    assert node.of(HighWatermarkMoved)[-1].offset == node.quorum.shape.end_offset
+
+
+def test_what_the_controller_appends_is_committed_when_a_majority_has_it() -> None:
+    node = Driver()
+    node.elect()
+    node.commit()
+    end = node.machine.high_watermark
+    node.did(node.machine.appended(end + 2, node.now))
+    node.sync()
+    assert node.machine.high_watermark == end
+    node.ask(fetch_request(2, 1, end + 2, 1, max_wait_ms=0))
+    assert node.machine.high_watermark == end + 2
+
+
+def test_only_a_leader_appends() -> None:
+    with pytest.raises(AssertionError):
+        Driver().machine.appended(1, 10_000)
+
+
+def test_a_snapshot_of_ones_own_lets_the_log_begin_later() -> None:
+    node = Driver(voters(1))
+    node.sync()
+    end = node.machine.high_watermark
+    node.machine.snapshot_written(SnapshotId(end, 1), 100)
+    node.machine.log_cleaned(end, [SnapshotId(end, 1)])
+    assert node.quorum.shape.start_offset == end
+    assert node.quorum.shape.newest_snapshot == SnapshotId(end, 1)
+    node.machine.check()
+
+
+def test_a_damaged_snapshot_is_fetched_again() -> None:
+    node = Driver()
+    node.follow()
+    node.quorum.installing = True
+    node.did(node.machine.snapshot_refused(node.now))
+    assert not node.quorum.installing
+
+
+def test_every_raft_api_has_its_handler() -> None:
+    assert {ApiKey.VOTE, ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT, ApiKey.UPDATE_RAFT_VOTER} <= set(HANDLERS)

@@ -1,0 +1,100 @@
+import pytest
+
+from tests.unit.raft.driver import Driver, fetch_request, only, snapshot_request
+from tidelog.model.errors import ErrorCode
+from tidelog.raft.effects import HighWatermarkMoved, ReplyRecords, ReplySnapshotPart
+from tidelog.raft.log_shape import LogShape
+from tidelog.raft.snapshots import SnapshotId
+
+
+def leader() -> Driver:
+    node = Driver()
+    node.elect()
+    return node
+
+
+def test_who_does_not_lead_says_so_and_who_leads_instead() -> None:
+    node = Driver()
+    node.follow(3)
+    wrong_epoch = only(node.ask(fetch_request(3, 2, 0, 0)))
+    assert (wrong_epoch.error_code, wrong_epoch.current_leader.leader_id) == (ErrorCode.FENCED_LEADER_EPOCH, 2)
+    assert only(node.ask(fetch_request(3, 4, 0, 0))).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert only(node.ask(fetch_request(3, 3, 0, 0))).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("broken", [{"offset": -1}, {"last_epoch": -1}, {"last_epoch": 9}, {"max_wait_ms": -1}])
+def test_a_fetch_that_cannot_be_is_refused(broken: dict[str, int]) -> None:
+    values = {"offset": 0, "last_epoch": 0, **broken}
+    node = leader()
+    assert only(node.ask(fetch_request(2, 1, **values))).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_records_are_handed_out_before_they_are_committed_and_a_fetch_behind_them_commits_them() -> None:
+    node = leader()
+    answer = node.ask(fetch_request(2, 1, 0, 0))
+    assert only(answer).high_watermark == -1
+    assert node.of(ReplyRecords)[-1].offset == 0
+    node.sync()
+    waiting = node.ask(fetch_request(2, 1, node.quorum.shape.end_offset, 1, max_wait_ms=0))
+    assert only(waiting).high_watermark == node.quorum.shape.end_offset == node.of(HighWatermarkMoved)[-1].offset
+
+
+def test_a_fetch_with_nothing_to_say_waits_until_there_is_something() -> None:
+    node = leader()
+    node.commit()
+    end = node.quorum.shape.end_offset
+    assert node.ask(fetch_request(2, 1, end, 1, high_watermark=end)) is None
+    token = node.tokens
+    assert node.ask(fetch_request(3, 1, end, 1, high_watermark=end)) is None
+    node.did(node.machine.appended(end + 1, node.now))
+    assert node.answer_to(token) is not None and node.answer_to(token + 1) is not None
+    assert node.of(ReplyRecords)[-1].offset == end
+
+
+def test_a_new_high_watermark_is_news_enough() -> None:
+    node = leader()
+    node.commit()
+    end = node.quorum.shape.end_offset
+    assert only(node.ask(fetch_request(3, 1, end, 1, high_watermark=end - 1))).high_watermark == end
+
+
+def test_a_long_poll_ends_with_its_time_and_with_the_leadership() -> None:
+    node = leader()
+    node.commit()
+    end = node.quorum.shape.end_offset
+    assert node.ask(fetch_request(2, 1, end, 1, high_watermark=end)) is None
+    node.pass_time(500)
+    assert only(node.answer_to(node.tokens)).error_code == 0
+    assert node.ask(fetch_request(2, 1, end, 1, high_watermark=end)) is None
+    node.did(node.machine.resign(node.now))
+    assert only(node.answer_to(node.tokens)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_who_has_gone_is_not_answered() -> None:
+    node = leader()
+    node.commit()
+    end = node.quorum.shape.end_offset
+    node.ask(fetch_request(2, 1, end, 1, high_watermark=end))
+    node.machine.abandon(node.tokens)  # type: ignore[arg-type]
+    node.pass_time(600)
+    assert node.answer_to(node.tokens) is None
+
+
+def test_another_history_is_told_where_it_parts() -> None:
+    node = Driver(shape=LogShape(end_offset=10, epochs=[(1, 0), (2, 5)]))
+    node.elect()
+    answer = only(node.ask(fetch_request(2, 3, 8, 1)))
+    assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (1, 5)
+
+
+def test_a_snapshot_is_named_and_given_piece_by_piece() -> None:
+    node = Driver(shape=LogShape(end_offset=30, epochs=[(1, 0)], snapshots=[(SnapshotId(20, 1), 1000)]), said_at=3)
+    node.elect()
+    told = only(node.ask(fetch_request(2, 2, 0, 0))).snapshot_id
+    assert (told.end_offset, told.epoch) == (20, 1)
+    piece = only(node.ask(snapshot_request(2, 2, (20, 1), 100)))
+    assert (piece.error_code, piece.size, piece.position) == (0, 1000, 100)
+    assert node.of(ReplySnapshotPart)[-1].position == 100
+    assert only(node.ask(snapshot_request(2, 2, (20, 1), 1000))).error_code == ErrorCode.POSITION_OUT_OF_RANGE
+    assert only(node.ask(snapshot_request(2, 2, (19, 1), 0))).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+    assert only(node.ask(snapshot_request(2, 1, (20, 1), 0))).error_code == ErrorCode.FENCED_LEADER_EPOCH
