@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt unit interop readme docs messages scenarios bench bench-smoke compat kill long-tests sim-raft fuzz compat clean
+.PHONY: help exactly-once run test check fmt unit interop readme docs messages scenarios bench bench-smoke compat kill long-tests sim-raft fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ compat: $(VENV)/.dev ## Other people's test suites: make compat JUDGES=DIR, the 
 
 kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row
 	$(BIN)/python -m pytest -q tests/interop/test_kill.py --kills 100 --timeout 3600
+
+exactly-once: $(VENV)/.dev ## Kafka Streams and Flink, exactly once, under kill -9 (ARGS='--kills 30')
+	$(BIN)/python -m tests.systems.exactly_once streams $(ARGS)
+	$(BIN)/python -m tests.systems.exactly_once flink $(ARGS)
 
 scenarios: $(VENV)/.dev ## Write the transcripts in tests/scenarios anew; then read the diff
 	REWRITE_SCENARIOS=1 $(BIN)/python -m pytest -q tests/scenarios

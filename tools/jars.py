@@ -1,12 +1,14 @@
 """Apache Kafka's jars for the interop tests and the benchmark: ``python tools/jars.py`` prints the folder that holds them.
 
 They are resolved by Maven from ``tests/interop/setup/pom.xml`` into ``$TIDELOG_CACHE`` (default ``~/.cache/tidelog``), each
-one held against ``jars.sha256``; a second run finds the folder and does nothing. ``--pin`` writes ``jars.sha256`` anew, for
-whoever has changed the pom and looked at what it brought.
+one held against ``jars.sha256`` beside it; a second run finds the folder and does nothing. ``--pin`` writes ``jars.sha256`` anew,
+for whoever has changed the pom and looked at what it brought. Other systems have a folder each below ``tests/systems``, with a
+pom, sums and a program of their own: ``python tools/jars.py [--pin] [FOLDER]``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -16,7 +18,7 @@ import sys
 from pathlib import Path
 
 SETUP = Path(__file__).resolve().parent.parent / "tests" / "interop" / "setup"
-POM, SUMS = SETUP / "pom.xml", SETUP / "jars.sha256"
+SUMS = "jars.sha256"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 
@@ -29,10 +31,11 @@ def cache() -> Path:
     return Path(os.environ.get("TIDELOG_CACHE") or Path.home() / ".cache" / "tidelog")
 
 
-def jars_dir() -> Path:
+def jars_dir(setup: Path = SETUP) -> Path:
     """The folder for exactly these jars: its name changes with the pom and with the pinned sums."""
-    stamp = hashlib.sha256(POM.read_bytes() + (SUMS.read_bytes() if SUMS.exists() else b"")).hexdigest()[:12]
-    return cache() / f"kafka-{stamp}"
+    pinned = setup / SUMS
+    stamp = hashlib.sha256((setup / "pom.xml").read_bytes() + (pinned.read_bytes() if pinned.exists() else b"")).hexdigest()[:12]
+    return cache() / f"{'kafka' if setup == SETUP else setup.name}-{stamp}"
 
 
 def sums(folder: Path) -> str:
@@ -53,19 +56,19 @@ def need(tool: str, package: str) -> None:
         raise JarsMissing(f"'{tool}' is not installed, and Apache Kafka's jars need it: install {package}")
 
 
-def resolve(folder: Path) -> None:
+def resolve(setup: Path, folder: Path) -> None:
     """Let Maven copy what the pom asks for, the libraries of the libraries included."""
     need("java", "openjdk-17-jdk-headless")
     need("mvn", "maven")
-    command = ["mvn", "-B", "-q", "-f", str(POM), COPY, f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
+    command = ["mvn", "-B", "-q", "-f", str(setup / "pom.xml"), COPY, f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise JarsMissing(f"Maven could not fetch Apache Kafka's jars; it ended with:\n{(done.stdout + done.stderr)[-2000:]}")
+        raise JarsMissing(f"Maven could not fetch the jars; it ended with:\n{(done.stdout + done.stderr)[-2000:]}")
 
 
-def ensure() -> Path:
+def ensure(setup: Path = SETUP) -> Path:
     """The folder with the jars, fetched when it is not there. Raises JarsMissing."""
-    target = jars_dir()
+    target = jars_dir(setup)
     if target.exists():
         return target
     cache().mkdir(parents=True, exist_ok=True)
@@ -75,29 +78,49 @@ def ensure() -> Path:
             return target
         fresh = target.with_suffix(".new")
         shutil.rmtree(fresh, ignore_errors=True)
-        resolve(fresh)
-        differ = sorted(set(sums(fresh).splitlines()) ^ set(SUMS.read_text().splitlines()))
+        resolve(setup, fresh)
+        differ = sorted(set(sums(fresh).splitlines()) ^ set((setup / SUMS).read_text().splitlines()))
         if differ:
             lines = "\n".join(differ[:10])
-            raise JarsMissing(f"the jars are not those that {SUMS.name} names (is the pom newer than the sums?):\n{lines}")
+            raise JarsMissing(f"the jars are not those that {SUMS} names (is the pom newer than the sums?):\n{lines}")
         fresh.rename(target)
     return target
 
 
-def pin() -> None:
+def compiled_against(setup: Path) -> tuple[Path, Path]:
+    """The folder with the classes of the Java sources in ``setup``, and the one with the jars. Raises JarsMissing."""
+    jars = ensure(setup)
+    sources = sorted(setup.glob("*.java"))
+    stamp = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + jars.name.encode()).hexdigest()[:12]
+    target = cache() / f"{setup.name}-classes-{stamp}"
+    if not target.exists():
+        need("javac", "openjdk-17-jdk-headless")
+        fresh = target.with_suffix(f".{os.getpid()}")
+        command = ["javac", "-nowarn", "-d", str(fresh), "-cp", f"{jars}/*", *map(str, sources)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise JarsMissing(f"the programs in {setup.name} do not compile:\n{done.stderr}")
+        with contextlib.suppress(OSError):  # another run was quicker
+            fresh.rename(target)
+    return target, jars
+
+
+def pin(setup: Path) -> None:
     """Write down the sums of what the pom brings today."""
-    folder = cache() / "kafka-pin"
+    folder = cache() / f"{setup.name}-pin"
     shutil.rmtree(folder, ignore_errors=True)
-    resolve(folder)
-    SUMS.write_text(sums(folder))
+    resolve(setup, folder)
+    (setup / SUMS).write_text(sums(folder))
     shutil.rmtree(folder)
 
 
 def main() -> int:
+    words = [word for word in sys.argv[1:] if word != "--pin"]
+    setup = Path(words[0]).resolve() if words else SETUP
     try:
-        if sys.argv[1:] == ["--pin"]:
-            pin()
-        print(ensure())
+        if "--pin" in sys.argv[1:]:
+            pin(setup)
+        print(ensure(setup))
     except JarsMissing as missing:
         print(f"jars: {missing}", file=sys.stderr)
         return 1

@@ -1,0 +1,23 @@
+"""Kafka Streams and Flink with exactly once, killed with -9 in turn with the broker: the short form of ``make exactly-once``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.systems.exactly_once import HERE, run
+from tools.jars import JarsMissing, compiled_against
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+
+
+@pytest.mark.parametrize(("name", "seed"), [("streams", 4), ("flink", 1)])
+def test_output_equals_input_exactly_while_they_and_the_broker_are_killed(name: str, seed: int, tmp_path: Path) -> None:
+    """The seeds are such that the broker and the application are among the victims."""
+    try:
+        compiled_against(HERE / name)
+    except JarsMissing as missing:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(str(missing))
+    print(run(name, "tidelog", 3, seed, tmp_path))
