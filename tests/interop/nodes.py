@@ -27,7 +27,7 @@ PORTS = range(30600, 31000)  # below the ephemeral range, where an outgoing conn
 # The levels up to which tidelog is complete; a Kafka node that shares a directory with it is formatted with them.
 FEATURES = {
     "eligible.leader.replicas.version": 0,
-    "group.version": 0,
+    "group.version": 1,
     "share.version": 0,
     "streams.version": 0,
     "transaction.version": 0,

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.interop.java import JavaSide
 from tests.interop.nodes import Node, running
 
 PROPERTIES = {"num.partitions": "2", "offsets.topic.num.partitions": "3", "group.initial.rebalance.delay.ms": "0"}
 TIMEOUT_S = 30
+MODERN = {"modern": {}, "lasting": {"group.instance.id": "one"}}
+"""Groups of the consumer protocol: a static member only goes for a while, so it is still in the records that the other reads."""
 
 
-def consumer(node: Node, group: str) -> Consumer:
-    return Consumer(
-        {
-            "bootstrap.servers": node.bootstrap,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "session.timeout.ms": 6000,
-        }
-    )
+def consumer(node: Node, group: str, **more: str) -> Consumer:
+    config = {
+        "bootstrap.servers": node.bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        **({} if "group.protocol" in more else {"session.timeout.ms": 6000}),
+        **more,
+    }
+    return Consumer(config)
 
 
 def produce(node: Node, count: int, start: int) -> None:
@@ -33,9 +37,9 @@ def produce(node: Node, count: int, start: int) -> None:
     assert producer.flush(TIMEOUT_S) == 0
 
 
-def read_on(node: Node, group: str, count: int) -> list[int]:
+def read_on(node: Node, group: str, count: int, **more: str) -> list[int]:
     """What the group's only member reads next, committed when read."""
-    member = consumer(node, group)
+    member = consumer(node, group, **more)
     member.subscribe(["t"])
     got: list[int] = []
     while len(got) < count:
@@ -50,9 +54,21 @@ def read_on(node: Node, group: str, count: int) -> list[int]:
 def committed(node: Node, group: str) -> dict[int, tuple[int, str | None]]:
     """Offsets and metadata by partition."""
     reader = consumer(node, group)
-    found = reader.committed([TopicPartition("t", 0), TopicPartition("t", 1)], timeout=TIMEOUT_S)
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            found = reader.committed([TopicPartition("t", 0), TopicPartition("t", 1)], timeout=TIMEOUT_S)
+            break
+        except KafkaException:  # a node that has just started does not lead its groups yet
+            assert time.monotonic() < deadline
     reader.close()
     return {each.partition: (each.offset, each.metadata or None) for each in found}
+
+
+def kinds(node: Node) -> dict[str, str]:
+    """Which protocol each group has."""
+    admin = AdminClient({"bootstrap.servers": node.bootstrap})
+    return {each.group_id: each.type.name for each in admin.list_consumer_groups().result(TIMEOUT_S).valid}
 
 
 def note(node: Node, group: str) -> None:
@@ -72,9 +88,14 @@ def test_groups_read_on_where_they_were_on_the_other_broker(order: tuple[str, st
             if turn:
                 node.start(kind)
                 assert committed(node, "noted") == {0: (3, "a note"), 1: (-1001, None)}
-                assert committed(node, "readers") == {0: (5 * turn, None), 1: (5 * turn, None)}
+                for group in ("readers", *MODERN):
+                    assert committed(node, group) == {0: (5 * turn, None), 1: (5 * turn, None)}
+                assert kinds(node) == {"noted": "CLASSIC", "readers": "CLASSIC"} | dict.fromkeys(MODERN, "CONSUMER")
             else:
                 note(node, "noted")
             produce(node, 10, 10 * turn)
-            assert read_on(node, "readers", 10) == list(range(10 * turn, 10 * turn + 10))
+            fresh = list(range(10 * turn, 10 * turn + 10))
+            assert read_on(node, "readers", 10) == fresh
+            for group, more in MODERN.items():
+                assert read_on(node, group, 10, **{"group.protocol": "consumer"} | more) == fresh, group
             node.stop()
