@@ -96,7 +96,12 @@ def join(c: Coordination, group: ConsumerGroup, join: Join, effects: Effects, no
 def _joining(group: ConsumerGroup, join: Join, member_id: str, records: list[GroupRecord]) -> ConsumerMember:
     instance_id = join.request.group_instance_id
     if instance_id is None:
-        return group.members.get(member_id) or ConsumerMember(member_id)
+        known = group.members.get(member_id)
+        if known is None and _subscription(join).owned_partitions:
+            # It was put out, and has not heard of it. Kafka 4.3 takes it in at once; then it would commit, with its new epoch,
+            # for what others read by now. As a classic group would, we let it drop everything first.
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+        return known or ConsumerMember(member_id)
     if join.request.member_id == "":
         return join_static(group, member_id, instance_id, classic=True, records=records)
     return known_static(group, member_id, instance_id)

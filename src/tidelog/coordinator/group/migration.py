@@ -11,11 +11,11 @@ drops the coordinator with all of its state.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidelog.coordinator.group import rebalance
 from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState, Member
-from tidelog.coordinator.group.consumer_group import ClassicMetadata, ConsumerGroup, ConsumerMember
+from tidelog.coordinator.group.consumer_group import ClassicMetadata, ConsumerGroup, ConsumerMember, MemberState, Owned
 from tidelog.coordinator.group.consumer_records import creation_records, group_tombstones
 from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
@@ -29,6 +29,7 @@ from tidelog.coordinator.group.embedded_protocol import (
 )
 from tidelog.coordinator.group.records import GroupRecord, group_record, group_tombstone
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
+from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +98,36 @@ def _to_consumer_group(c: Coordination, classic: ClassicGroup, now_ms: int) -> C
         group.update_member(converted)
         group.target[member.member_id] = {key: frozenset(owned) for key, owned in converted.assigned.items()}
         group.timers.arm(group.timers.sessions, member.member_id, now_ms + member.session_timeout_ms)
+    _heed_claims(c, classic, group)
     group.metadata_hash = c.topics.hash_of(group.subscribed_topics())
     return group
 
 
+def _heed_claims(c: Coordination, classic: ClassicGroup, group: ConsumerGroup) -> None:
+    """A cooperative member that has not heard of its last assignment yet still reads what it had before. It said so when it
+    joined; nobody else may be given that before it has given it up. Kafka 4.3 goes by the assignment alone."""
+    claims = []
+    for member in classic.members.values():
+        subscription = _subscription(classic, member)
+        claimed = by_topic_id(subscription.owned_partitions, c.topics)
+        claims.append((-subscription.generation_id, member.member_id, claimed))
+    for _, member_id, claimed in sorted(claims, key=lambda claim: claim[:2]):
+        revoking = {}
+        for topic_id, partitions in claimed.items():
+            free = sorted(partition for partition in partitions if group.owner(topic_id, partition) is None)
+            if free:
+                revoking[topic_id] = dict.fromkeys(free, classic.generation)
+        if revoking:
+            holder = group.members[member_id]
+            group.update_member(replace(holder, state=MemberState.UNREVOKED_PARTITIONS, revoking=revoking))
+
+
+def _subscription(group: ClassicGroup, member: Member) -> ConsumerProtocolSubscription:
+    return read_subscription_message(member.protocols[0][1] if group.protocol is None else member.metadata(group.protocol))
+
+
 def _to_consumer_member(c: Coordination, group: ClassicGroup, member: Member) -> ConsumerMember:
-    metadata = member.protocols[0][1] if group.protocol is None else member.metadata(group.protocol)
-    subscription = read_subscription_message(metadata)
+    subscription = _subscription(group, member)
     assigned: dict[bytes, dict[int, int]] = {}
     if member.assignment:
         assignment = read_assignment_message(member.assignment)
@@ -160,7 +184,7 @@ def downgrade(
     records += group_tombstones(group, renamed)
     stay = [member for key, member in group.members.items() if key not in gone]
     try:
-        classic = _to_classic_group(c, group, [*stay, *([] if joining is None else [joining])], former, now_ms)
+        classic = _to_classic_group(c, group, [*stay, *([] if joining is None else [joining])], now_ms)
     except ProtocolViolation as error:
         raise _not_found(f"Cannot downgrade the classic group {group.group_id}: {error}.") from error
     records.append(group_record(classic))
@@ -169,9 +193,16 @@ def downgrade(
         rebalance.begin(classic, effects, c.settings, now_ms, why)
 
 
-def _to_classic_group(
-    c: Coordination, group: ConsumerGroup, members: list[ConsumerMember], former: ConsumerMember | None, now_ms: int
-) -> ClassicGroup:
+def _held(member: ConsumerMember) -> Owned:
+    """What it reads. Kafka 4.3 takes the target, which the member may not know of yet: if the group changed over once more before
+    the rebalance ends, two would read the same."""
+    held = {topic_id: dict(owned) for topic_id, owned in member.assigned.items()}
+    for topic_id, owned in member.revoking.items():
+        held.setdefault(topic_id, {}).update(owned)
+    return held
+
+
+def _to_classic_group(c: Coordination, group: ConsumerGroup, members: list[ConsumerMember], now_ms: int) -> ClassicGroup:
     classic = ClassicGroup(group.group_id, now_ms)
     classic.generation = group.epoch
     classic.protocol_type = CONSUMER
@@ -191,8 +222,7 @@ def _to_classic_group(
         classic.add(one)
     classic.protocol = classic.choose_protocol()
     for member, one in zip(members, classic.members.values(), strict=True):
-        source = former.member_id if former is not None and member.instance_id == former.instance_id else member.member_id
         version = version_of(one.metadata(classic.protocol))
-        one.assignment = write_assignment(group.target_of(source), c.topics, version)
+        one.assignment = write_assignment(_held(member), c.topics, version)
     classic.state = GroupState.STABLE
     return classic
