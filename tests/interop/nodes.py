@@ -30,7 +30,7 @@ FEATURES = {
     "group.version": 1,
     "share.version": 0,
     "streams.version": 0,
-    "transaction.version": 0,
+    "transaction.version": 2,
 }
 START_LIMIT_S = 60
 STOP_LIMIT_S = 40

@@ -35,7 +35,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature(GROUP_VERSION, 0, 1, 1, default_from=22),
         Feature("share.version", 0, 0, 0),
         Feature("streams.version", 0, 0, 0),
-        Feature(TRANSACTION_VERSION, 0, 0, 0),
+        Feature(TRANSACTION_VERSION, 0, 2, 2, default_from=24),
     )
 }
 

@@ -11,7 +11,7 @@ from tidelog.controller.metadata_node import MetadataNode, MetadataNodeConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.delta import ClusterDelta
-from tidelog.metadata.features import UnsupportedFeatureLevel, supported_ranges
+from tidelog.metadata.features import UnsupportedFeatureLevel, default_levels, supported_ranges
 from tidelog.metadata.image import ClusterImage, ControllerImage, Endpoint
 from tidelog.metadata.records import MetadataLogError, decode_record, encode_record
 from tidelog.model.errors import KafkaError, StorageFailure
@@ -34,6 +34,9 @@ from tidelog.storage.checkpoints import read_meta_properties
 GOLDEN = Path(__file__).parents[2] / "golden" / "metadata"
 FS = DiskFileSystem()
 NOW = 1_800_000_000_000
+LEVELS = ["FeatureLevelRecord"] * len(default_levels())
+BEGINNING = 4 + len(LEVELS)
+"""Where the log of a new cluster ends: its leader, its levels in a transaction, its controller."""
 
 
 def config_of(log_dir: Path, log: MetadataLogConfig | None = None, port: int = 9093) -> MetadataNodeConfig:
@@ -96,9 +99,9 @@ def test_a_new_cluster_begins_with_leader_bootstrap_and_controller(log_dir: Path
         b'"currentVoters":[{"voterId":1}],"data_version":0}'
     )
     assert [header.is_control for header, _ in node.log.batches_from(0)] == [True, False, False]
-    assert names(node) == ["BeginTransactionRecord", "FeatureLevelRecord", "EndTransactionRecord", "RegisterControllerRecord"]
-    assert (node.image.offset, node.image.epoch, node.image.features) == (4, 1, {"metadata.version": 30})
-    assert node.raft.high_watermark == 5
+    assert names(node) == ["BeginTransactionRecord", *LEVELS, "EndTransactionRecord", "RegisterControllerRecord"]
+    assert (node.image.offset, node.image.epoch, node.image.features) == (3 + len(LEVELS), 1, default_levels())
+    assert node.raft.high_watermark == BEGINNING
     assert not node.flush_needed
 
 
@@ -195,11 +198,11 @@ def test_a_group_too_large_for_a_batch_is_a_transaction_of_several(log_dir: Path
     node = start(log_dir)
     pending = node.submit(large(5), None, NOW)
     assert node.flush_now(NOW) == [pending]
-    sizes = [header.size for header, _ in node.log.batches_from(5)]
+    sizes = [header.size for header, _ in node.log.batches_from(BEGINNING)]
     assert len(sizes) == 3
     assert max(sizes) <= 8 * 1024 * 1024
-    assert names(node)[4:] == ["BeginTransactionRecord", *["ConfigRecord"] * 5, "EndTransactionRecord"]
-    assert pending.offset == 11
+    assert names(node)[3 + len(LEVELS) :] == ["BeginTransactionRecord", *["ConfigRecord"] * 5, "EndTransactionRecord"]
+    assert pending.offset == BEGINNING + 6
     assert sorted(node.image.broker_configs(1)) == ["n0", "n1", "n2", "n3", "n4"]
     node.close(NOW)
     assert sorted(start(log_dir).image.broker_configs(1)) == ["n0", "n1", "n2", "n3", "n4"]
@@ -288,11 +291,11 @@ def test_a_directory_that_kafka_wrote_is_led_on(tmp_path: Path) -> None:
 
 
 def test_a_directory_finalized_above_what_we_serve_is_refused_and_left_alone(log_dir: Path) -> None:
-    levels = [("metadata.version", 30), ("transaction.version", 2)]
+    levels = [("metadata.version", 30), ("transaction.version", 3)]
     records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
     data = b"".join(encode_snapshot(records, metadata_version=30, epoch=0, now_ms=NOW, last_timestamp_ms=0))
     (log_dir / "bootstrap.checkpoint").write_bytes(data)
-    with pytest.raises(UnsupportedFeatureLevel, match=r"transaction\.version is finalized at level 2.*supports levels 0 to 0"):
+    with pytest.raises(UnsupportedFeatureLevel, match=r"transaction\.version is finalized at level 3.*supports levels 0 to 2"):
         start(log_dir)
     assert (log_dir / "__cluster_metadata-0" / "00000000000000000000.log").stat().st_size == 0
 
@@ -312,5 +315,5 @@ def test_a_record_of_newer_software_stops_the_start_with_its_offset(log_dir: Pat
     node = start(log_dir)
     node.log.append_values([b"\x01\x63\x00\x00"], 1, NOW)
     node.close(NOW)
-    with pytest.raises(MetadataLogError, match="offset 5: metadata record type 99"):
+    with pytest.raises(MetadataLogError, match=f"offset {BEGINNING}: metadata record type 99"):
         start(log_dir)

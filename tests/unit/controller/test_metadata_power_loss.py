@@ -12,7 +12,7 @@ from sim.disk import SimDisk
 from tests.unit.controller.conftest import CLUSTER, Rules
 from tidelog.controller.metadata_node import MetadataNode, MetadataNodeConfig
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.metadata.features import supported_ranges
+from tidelog.metadata.features import default_levels, supported_ranges
 from tidelog.metadata.image import ControllerImage, Endpoint
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -162,7 +162,7 @@ def test_what_was_answered_survives_a_power_loss_at_every_moment(seed: int, stan
         assert all(len(topic.partitions) == 3 for topic in node.image.topics.by_id.values()), moment.what
         assert {resource[1] for resource in node.image.configs} == set(names), moment.what
         assert node.raft.epoch > moment.epoch, moment.what
-        assert node.image.features == {"metadata.version": 30}, moment.what
+        assert node.image.features == default_levels(), moment.what
         assert node.log.newest_snapshot is None or node.log.newest_snapshot.offset <= node.log.end_offset
         node.log.log.check()
         serve(node, 10**9)

@@ -17,8 +17,15 @@ from typing import Any
 
 from tidelog.coordinator.transaction import transitions
 from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, Outstanding, write_markers
-from tidelog.coordinator.transaction.metadata import TransactionMetadata, new_transactional_id
-from tidelog.coordinator.transaction.records import TransactionRecord, decode_key, decode_value, encode_key, encode_value
+from tidelog.coordinator.transaction.metadata import TV2, TransactionMetadata, new_transactional_id
+from tidelog.coordinator.transaction.records import (
+    FLEXIBLE_RECORDS_FROM,
+    TransactionRecord,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
 from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.state import MOVES, TransactionState
 from tidelog.coordinator.transaction.transitions import NewId, Producer
@@ -165,6 +172,8 @@ class TransactionCoordinator:
         decided = transitions.add_partitions(
             known, asked.producer, asked.partitions, client_version=asked.client_version, now_ms=now_ms
         )
+        if not isinstance(decided, ErrorCode) and self._cannot_record(asked.client_version):
+            decided = ErrorCode.UNSUPPORTED_VERSION
         if isinstance(decided, ErrorCode):
             effects.replies.append(Reply(asked.token, decided))
             return known
@@ -194,6 +203,8 @@ class TransactionCoordinator:
             decided = transitions.end(
                 known, producer, commit=commit, client_version=client_version, new_id=self._new_id, now_ms=now_ms
             )
+        if not isinstance(decided, ErrorCode) and self._cannot_record(client_version):
+            decided = ErrorCode.UNSUPPORTED_VERSION
         if isinstance(decided, ErrorCode):
             if decided is ErrorCode.NONE and known is not None:
                 effects.replies.append(Reply(token, Answer(decided, known.producer_id, known.producer_epoch)))
@@ -204,6 +215,10 @@ class TransactionCoordinator:
             done = decided.completed(now_ms)
             effects.replies.append(Reply(token, Answer(ErrorCode.NONE, done.producer_id, done.producer_epoch)))
         return effects.outcome()
+
+    def _cannot_record(self, client_version: int) -> bool:
+        """Clients of transaction.version 2 in a cluster whose records cannot say so: their retries would not be known again."""
+        return client_version >= TV2 and self._server_version() < FLEXIBLE_RECORDS_FROM
 
     def _decide(self, decided: TransactionMetadata, effects: _Effects, now_ms: int) -> None:
         """The decision is recorded, and its markers leave with it; without partitions it is complete at once."""
