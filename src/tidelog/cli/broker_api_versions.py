@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import columns, refusal
 
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession
@@ -15,20 +15,40 @@ if TYPE_CHECKING:
 @click.command("broker-api-versions", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
 @click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
-def command(bootstrap_server: str | None, command_config: str | None) -> None:
+@columns.output_option
+def command(bootstrap_server: str | None, command_config: str | None, output: str) -> None:
     """Show the versions of each request that brokers serve, and the one that is used here."""
     from tidelog.cli.admin_session import AdminSession
 
     bootstrap = refusal.required(bootstrap_server)
     with refusal.one_line("Error: "), AdminSession(bootstrap, command_config) as session:
+        described = []
         for broker_id, broker in session.brokers().items():
+            rows = _rows(session, broker_id)
+            if output == "json":
+                address = {"id": broker_id, "host": broker.host, "port": broker.port, "rack": broker.rack}
+                described.append(address | {"apis": rows})
+                continue
             print(f"{broker.host}:{broker.port} (id: {broker_id} rack: {broker.rack or 'null'} isFenced: false) -> (")
-            print(",\n".join(_lines(session, broker_id)))
+            print(",\n".join(_line(row) for row in rows))
             print(")")
+        if output == "json":
+            print(columns.as_json(described))
 
 
-def _lines(session: AdminSession, broker_id: int) -> list[str]:
-    """All requests a client may know, then those the broker serves and nobody here knows."""
+def _line(row: columns.Row) -> str:
+    """In the form of Kafka's tool."""
+    beginning = f"\t{row['name']}({row['key']}): "
+    if row["min"] is None:
+        return f"{beginning}UNSUPPORTED"
+    span = f"{row['min']} to {row['max']}" if row["min"] != row["max"] else f"{row['min']}"
+    usable = "unusable: node too new or old" if row["usable"] is None else f"usable: {row['usable']}"
+    return f"{beginning}{span} [{usable}]"
+
+
+def _rows(session: AdminSession, broker_id: int) -> list[columns.Row]:
+    """All requests a client may know, then those the broker serves and nobody here knows. Versions are None where it serves
+    none, ``usable`` where none of them is known here."""
     from tidelog.protocol import registry
     from tidelog.protocol.api_keys import ApiKey
     from tidelog.protocol.messages.api_versions import ApiVersionsRequest
@@ -37,20 +57,19 @@ def _lines(session: AdminSession, broker_id: int) -> list[str]:
     response = session.connection(broker_id).ask(request)
     refusal.check(response.error_code)
     served: dict[int, Any] = {row.api_key: row for row in response.api_keys}
-    lines = []
+    rows: list[columns.Row] = []
     for key in sorted({*served, *(int(each) for each in ApiKey if _of_clients(each))}):
         known = key in set(ApiKey)
         ours: Any = registry.request_class(key) if known else None
         name = ours.__name__.removesuffix("Request") if known else "UNKNOWN"
         if key not in served:
-            lines.append(f"\t{name}({key}): UNSUPPORTED")
+            rows.append({"name": name, "key": key, "min": None, "max": None, "usable": None})
             continue
         low, high = served[key].min_version, served[key].max_version
-        span = f"{low} to {high}" if low != high else f"{low}"
         usable = min(high, ours.MAX_VERSION) if known else -1
         fits = known and usable >= max(low, ours.MIN_VERSION)
-        lines.append(f"\t{name}({key}): {span} [{f'usable: {usable}' if fits else 'unusable: node too new or old'}]")
-    return lines
+        rows.append({"name": name, "key": key, "min": low, "max": high, "usable": usable if fits else None})
+    return rows
 
 
 def _of_clients(key: int) -> bool:

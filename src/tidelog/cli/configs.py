@@ -6,12 +6,13 @@ Flags and lines are those of Kafka's tool. Changes are incremental: what is not 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import columns, refusal
 from tidelog.cli.refusal import CommandFailed
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Entity:
 @click.option("--add-config", metavar="NAME=VALUE,...", help="Settings to make; brackets hold commas: a=[1,2].")
 @click.option("--add-config-file", type=FILE, help="A properties file with settings to make.")
 @click.option("--delete-config", metavar="NAME,...", help="Settings to take back.")
+@columns.output_option
 @click.option("--force", is_flag=True, hidden=True)
 def command(bootstrap_server: str | None, command_config: str | None, describe: bool, alter: bool, **flags: Any) -> None:
     """Show and change dynamic settings."""
@@ -98,7 +100,9 @@ def command(bootstrap_server: str | None, command_config: str | None, describe: 
         if alter:
             _alter(session, entity, additions(flags["add_config"], flags["add_config_file"]), _names(flags["delete_config"]))
         else:
-            _describe(session, entity, flags["everything"])
+            shown = _describe(session, entity, flags["everything"], silent=flags["output"] == "json")
+            if flags["output"] == "json":
+                print(columns.as_json(shown))
 
 
 def _entity(flags: dict[str, Any]) -> Entity:
@@ -178,20 +182,23 @@ def _one_of(session: AdminSession, entity: Entity) -> Any:
     return session
 
 
-def _describe(session: AdminSession, entity: Entity, everything: bool) -> None:
+def _describe(session: AdminSession, entity: Entity, everything: bool, *, silent: bool) -> list[columns.Row]:
+    """Prints what Kafka's tool does, unless ``silent``; the same as values."""
+    say = (lambda _: None) if silent else print
     if entity.default:
-        print("Default configs for brokers in the cluster are:")
-        _print(session, entity, everything)
-        return
+        say("Default configs for brokers in the cluster are:")
+        return [{"entityType": entity.kind, "entityName": None, "configs": _settings(session, entity, everything, say)}]
+    shown: list[columns.Row] = []
     for name in [entity.name] if entity.name is not None else _all_names(session, entity):
         each = Entity(entity.kind, name)
         if each.resource == TOPIC and session.metadata([name])[0].error_code:
-            print(f"The topic '{name}' doesn't exist and doesn't have dynamic config.")
+            say(f"The topic '{name}' doesn't exist and doesn't have dynamic config.")
             continue
-        print(f"{'All' if everything else 'Dynamic'} configs for {each} are:")
-        _print(session, each, everything)
+        say(f"{'All' if everything else 'Dynamic'} configs for {each} are:")
+        shown.append({"entityType": each.kind, "entityName": name, "configs": _settings(session, each, everything, say)})
     if entity.resource == BROKER and entity.name is None:
-        _describe(session, Entity("brokers", None, default=True), everything)
+        shown += _describe(session, Entity("brokers", None, default=True), everything, silent=silent)
+    return shown
 
 
 def _all_names(session: AdminSession, entity: Entity) -> list[str]:
@@ -212,13 +219,14 @@ def _all_names(session: AdminSession, entity: Entity) -> list[str]:
     return sorted(names)
 
 
-def _print(session: AdminSession, entity: Entity, everything: bool) -> None:
-    """A line for each setting, by name, with where its value comes from and what it would be otherwise."""
+def _settings(session: AdminSession, entity: Entity, everything: bool, say: Callable[[str], None]) -> list[columns.Row]:
+    """A line for each setting, by name, with where its value comes from and what it would be otherwise; the same as values."""
     from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
     resource = DescribeConfigsResource(resource_type=entity.resource, resource_name=entity.name or "", configuration_keys=None)
     response = _one_of(session, entity).ask(DescribeConfigsRequest(resources=[resource], include_synonyms=True))
     own = DEFAULT_BROKER_SOURCE if entity.default else OWN_SOURCE[entity.resource]
+    found: list[columns.Row] = []
     for result in response.results:
         refusal.check(result.error_code, result.error_message)
         for row in sorted(result.configs, key=lambda each: each.name):
@@ -227,7 +235,15 @@ def _print(session: AdminSession, entity: Entity, everything: bool) -> None:
                     f"{SOURCES.get(synonym.source, 'UNKNOWN')}:{synonym.name}={_value(synonym.value)}" for synonym in row.synonyms
                 )
                 sensitive = str(row.is_sensitive).lower()
-                print(f"  {row.name}={_value(row.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
+                say(f"  {row.name}={_value(row.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
+                found.append(_as_values(row))
+    return found
+
+
+def _as_values(row: Any) -> columns.Row:
+    synonyms = [{"source": SOURCES.get(each.source, "UNKNOWN"), "name": each.name, "value": each.value} for each in row.synonyms]
+    source = SOURCES.get(row.config_source, "UNKNOWN")
+    return {"name": row.name, "value": row.value, "source": source, "sensitive": row.is_sensitive, "synonyms": synonyms}
 
 
 def _value(value: str | None) -> str:

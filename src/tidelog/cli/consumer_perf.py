@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import click
 
-from tidelog.cli import client_settings, refusal
+from tidelog.cli import client_settings, progress, refusal
 from tidelog.cli.refusal import CommandFailed
 
 MEBIBYTE = 1024 * 1024
@@ -106,7 +107,8 @@ def _measure(config: dict[str, str], flags: dict[str, Any]) -> None:
     consumer.subscribe([pattern], on_assign=lambda *_: assigned_at.append(time.perf_counter()))
     started, began = datetime.now(), time.perf_counter()  # noqa: DTZ005
     try:
-        records, size = _consume(consumer, flags, began, assigned_at)
+        with progress.bar("received", flags["num_records"] or flags["messages"]) as told:
+            records, size = _consume(consumer, flags, began, assigned_at, told)
     finally:
         consumer.close()
     if not detailed:
@@ -116,7 +118,9 @@ def _measure(config: dict[str, str], flags: dict[str, Any]) -> None:
         print(f"{_time(started)}, {_time(datetime.now())}, {span.columns()}")  # noqa: DTZ005
 
 
-def _consume(consumer: Any, flags: dict[str, Any], began: float, assigned_at: list[float]) -> tuple[int, int]:
+def _consume(
+    consumer: Any, flags: dict[str, Any], began: float, assigned_at: list[float], told: Callable[[int], None]
+) -> tuple[int, int]:
     """How many records and bytes came."""
     wanted = flags["num_records"] or flags["messages"]
     records = size = 0
@@ -128,6 +132,7 @@ def _consume(consumer: Any, flags: dict[str, Any], began: float, assigned_at: li
         if batch:
             last = now
             records += len(batch)
+            told(records)
             size += sum(len(message) + len(message.key() or b"") for message in batch)
         elif (now - last) * 1000 >= flags["timeout"]:
             print(

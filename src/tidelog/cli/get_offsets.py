@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import columns, refusal
 from tidelog.cli.refusal import CommandFailed
 from tidelog.model.ids import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -41,6 +41,7 @@ _RULE = re.compile(r"([^:,]*)(?::(?:(\d*)|(\d*)-(\d*)))?")
 )
 @click.option("--time", "time_", default="latest", show_default=True, help=f"A timestamp in ms, or {', '.join(TIMES)}.")
 @click.option("--exclude-internal-topics", is_flag=True, help="Leave Kafka's internal topics out.")
+@columns.output_option
 def command(
     bootstrap_server: str | None,
     command_config: str | None,
@@ -49,6 +50,7 @@ def command(
     topic_partitions: str | None,
     time_: str,
     exclude_internal_topics: bool,
+    output: str,
 ) -> None:
     """Print the offset of each partition at a time."""
     from tidelog.cli.admin_session import AdminSession
@@ -58,10 +60,15 @@ def command(
         timestamp = _timestamp(time_)
         wanted = _filter(topic, partitions, topic_partitions)
         with AdminSession(bootstrap, command_config) as session:
-            _print(session, wanted, timestamp, exclude_internal_topics)
+            offsets = _offsets(session, wanted, timestamp, exclude_internal_topics)
+    if output == "json":
+        print(columns.as_json([{"topic": name, "partition": index, "offset": offset} for name, index, offset in offsets]))
+    else:
+        print("".join(f"{name}:{index}:{offset}\n" for name, index, offset in offsets), end="")
 
 
-def _print(session: Any, wanted: Filter, timestamp: int, exclude_internal: bool) -> None:
+def _offsets(session: Any, wanted: Filter, timestamp: int, exclude_internal: bool) -> list[tuple[str, int, int]]:
+    """Topic, partition and offset of those that have one; why the others have none goes to stderr."""
     import sys
 
     from tidelog.model.errors import ErrorCode
@@ -77,6 +84,7 @@ def _print(session: Any, wanted: Filter, timestamp: int, exclude_internal: bool)
     if not chosen:
         raise CommandFailed("Could not match any topic-partitions with the specified filters")
     found = session.list_offsets(dict.fromkeys(chosen, timestamp))
+    offsets = []
     for topic, index in chosen:
         answer = found.get((topic, index))
         if answer is None:
@@ -85,7 +93,8 @@ def _print(session: Any, wanted: Filter, timestamp: int, exclude_internal: bool)
             reason = refusal.error_text(answer.error_code)
             print(f"Skip getting offsets for topic-partition {topic}-{index} due to error: {reason}", file=sys.stderr)
         elif answer.offset != NO_OFFSET:
-            print(f"{topic}:{index}:{answer.offset}")
+            offsets.append((topic, index, answer.offset))
+    return offsets
 
 
 def _timestamp(text: str) -> int:

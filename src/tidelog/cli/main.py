@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "start": "Run a node.",
@@ -24,6 +28,7 @@ COMMANDS = {
     "consumer-perf-test": "Measure how fast records are consumed.",
     "dump-log": "Print the contents of log, index and snapshot files.",
     "random-uuid": "Print a new id, for tidelog format --cluster-id.",
+    "completion": "Print what a shell needs to complete flags.",
 }
 """Name and one line each: the help needs no command to be imported."""
 
@@ -43,6 +48,13 @@ class LazyGroup(click.Group):
         module = import_module(f"tidelog.cli.{MODULES.get(cmd_name, cmd_name.replace('-', '_'))}")
         command: click.Command = module.command
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Without importing any command."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

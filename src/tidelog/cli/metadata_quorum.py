@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import columns, refusal
 from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID, uuid_to_text
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ def command(
 @click.option("--status", is_flag=True, help="The leader, and how far the quorum is.")
 @click.option("--replication", is_flag=True, help="Each voter and observer, and how far it is behind.")
 @click.option("--human-readable", is_flag=True, help="With --replication: times as how long ago.")
+@columns.output_option
 @click.pass_obj
-def describe(target: tuple[str, str | None], status: bool, replication: bool, human_readable: bool) -> None:
+def describe(target: tuple[str, str | None], status: bool, replication: bool, human_readable: bool, output: str) -> None:
     """Show the quorum's status, or its replication."""
     from tidelog.cli.admin_session import AdminSession
 
@@ -50,9 +51,9 @@ def describe(target: tuple[str, str | None], status: bool, replication: bool, hu
         partition, nodes = _quorum(session)
         now_ms = round(time.time() * 1000)  # noqa: TID251
         if status:
-            _print_status(session, partition, nodes)
+            _print_status(session, partition, nodes, output)
         else:
-            _print_replication(partition, now_ms if human_readable else None)
+            _print_replication(partition, now_ms if human_readable else None, output)
 
 
 def _quorum(session: AdminSession) -> tuple[Any, list[Any]]:
@@ -67,7 +68,7 @@ def _quorum(session: AdminSession) -> tuple[Any, list[Any]]:
     return partition, response.nodes
 
 
-def _print_status(session: AdminSession, partition: Any, nodes: list[Any]) -> None:
+def _print_status(session: AdminSession, partition: Any, nodes: list[Any], output: str) -> None:
     from tidelog.protocol.messages.metadata import MetadataRequest
 
     cluster = session.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False)).cluster_id
@@ -75,18 +76,21 @@ def _print_status(session: AdminSession, partition: Any, nodes: list[Any]) -> No
     followers = [voter for voter in partition.current_voters if voter is not leader]
     lag = max([leader.log_end_offset - voter.log_end_offset for voter in followers], default=0)
     times = [leader.last_caught_up_timestamp - voter.last_caught_up_timestamp for voter in followers]
-    lines = {
+    lines: dict[str, Any] = {
         "ClusterId": cluster,
         "LeaderId": partition.leader_id,
         "LeaderEpoch": partition.leader_epoch,
         "HighWatermark": partition.high_watermark,
         "MaxFollowerLag": lag,
         "MaxFollowerLagTimeMs": max(times, default=0),
-        "CurrentVoters": json.dumps([_replica(voter, nodes) for voter in partition.current_voters]),
-        "CurrentObservers": json.dumps([_replica(observer, []) for observer in partition.observers]),
+        "CurrentVoters": [_replica(voter, nodes) for voter in partition.current_voters],
+        "CurrentObservers": [_replica(observer, []) for observer in partition.observers],
     }
+    if output == "json":
+        print(columns.as_json(lines))
+        return
     for name, value in lines.items():
-        print(f"{name + ':':<24}{value}")
+        print(f"{name + ':':<24}{json.dumps(value) if isinstance(value, list) else value}")
 
 
 def _replica(replica: Any, nodes: list[Any]) -> dict[str, Any]:
@@ -105,7 +109,7 @@ def _replica(replica: Any, nodes: list[Any]) -> dict[str, Any]:
     return shown
 
 
-def _print_replication(partition: Any, now_ms: int | None) -> None:
+def _print_replication(partition: Any, now_ms: int | None, output: str) -> None:
     """``now_ms`` turns times into how long ago; None leaves them."""
     (leader,) = (voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
     followers = [voter for voter in partition.current_voters if voter is not leader]
@@ -130,6 +134,12 @@ def _print_replication(partition: Any, now_ms: int | None) -> None:
         )
         for replica, role in roles
     ]
+    if output == "json":
+        times = () if now_ms is not None else ("LastFetchTimestamp", "LastCaughtUpTimestamp")
+        numbers = {"NodeId", "LogEndOffset", "Lag", *times}
+        named = [dict(zip(TITLES, row, strict=True)) for row in rows]
+        print(columns.as_json([{name: int(text) if name in numbers else text for name, text in row.items()} for row in named]))
+        return
     widths = [max(len(row[column]) for row in (TITLES, *rows)) for column in range(len(TITLES))]
     for row in (TITLES, *rows):
         print("".join(text.ljust(width) + "\t" for text, width in zip(row, widths, strict=True)))

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from tidelog.cli import client_settings, refusal
+from tidelog.cli import client_settings, progress, refusal
 from tidelog.cli.refusal import CommandFailed
 
 MAX_SAMPLES = 500_000
@@ -132,13 +132,16 @@ class Run:
         number_of, throughput = self._flags["num_records"], self._flags["throughput"]
         payload = payloads(self._flags)
         began = time.perf_counter()
-        for number in range(number_of):
-            self._send(payload(number))
-            if throughput > 0:
-                self._wait_until(began + (number + 1) / throughput)
-            if number % 64 == 0:
-                self._producer.poll(0)
-        self._producer.flush()
+        with progress.bar("sent", number_of) as told:
+            for number in range(number_of):
+                self._send(payload(number))
+                if throughput > 0:
+                    self._wait_until(began + (number + 1) / throughput)
+                if number % 64 == 0:
+                    self._producer.poll(0)
+                if number % 4096 == 0:
+                    told(number)
+            self._producer.flush()
         now = time.perf_counter()
         print(self._whole.line(now))
         if self._steady is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import click
 
+from tidelog.cli import columns
 from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.config.describe import Source
@@ -62,6 +63,7 @@ class Options:
     unavailable: bool
     under_min_isr: bool
     at_min_isr: bool
+    output: str = "table"
 
 
 @click.command("topics", context_settings={"help_option_names": ["-h", "--help"]})
@@ -88,6 +90,7 @@ class Options:
 @click.option("--unavailable-partitions", "unavailable", is_flag=True, help="Only partitions without an available leader.")
 @click.option("--under-min-isr-partitions", "under_min_isr", is_flag=True, help="Only partitions below min.insync.replicas.")
 @click.option("--at-min-isr-partitions", "at_min_isr", is_flag=True, help="Only partitions at min.insync.replicas.")
+@columns.output_option
 def command(bootstrap_server: str, command_config: str | None, action: str | None, **flags: object) -> None:
     """Create, list, describe and delete topics."""
     if action is None:
@@ -128,21 +131,32 @@ def create(broker: BrokerConnection, options: Options) -> None:
 
 
 def list_topics(broker: BrokerConnection, options: Options) -> None:
-    for topic in _selected(broker, options):
-        print(topic.name)
+    names = [topic.name or "" for topic in _selected(broker, options)]
+    if options.output == "json":
+        print(columns.as_json(names))
+    else:
+        print("".join(f"{name}\n" for name in names), end="")
 
 
 def describe(broker: BrokerConnection, options: Options) -> None:
     topics = _selected(broker, options)
     _must_exist(topics, options)
-    if not topics:
-        return
-    settings = _settings(broker, [topic.name or "" for topic in topics])
+    settings = _settings(broker, [topic.name or "" for topic in topics]) if topics else {}
     only_partitions = options.under_replicated or options.unavailable or options.under_min_isr or options.at_min_isr
+    described = []
     for topic in topics:
         own = settings[topic.name or ""]
         shown = {name: value for name, (value, source) in own.items() if source != Source.DEFAULT}
         if options.topics_with_overrides and not any(source == Source.TOPIC for _, source in own.values()):
+            continue
+        min_isr = int(own["min.insync.replicas"][0] or 1)
+        partitions = [
+            partition
+            for partition in sorted(topic.partitions, key=lambda each: each.partition_index)
+            if not options.topics_with_overrides and (not only_partitions or _matches(partition, options, min_isr))
+        ]
+        if options.output == "json":
+            described.append(_as_values(topic, shown, partitions))
             continue
         if not only_partitions:
             print(
@@ -150,12 +164,32 @@ def describe(broker: BrokerConnection, options: Options) -> None:
                 f"\tReplicationFactor: {len(topic.partitions[0].replica_nodes)}"
                 f"\tConfigs: {','.join(f'{name}={value}' for name, value in shown.items())}"
             )
-        if options.topics_with_overrides:
-            continue
-        min_isr = int(own["min.insync.replicas"][0] or 1)
-        for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
-            if not only_partitions or _matches(partition, options, min_isr):
-                print(_partition_line(topic.name or "", partition))
+        for partition in partitions:
+            print(_partition_line(topic.name or "", partition))
+    if options.output == "json":
+        print(columns.as_json(described))
+
+
+def _as_values(
+    topic: MetadataResponseTopic, configs: dict[str, str | None], partitions: list[MetadataResponsePartition]
+) -> dict[str, object]:
+    """What ``--describe`` says, for programs; a partition without a leader has None."""
+    return {
+        "topic": topic.name,
+        "topicId": uuid_to_text(topic.topic_id),
+        "partitionCount": len(topic.partitions),
+        "replicationFactor": len(topic.partitions[0].replica_nodes),
+        "configs": configs,
+        "partitions": [
+            {
+                "partition": partition.partition_index,
+                "leader": None if partition.leader_id == NO_BROKER else partition.leader_id,
+                "replicas": partition.replica_nodes,
+                "isr": partition.isr_nodes,
+            }
+            for partition in partitions
+        ],
+    }
 
 
 def delete(broker: BrokerConnection, options: Options) -> None:

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from tidelog.broker.apis import APIS
+from tidelog.broker.apis.coordinators import create_internal_topics
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode
@@ -44,6 +45,7 @@ DEFAULTS = {
     "group.min.session.timeout.ms": "100",
     "log.retention.check.interval.ms": "10000",
     "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
     "tidelog.http.listener": "",
 }
 
@@ -163,11 +165,22 @@ class Broker:
     async def _serve(self, loop: asyncio.AbstractEventLoop, runtime: MovableRuntime) -> None:
         node = Node(self._config, runtime, self._fs, apis=self.faults.over(APIS))
         await node.start()
+        await self._prepare(node)
         self._loop, self._stop, self._node = loop, asyncio.Event(), node
         assert self._started is not None
         self._started.set()
         await self._stop.wait()
         await node.stop()
+
+    @staticmethod
+    async def _prepare(node: Node) -> None:
+        """Coordinators before anybody asks for them: librdkafka waits for half a second and more where there is none yet."""
+        await create_internal_topics(node.broker)
+        shards = (node.broker.groups, node.broker.transactions)
+        async with asyncio.timeout(START_TIMEOUT_S):
+            # A few empty logs are being loaded, and whoever does it tells nobody.
+            while any(not each.running or isinstance(each.machines(), ErrorCode) for each in shards):  # noqa: ASYNC110
+                await asyncio.sleep(0.0005)
 
     # -- where it is ---------------------------------------------------------------------------------------------------------
 
@@ -261,15 +274,25 @@ class Broker:
     # -- between tests -------------------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        """As if freshly started: no topics, no groups, no faults. Clients may stay connected."""
+        """As if freshly started: no topics, no groups, no faults. Clients may stay connected.
+
+        After its disk failed (``fill_disk``) the broker in memory begins anew on its port.
+        """
         self.faults.clear()
-        names = list(self._running().broker.image.topics.by_name)
+        if isinstance(self._fs, MemoryDisk) and not self._running().logs.online_dirs():
+            self._fs = MemoryDisk()
+            self.restart()
+            return
+        unused = self._call(lambda: group_sessions.unused_topics(self._running().broker))
+        names = [name for name in self._running().broker.image.topics.by_name if name not in unused]
         if names:
             request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], timeout_ms=TOPIC_TIMEOUT_MS)
             self._ask(QuorumController.delete_topics, request)
+            self._wait(self._prepare(self._running()))
 
     def fill_disk(self, full: bool = True) -> None:
-        """Every write fails as on a full disk, until ``fill_disk(False)``. Only for a broker in memory."""
+        """Every write fails as on a full disk, until ``fill_disk(False)``; the first that does takes the log dir offline, as in
+        Kafka, until ``restart()`` or ``reset()``. Only for a broker in memory."""
         if not isinstance(self._fs, MemoryDisk):
             raise RuntimeError("only the disk of a broker in memory can be filled")
         self._fs.full = full

@@ -1,10 +1,23 @@
-"""Ends sessions of group members on demand, as the coordinator's clock would."""
+"""What a test does to coordinators: ends sessions of group members as their clock would, and asks whether they hold anything."""
 
 from __future__ import annotations
 
+from tidelog.broker.context import Broker
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.shards import Shards
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+
+
+def unused_topics(broker: Broker) -> list[str]:
+    """The coordinators' own topics that nothing was ever written for; they are as good as new."""
+    unused = []
+    groups, transactions = broker.groups.machines(), broker.transactions.machines()
+    if not isinstance(groups, ErrorCode) and not any(each.groups or list(each.offsets.group_ids()) for each in groups):
+        unused.append(OFFSETS_TOPIC)
+    if not isinstance(transactions, ErrorCode) and not any(each.transactions for each in transactions):
+        unused.append(TRANSACTION_STATE_TOPIC)
+    return unused
 
 
 def end(groups: Shards[GroupCoordinator], group_id: str, member_id: str | None, now_ms: int) -> list[str]:

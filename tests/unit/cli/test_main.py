@@ -36,3 +36,28 @@ def test_the_help_imports_no_broker() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_the_help_imports_little_beside_click() -> None:
+    """``tidelog --help`` is to answer in 150 ms. How many modules that takes is the same on every machine; how long is not."""
+    script = (
+        "import sys; before = set(sys.modules); import click; click_has = set(sys.modules) - before;"
+        "import contextlib, io, tidelog.cli.main as m\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): m.main(['--help'])\n"
+        "print(len(set(sys.modules) - before - click_has))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(run.stdout) <= 25, run.stdout
+
+
+def test_commands_are_completed_without_importing_them() -> None:
+    script = (
+        "import os, sys; os.environ.update(_TIDELOG_COMPLETE='zsh_complete', COMP_WORDS='tidelog consumer', COMP_CWORD='1')\n"
+        "import contextlib, tidelog.cli.main as m\n"
+        "with contextlib.suppress(SystemExit): m.main(prog_name='tidelog')\n"
+        "print(sorted(name for name in sys.modules if name.startswith('tidelog.cli.')))"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    lines = run.stdout.splitlines()
+    assert lines[1::3] == ["consumer-groups", "consumer-perf-test"]
+    assert lines[-1] == "['tidelog.cli.main']"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from tidelog.model.errors import ConfigError
+from tests.unit.broker.apis.live import Talk
+from tidelog.model.errors import ConfigError, ErrorCode
+from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.testing import Broker, Message
 
 
@@ -105,10 +107,42 @@ def test_compacted_topics_refuse_records_without_a_key() -> None:
             broker.produce("t", "no key")
 
 
-def test_a_full_disk_is_seen_by_clients() -> None:
+def test_a_full_disk_is_seen_by_clients_and_a_restart_brings_back_what_was_safe() -> None:
     with Broker() as broker:
+        broker.produce("t", "before")
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "message.timeout.ms": 2000})
+        broker.fill_disk()
+        errors: list[KafkaError | None] = []
+        producer.produce("t", value="lost", on_delivery=lambda error, _: errors.append(error))
+        producer.flush(30)
+        assert errors
+        assert errors[0] is not None
+        with pytest.raises(ValueError, match="KAFKA_STORAGE_ERROR"):
+            broker.produce("t", "a")
+        broker.fill_disk(False)
+        broker.restart()
+        assert [message.text for message in broker.messages("t")] == ["before"]
+
+
+def test_a_reset_after_a_full_disk_begins_anew_on_the_same_port() -> None:
+    with Broker() as broker:
+        port = broker.port
         broker.create_topic("t")
         broker.fill_disk()
         with pytest.raises(ValueError, match="KAFKA_STORAGE_ERROR"):
             broker.produce("t", "a")
-        broker.fill_disk(False)
+        broker.reset()
+        broker.produce("t", "b")
+        assert (broker.port, [message.text for message in broker.messages("t")]) == (port, ["b"])
+
+
+def test_coordinators_are_there_before_anybody_asks() -> None:
+    with Broker() as broker:
+        for _ in range(2):
+            broker.create_topic("t")
+            answer = Talk(broker.port).ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+            assert [each.error_code for each in answer.coordinators] == [ErrorCode.NONE]
+            consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
+            consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+            consumer.close()
+            broker.reset()

@@ -115,6 +115,14 @@ def _create(broker: Broker, topic: _Internal) -> None:
         broker.runtime.spawn(_created(broker, topic), f"creating {topic.name}")
 
 
+async def create_internal_topics(broker: Broker) -> None:
+    """Those that coordinators need, now; else the first client that asks for one waits for its next try."""
+    for topic in (make(broker.config) for make in _TOPICS.values()):
+        if topic.name not in broker.image.topics.by_name and topic.name not in broker.topics_being_created:
+            broker.topics_being_created[topic.name] = None
+            await _created(broker, topic)
+
+
 async def _created(broker: Broker, topic: _Internal) -> None:
     alive = sum(not registered.fenced for registered in broker.image.brokers.values())
     # One node cannot hold three replicas, and a coordinator that never starts helps nobody.

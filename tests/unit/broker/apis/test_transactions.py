@@ -11,12 +11,14 @@ from tidelog.broker.apis.transactions import init_producer_id, init_producer_id_
 from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import TRANSACTION_STATE_TOPIC
 from tidelog.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from tidelog.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tidelog.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from tidelog.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tidelog.testing import Broker
@@ -221,6 +223,7 @@ def test_a_timeout_longer_than_allowed_is_refused(talk: Talk) -> None:
 def test_nobody_coordinates_what_was_never_asked_for() -> None:
     with Broker() as fresh:
         talk = Talk(fresh.port)
+        talk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=TRANSACTION_STATE_TOPIC)], timeout_ms=10_000), 6)
         assert end(talk, "x", Producer(1, 0), commit=True).error_code == E.NOT_COORDINATOR
         assert add_offsets(talk, "x", Producer(1, 0)) == E.NOT_COORDINATOR
         assert add(talk, "x", Producer(1, 0)) == []

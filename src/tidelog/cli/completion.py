@@ -1,0 +1,33 @@
+"""``tidelog completion``: what a shell needs to complete the flags of all tools, under both of their names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+from tidelog.cli.main import COMMANDS, MODULES, main
+
+SHELLS = ("bash", "zsh", "fish")
+OWN = frozenset({"start", "format", "dump-log", "random-uuid", "completion"})
+"""Commands that no tool of Kafka has the name of."""
+
+
+@click.command("completion", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("shell", type=click.Choice(SHELLS))
+def command(shell: str) -> None:
+    """Print the completion script of a shell: eval "$(tidelog completion bash)"; for fish: tidelog completion fish | source"""
+    print(script(shell, "tidelog", main))
+    for name in COMMANDS:
+        if name not in OWN:
+            module = import_module(f"tidelog.cli.{MODULES.get(name, name.replace('-', '_'))}")
+            print(script(shell, f"kafka-{name}", module.command))
+
+
+def script(shell: str, program: str, cli: click.Command) -> str:
+    """For one program, as click makes it."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    return kind(cli, {}, program, f"_{program.replace('-', '_').upper()}_COMPLETE").source()
