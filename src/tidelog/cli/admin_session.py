@@ -31,6 +31,8 @@ T = TypeVar("T")
 Partition = tuple[str, int]
 """Topic and partition."""
 SEVERAL_COORDINATORS_FROM = 4
+GROUP, TRANSACTION = 0, 1
+"""Kinds of keys that coordinators are found by."""
 RETRY_S = 0.1
 _COORDINATOR_PASSES = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
@@ -129,23 +131,23 @@ class AdminSession:
             found.update({(topic.name, part.partition_index): part for topic in response.topics for part in topic.partitions})
         return found
 
-    def coordinator(self, group: str) -> tuple[int, str, int]:
-        """Id, host and port of the group's coordinator. CommandFailed when there is none within the timeout."""
+    def coordinator(self, key: str, key_type: int = GROUP) -> tuple[int, str, int]:
+        """Id, host and port of the coordinator of a group or a transactional id. CommandFailed when there is none in time."""
 
         def find() -> Any:
             if self._first.version_of(FindCoordinatorRequest.API_KEY) >= SEVERAL_COORDINATORS_FROM:
-                return self.ask(FindCoordinatorRequest(coordinator_keys=[group])).coordinators[0]
-            return self.ask(FindCoordinatorRequest(key=group))
+                return self.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])).coordinators[0]
+            return self.ask(FindCoordinatorRequest(key=key, key_type=key_type))
 
         answer = self.until_settled(find, lambda found: found.error_code)
         check(answer.error_code, answer.error_message)
         return answer.node_id, answer.host, answer.port
 
-    def ask_coordinator(self, group: str, request: Message, code_of: Callable[[Any], int]) -> Any:
-        """The answer of the group's coordinator, asked again while it moves or loads."""
+    def ask_coordinator(self, key: str, request: Message, code_of: Callable[[Any], int], key_type: int = GROUP) -> Any:
+        """The answer of the coordinator of a group, or a transactional id, asked again while it moves or loads."""
 
         def ask() -> Any:
-            return self.connection(self.coordinator(group)[0]).ask(request)
+            return self.connection(self.coordinator(key, key_type)[0]).ask(request)
 
         return self.until_settled(ask, code_of)
 

@@ -180,6 +180,9 @@ def _describe(session: Any, flags: dict[str, Any]) -> bool:
             print(f"\nWarning: Consumer group '{group_id}' is rebalancing.", file=sys.stderr, flush=True)
         if rows or kind == "members":
             print("\n" + columns.table(listed, rows), flush=True)
+        for row in rows:
+            if "held_by" in row:
+                print(f"\n{group_report.held_text(row)}", file=sys.stderr, flush=True)
     if flags["output"] == "json":
         print(columns.as_json(shown))
     return True

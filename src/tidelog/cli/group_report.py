@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from tidelog.cli.admin_session import AdminSession, Partition
 from tidelog.cli.columns import Column, Row
 from tidelog.cli.group_state import Group, Member, committed
+from tidelog.cli.held_offsets import holders
 from tidelog.cli.offset_reset import selected
 from tidelog.cli.refusal import CommandFailed, error_text
 from tidelog.config.listeners import address_text
@@ -23,7 +25,8 @@ def offsets(session: AdminSession, group: Group, verbose: bool) -> Report:
     owners = {partition: member for member in group.members for partition in member.assignment}
     partitions = sorted(owners.keys() | old.keys())
     ends = session.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP))
-    rows = []
+    held = holders(session, {part: end.offset for part, end in ends.items() if end.error_code == ErrorCode.NONE})
+    rows: list[Row] = []
     for partition in partitions:
         at = old.get(partition)
         end = ends.get(partition)
@@ -43,6 +46,10 @@ def offsets(session: AdminSession, group: Group, verbose: bool) -> Report:
                 "client_id": None if owner is None else owner.client_id,
             }
         )
+    for row in rows:
+        holder = held.get((str(row["topic"]), int(str(row["partition"]))))
+        if holder is not None:
+            row["held_by"] = asdict(holder)
     epoch = [Column("LEADER-EPOCH", "leader_epoch", 15)] if verbose else []
     return [
         Column("GROUP", "group", 15),
@@ -56,6 +63,16 @@ def offsets(session: AdminSession, group: Group, verbose: bool) -> Report:
         Column("HOST", "host", 15),
         Column("CLIENT-ID", "client_id", 0, pad=False),
     ], rows
+
+
+def held_text(row: Row) -> str:
+    """Why readers of committed records do not get beyond an offset."""
+    holder = row["held_by"]
+    name = f"transaction {holder['transactional_id']}" if holder["transactional_id"] else "a transaction no coordinator knows"
+    return (
+        f"Partition {row['topic']}-{row['partition']}: readers of committed records wait at offset {holder['offset']} for {name}"
+        f" (producer {holder['producer_id']}, epoch {holder['producer_epoch']})."
+    )
 
 
 def members(session: AdminSession, group: Group, verbose: bool) -> Report:

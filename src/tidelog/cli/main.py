@@ -18,6 +18,7 @@ COMMANDS = {
     "console-consumer": "Print the records of a topic.",
     "consumer-groups": "Describe and delete groups, move offsets.",
     "groups": "List groups of all types.",
+    "transactions": "Show transactions, find and end those that hang.",
     "configs": "Show and change dynamic settings.",
     "get-offsets": "Print the offsets of partitions.",
     "delete-records": "Delete the records before an offset.",

@@ -13,7 +13,7 @@ def test_lag_is_unknown_where_there_is_no_offset_or_no_leader(monkeypatch):
         group_report, "committed", lambda session, group_id: {("t", 0): Committed(4, 2), ("t", 2): Committed(1, -1)}
     )
     ends = {("t", 0): SimpleNamespace(offset=9, error_code=0), ("t", 1): SimpleNamespace(offset=5, error_code=0)}
-    _, rows = group_report.offsets(SimpleNamespace(list_offsets=lambda wanted: ends), group, True)
+    _, rows = group_report.offsets(SimpleNamespace(list_offsets=lambda wanted, isolation_level=0: ends), group, True)
     shown = [(row["partition"], row["current_offset"], row["log_end_offset"], row["lag"], row["consumer_id"]) for row in rows]
     assert shown == [(0, 4, 9, 5, "m"), (1, None, 5, None, "m"), (2, 1, None, None, None)]
     assert [row["leader_epoch"] for row in rows] == [2, None, None]
