@@ -85,7 +85,7 @@ class Fetch:
                 return PartitionRead(located)
             partition = wanted.partition = located
         log = partition.log
-        if log is not None and not self._warm and log.reading_may_block(wanted.fetch_offset):
+        if log is not None and not self._warm and log.reading_may_block(wanted.fetch_offset, committed=self._committed):
             self.cold.append(wanted)
             return PartitionRead(ErrorCode.NONE)
         left = self._max_bytes - self.bytes_read

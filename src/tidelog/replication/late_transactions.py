@@ -47,7 +47,7 @@ def late_transaction(partition: Partition, now_ms: int, max_timeout_ms: int) -> 
     if log is None or not partition.is_leader:
         return None
     oldest = log.producers.oldest_open()
-    if oldest is None or now_ms - oldest.last_timestamp <= max_timeout_ms + GRACE_MS:
+    if oldest is None or oldest.last_timestamp <= 0 or now_ms - oldest.last_timestamp <= max_timeout_ms + GRACE_MS:
         return None
     return LateTransaction(
         partition.topic_partition,

@@ -262,7 +262,7 @@ class Partition:
         """
         log = self.log
         if log is None or not self.is_leader or (acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas):
-            return self._count_refused(len(records), refused(self._why_not(acks)))
+            return self.count_refused(len(records), refused(self._why_not(acks)))
         verdict = log.validate(records, now_ms, zstd_allowed=zstd_allowed)
         deep = verdict.deep
         if deep is not None:
@@ -275,7 +275,7 @@ class Partition:
         """The second half of an append whose batch was walked elsewhere meanwhile."""
         log = self.log
         if log is None or not self.is_leader or (acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas):
-            return self._count_refused(len(verdict.records), refused(self._why_not(acks)))
+            return self.count_refused(len(verdict.records), refused(self._why_not(acks)))
         return self._append(log, verdict, now_ms, _CLIENT, proof=proof)
 
     def append_own(
@@ -290,18 +290,6 @@ class Partition:
             return refused(self._why_not(ACKS_ALL))
         verdict = log.validate(records, now_ms, origin=_COORDINATOR)
         return self._append(log, verdict, now_ms, _COORDINATOR, transaction_version=transaction_version, proof=proof)
-
-    def begin_verification(
-        self, producer_id: int, epoch: int, sequence: int, *, starts_at_zero: bool, transactional_id: str, now_ms: int
-    ) -> Verification | None:
-        """What to hold while the transaction's coordinator is asked; None where its transaction is open here, or nothing can be
-        appended anyway."""
-        log = self.log
-        if log is None or not self.is_leader:
-            return None
-        return log.producers.begin_verification(
-            producer_id, epoch, sequence, starts_at_zero=starts_at_zero, transactional_id=transactional_id, now_ms=now_ms
-        )
 
     def _why_not(self, acks: int) -> ErrorCode:
         error = self.check_leader(ids.NO_EPOCH)
@@ -324,9 +312,9 @@ class Partition:
             )
         except StorageFailure as failure:
             self._host.storage_failed(failure)
-            return self._count_refused(size, refused(ErrorCode.KAFKA_STORAGE_ERROR))
+            return self.count_refused(size, refused(ErrorCode.KAFKA_STORAGE_ERROR))
         if result.error is not NONE:
-            return self._count_refused(size, result)
+            return self.count_refused(size, result)
         stats = self.stats
         stats.total_produce_requests += 1
         if result.duplicate:
@@ -348,7 +336,8 @@ class Partition:
             tell_watchers(self, size)
         return result
 
-    def _count_refused(self, size: int, result: AppendResult) -> AppendResult:
+    def count_refused(self, size: int, result: AppendResult) -> AppendResult:
+        """``result``, which refuses ``size`` bytes; the statistics know of them."""
         self.stats.total_produce_requests += 1
         self.stats.failed_produce_requests += 1
         self.stats.bytes_rejected += size

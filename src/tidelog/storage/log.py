@@ -176,9 +176,12 @@ class UnifiedLog:
     offset_for_timestamp = reading.offset_for_timestamp
     max_timestamp_offset = reading.max_timestamp_offset
 
-    def reading_may_block(self, offset: int) -> bool:
-        """Whether ``read`` would open files and load an index: better ``warm_up`` in a thread first."""
-        return offset < self.active.base_offset and not self.segment_for(offset).indexes_loaded()
+    def reading_may_block(self, offset: int, *, committed: bool = False) -> bool:
+        """Whether ``read`` would open files and load an index: better ``warm_up`` in a thread first. ``committed``: whether
+        ``aborted_transactions`` would, in the first segments that it asks; it seldom asks more."""
+        if offset < self.active.base_offset and not self.segment_for(offset).indexes_loaded():
+            return True
+        return committed and bool(self.aborting) and not reading.aborts_are_loaded(self, offset)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(greatest epoch at or below ``epoch``, its end offset), (-1, -1) when unknown."""

@@ -120,6 +120,12 @@ def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedT
     return found
 
 
+def aborts_are_loaded(log: UnifiedLog, offset: int) -> bool:
+    """Whether the transaction indexes that a read at ``offset`` asks first are in memory."""
+    first = bisect_left(log.aborting, log.segment_for(offset).base_offset, key=_base_offset)
+    return all(segment.aborted.loaded for segment in islice(log.aborting, first, first + 2))
+
+
 def end_of_read(log: UnifiedLog, fetch_offset: int, read: FileSlice, upto: int) -> int:
     """An offset behind what ``read`` holds, at most ``upto``: it keeps the list of aborted transactions as short as the read."""
     segment = log.active

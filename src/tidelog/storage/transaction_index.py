@@ -30,6 +30,11 @@ class TransactionIndex:
             self._entries = parse_transaction_index(self._base_offset, read_file(fs, path) or b"")
         return self._entries
 
+    @property
+    def loaded(self) -> bool:
+        """Whether ``entries`` needs no file."""
+        return self._entries is not None
+
     def append(self, fs: FileSystem, path: str, entry: AbortedTransaction) -> None:
         """Written through, unless it is there."""
         entries = self.entries(fs, path)

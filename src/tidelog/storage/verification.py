@@ -74,6 +74,11 @@ class Verifications:
         """A transactional batch or a marker of the producer is in the log; what was known of the question."""
         return self._by_producer.pop(producer_id, None)
 
+    def abandon(self, producer_id: int, proof: Verification) -> None:
+        """The coordinator does not know this producer: nothing is kept of it."""
+        if self._by_producer.get(producer_id) is proof:
+            del self._by_producer[producer_id]
+
     def clear(self) -> None:
         """Nothing is under way any more."""
         self._by_producer.clear()

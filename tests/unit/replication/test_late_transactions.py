@@ -6,6 +6,7 @@ from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.replication.late_transactions import GRACE_MS, LateTransactions, late_transaction
 from tidelog.replication.markers import Marker, write_marker
 from tidelog.replication.partition import Partition
+from tidelog.replication.verifying import begin_verification
 from tidelog.storage.verification import Verification
 
 LONGEST_MS = 900_000
@@ -17,8 +18,8 @@ def with_open_transaction(name: str | None = "pay") -> Partition:
     world.create("t")
     partition = world.partition("t")
     assert partition.log is not None
-    proof: Verification | None = partition.begin_verification(
-        7, 0, 0, starts_at_zero=False, transactional_id=name or "", now_ms=NOW_MS
+    proof: Verification | None = begin_verification(
+        partition, 7, 0, 0, starts_at_zero=False, transactional_id=name or "", now_ms=NOW_MS
     )
     partition.append(batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0, transactional=True), NOW_MS, 1, proof=proof)
     if name is None:

@@ -174,6 +174,21 @@ def test_only_segments_with_an_abort_are_asked_for_aborted_transactions(monkeypa
     assert asked == [log.segments[9].base_offset]
 
 
+def test_a_read_of_committed_records_may_block_where_aborts_are_not_in_memory() -> None:
+    log = new_log()
+    append(log, batch(2, producer=(7, 0, 0), transactional=True))
+    end_transaction(log, 7, commit=False)
+    log.roll(NOW_MS)
+    log.flush()
+    append(log, batch(2))
+    assert not log.reading_may_block(0, committed=True)
+    log.segments[0].aborted.forget()
+    assert log.reading_may_block(0, committed=True) and not log.reading_may_block(0)
+    assert not log.reading_may_block(3, committed=True)
+    log.warm_up(0, committed=True)
+    assert not log.reading_may_block(0, committed=True)
+
+
 def test_the_end_of_a_read_is_close_behind_it() -> None:
     log = new_log(config=LogConfig(index_interval_bytes=1))
     for _ in range(10):

@@ -41,6 +41,17 @@ def test_a_bumped_epoch_begins_anew_and_an_older_one_changes_nothing() -> None:
     assert (proof.epoch, proof.lowest_sequence) == (2, 4)
 
 
+def test_only_the_question_that_failed_is_given_up() -> None:
+    asked = Verifications()
+    before = begin(asked)
+    asked.end(7)
+    now = begin(asked)
+    asked.abandon(7, before)
+    assert asked.holds(7, now)
+    asked.abandon(7, now)
+    assert len(asked) == 0
+
+
 def test_a_broker_that_does_not_verify_needs_no_proof() -> None:
     assert Verifications().holds(7, NOT_REQUIRED)
 

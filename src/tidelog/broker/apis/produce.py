@@ -25,6 +25,7 @@ from tidelog.protocol.primitives import write_compact_string
 from tidelog.records.batch import HEADER_SIZE
 from tidelog.replication.delayed import ParkedAppend
 from tidelog.replication.partition import Partition, refused
+from tidelog.replication.verifying import begin_verification, refuse_verification
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.validation import DeepValidation
 from tidelog.storage.verification import NOT_REQUIRED, Verification
@@ -134,7 +135,8 @@ def _append_transactional(ctx: Context, request: ProduceView, partition: Partiti
         # It is refused for that.
         return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed)
     operation = operation_of_produce(ctx.api_version)
-    proof = partition.begin_verification(
+    proof = begin_verification(
+        partition,
         producer_id,
         epoch,
         sequence,
@@ -264,7 +266,8 @@ class _Work:
             batch, error = entry.result, errors[name]
             assert isinstance(batch, _Unverified) and entry.partition is not None
             if error is not _NONE:
-                entry.result = refused(produce_error(error, operation))
+                told = produce_error(error, operation)
+                entry.result = refuse_verification(entry.partition, batch.producer_id, batch.proof, told, len(batch.records))
                 entry.result.error_message = (
                     f"{request.transactional_id}: the coordinator did not confirm that {name} is part of the transaction: "
                     f"{error.name}. Nothing was appended."

@@ -13,6 +13,7 @@ from tidelog.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
+from tidelog.replication.verifying import begin_verification, refuse_verification
 from tidelog.storage.verification import NOT_REQUIRED, Verification
 
 KNOWS_LOADING_FROM = 2
@@ -94,7 +95,8 @@ async def _proof(
 ) -> Verification | ErrorCode | None:
     """That the transaction's coordinator knows of the group's partition; None where its transaction is open there already."""
     operation = operation_of_offset_commit(ctx.api_version)
-    proof = shard.partition.begin_verification(
+    proof = begin_verification(
+        shard.partition,
         request.producer_id,
         request.producer_epoch,
         -1,
@@ -108,7 +110,11 @@ async def _proof(
         return NOT_REQUIRED
     where = shard.partition.topic_partition
     errors = await verify_or_add(ctx, request.transactional_id, request.producer_id, request.producer_epoch, [where], operation)
-    return errors[where] or proof
+    error = errors[where]
+    if error is not ErrorCode.NONE:
+        refuse_verification(shard.partition, request.producer_id, proof, error, 0)
+        return error
+    return proof
 
 
 def _refused(ctx: Context, request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:

@@ -240,6 +240,17 @@ def test_what_the_coordinator_does_not_confirm_is_not_appended(
     assert told(world, ("a", 0, transactional()), version=version) == [expected]
     log = world.partition("a").log
     assert log is not None and log.log_end_offset == 0
+    assert world.partition("a").stats.failed_produce_requests == 1
+    assert len(log.producers.verifications) == (0 if said is ErrorCode.INVALID_PRODUCER_EPOCH else 1)
+
+
+def test_producers_that_the_coordinator_does_not_know_leave_nothing_behind(coordinator: Coordinator) -> None:
+    world = in_world("a")
+    coordinator.answer = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    for producer in range(50):
+        assert told(world, ("a", 0, transactional(producer=producer))) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING]
+    log = world.partition("a").log
+    assert log is not None and len(log.producers.verifications) == 0
 
 
 def test_a_marker_between_the_question_and_the_append_refuses_the_batch(coordinator: Coordinator) -> None:
