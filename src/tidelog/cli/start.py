@@ -18,6 +18,7 @@ from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
 from tidelog.server import logs
 from tidelog.server.node import Node, ready_line
+from tidelog.server.posix import on_signal
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 
 DEFAULT_DATA = "data"
@@ -57,7 +58,7 @@ def run(config: BrokerConfig, began: float) -> int:
 async def _serve(node: Node, runtime: LoopRuntime, began: float) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        runtime.loop.add_signal_handler(number, stop.set)
+        on_signal(runtime.loop, number, stop.set)
     try:
         await node.start()
     except REFUSALS as error:

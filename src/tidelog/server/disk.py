@@ -18,9 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
-import resource
 import shutil
 import threading
 import weakref
@@ -28,10 +26,12 @@ from collections import deque
 from collections.abc import Sequence
 
 from tidelog.model.ports import Buffer, FileStat
+from tidelog.server import posix
+from tidelog.server.posix import OPEN_FLAGS, fcntl, read_at, resource, write_at
 
 _MOST_BUFFERS = 1024
 """IOV_MAX of Linux and macOS."""
-_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None) if fcntl is not None else None
 _HAS_PWRITEV = hasattr(os, "pwritev")
 _NFS_LEFTOVER = ".nfs"
 _SHARE_OF_DESCRIPTORS = 0.5
@@ -152,13 +152,13 @@ class DiskFile:
     def read(self, position: int, length: int) -> bytes:
         """Up to ``length`` bytes; shorter only at the end of the file."""
         descriptor = self.descriptor()
-        data = os.pread(descriptor.fd, length, position)
+        data = read_at(descriptor.fd, length, position)
         if len(data) == length or not data:
             return data
         parts = [data]
         got = len(data)
         while got < length:
-            data = os.pread(descriptor.fd, length - got, position + got)
+            data = read_at(descriptor.fd, length - got, position + got)
             if not data:
                 break
             parts.append(data)
@@ -170,7 +170,7 @@ class DiskFile:
         descriptor = self.descriptor()
         if isinstance(data, (bytes, bytearray, memoryview)):
             length = len(data)
-            written = os.pwrite(descriptor.fd, data, position)
+            written = write_at(descriptor.fd, data, position)
             if written != length:
                 self._write_rest(descriptor.fd, memoryview(data), position, written)
             return length
@@ -190,7 +190,7 @@ class DiskFile:
     @staticmethod
     def _write_rest(fd: int, data: memoryview, position: int, written: int) -> None:
         while written < len(data):
-            step = os.pwrite(fd, data[written:], position + written)
+            step = write_at(fd, data[written:], position + written)
             if step == 0:
                 raise OSError(errno.EIO, "a write of some bytes wrote none")
             written += step
@@ -250,12 +250,16 @@ _locks_guard = threading.Lock()
 
 def descriptors_allowed() -> int:
     """How many the process may have open now."""
+    if resource is None:
+        return _MOST_DESCRIPTORS
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
 def claim_descriptors() -> int:
     """Raises the limit to what the system grants, as the JVM does: the usual 1,024 are gone with a few hundred clients."""
+    if resource is None:
+        return posix.DESCRIPTORS_ANYWHERE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -278,7 +282,7 @@ class DiskFileSystem:
         self._opened_since_sweep = 0
 
     def open(self, path: str, *, create: bool = False, write: bool = True) -> DiskFile:
-        file = DiskFile(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC, self.pool)
+        file = DiskFile(path, (os.O_RDWR if write else os.O_RDONLY) | OPEN_FLAGS, self.pool)
         if create:
             file.descriptor(os.O_CREAT)
         else:
@@ -318,7 +322,10 @@ class DiskFileSystem:
 
     def rename(self, source: str, target: str) -> None:
         with self._guard:
-            os.rename(source, target)
+            if not posix.OPEN_FILES_MOVE:
+                self._close_below(source)
+                self._close_below(target)
+            (os.rename if posix.OPEN_FILES_MOVE else os.replace)(source, target)
             moved = [source] if source in self._files else []
             if os.path.isdir(target):
                 below = source + "/"
@@ -330,13 +337,26 @@ class DiskFileSystem:
                     file.path = new_path
                 self._files[new_path] = files
 
+    def _close_below(self, path: str) -> None:
+        """Gives up the descriptors of a file, or of all files in a directory; they are opened again when they are used."""
+        for name, files in self._files.items():
+            if name == path or name.startswith(path + "/"):
+                for file in files:
+                    file.close()
+
     def remove(self, path: str) -> None:
+        if not posix.OPEN_FILES_MOVE:
+            with self._guard:
+                self._close_below(path)
         os.remove(path)
 
     def remove_tree(self, path: str) -> None:
         """A directory and all below it. Leftovers of a network file system may keep it from going: no error."""
         if not os.path.lexists(path):
             return
+        if not posix.OPEN_FILES_MOVE:
+            with self._guard:
+                self._close_below(path)
         try:
             shutil.rmtree(path)
         except OSError as problem:
@@ -344,7 +364,9 @@ class DiskFileSystem:
                 raise
 
     def sync_dir(self, path: str) -> None:
-        fd = self.pool.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = posix.sync_directory(self.pool.open, path)
+        if fd is None:
+            return
         try:
             _sync(fd, data_only=False)
         except OSError as problem:
@@ -363,20 +385,19 @@ class DiskFileSystem:
             real_path = os.path.realpath(path)
             if real_path in _locks_of_this_process:
                 raise BlockingIOError(errno.EAGAIN, "locked by this process", path)
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_FLAGS, 0o644)
             try:
-                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                posix.lock_whole(fd)
             except OSError as problem:
                 os.close(fd)
-                if problem.errno in {errno.EACCES, errno.EAGAIN}:
+                if posix.taken(problem):
                     raise BlockingIOError(errno.EAGAIN, "locked by another process", path) from problem
                 raise
             _locks_of_this_process.add(real_path)
         return DiskLock(fd, real_path)
 
     def usage(self, path: str) -> tuple[int, int]:
-        found = os.statvfs(path)
-        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+        return posix.space(path)
 
 
 def _only_nfs_leftovers(path: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import socket
 from collections import Counter
 from collections.abc import Mapping
@@ -83,7 +84,9 @@ def bind(name: str, host: str, port: int) -> socket.socket:
     except OSError as error:
         raise ConfigError(f"listener {where}: {error.strerror}") from error
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if os.name == "posix":
+            # Elsewhere this would let a second node take the port of the first.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
         listening.bind(address)

@@ -6,7 +6,6 @@ system, which may block (a log dir may lie on a network file system that is gone
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER
 from tidelog.protocol.api_keys import API_FACTS
 from tidelog.raft.node import Role
+from tidelog.server import posix
 
 if TYPE_CHECKING:
     from tidelog.metadata.image import ClusterImage
@@ -249,10 +249,10 @@ class IdleShare:
 def _free_space(paths: Iterable[str]) -> Iterator[Sample]:
     for path in paths:
         try:
-            disk = os.statvfs(path)
+            _, free = posix.space(path)
         except OSError:
             continue  # an offline dir says so in another metric
-        yield (path,), disk.f_bavail * disk.f_frsize
+        yield (path,), free
 
 
 def _disk_bytes(field: str) -> list[Sample]:

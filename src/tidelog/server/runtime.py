@@ -36,11 +36,12 @@ def system_now_ms() -> int:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop where it is installed, else asyncio's own."""
+    """uvloop where it is installed, else asyncio's own, of the kind that can wait for sockets to become readable: on Windows that
+    is not its default."""
     try:
         import uvloop
     except ImportError:
-        return asyncio.new_event_loop()
+        return asyncio.SelectorEventLoop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
 

@@ -23,6 +23,8 @@ class PlainTransport:
     __slots__ = ("_socket", "fd")
 
     can_sendfile = hasattr(os, "sendfile")
+    gathers = getattr(socket.socket, "sendmsg", None) is not None
+    """Not on Windows: several buffers are joined there."""
 
     def __init__(self, connected: socket.socket) -> None:
         connected.setblocking(False)
@@ -52,6 +54,8 @@ class PlainTransport:
 
     def send_all(self, buffers: Sequence[Buffer], *, more: bool) -> int:
         """The same for several buffers, at most ``IOV_MAX``; ``more`` when something follows at once."""
+        if not self.gathers:
+            return self.send(b"".join(buffers))
         try:
             return self._socket.sendmsg(buffers, (), _MORE if more else 0)
         except (BlockingIOError, InterruptedError):

@@ -1,0 +1,94 @@
+"""What not every system has, under one name each: the only place that knows where it is missing.
+
+Linux and macOS have all of it. Windows has no positional reads and writes, record locks, limits on descriptors, directories that
+can be synced, or files that can be renamed while they are open; here is what stands in there. It has been run on Linux alone,
+with these names taken away (tests/unit/server/test_posix.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import shutil
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tidelog.model.ports import Buffer
+
+fcntl: Any
+resource: Any
+try:
+    import fcntl
+    import resource
+except ImportError:  # not there on Windows
+    fcntl = resource = None
+
+HAS_POSITIONS = hasattr(os, "pread") and hasattr(os, "pwrite")
+OPEN_FILES_MOVE = HAS_POSITIONS
+"""Whether a file may change its name, or go, while it is open."""
+OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+DESCRIPTORS_ANYWHERE = 2048
+"""How many files a process may have open where nobody tells."""
+_one_at_a_time = threading.Lock()
+"""A descriptor without positional calls has one position for all threads."""
+
+
+def read_at(fd: int, length: int, position: int) -> bytes:
+    """``os.pread``."""
+    if HAS_POSITIONS:
+        return os.pread(fd, length, position)
+    with _one_at_a_time:
+        os.lseek(fd, position, os.SEEK_SET)
+        return os.read(fd, length)
+
+
+def write_at(fd: int, data: Buffer, position: int) -> int:
+    """``os.pwrite``."""
+    if HAS_POSITIONS:
+        return os.pwrite(fd, data, position)
+    with _one_at_a_time:
+        os.lseek(fd, position, os.SEEK_SET)
+        return os.write(fd, data)
+
+
+def lock_whole(fd: int) -> None:
+    """Excludes other processes until the descriptor is closed. OSError with EACCES or EAGAIN when one has it."""
+    if fcntl is not None:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    import msvcrt
+
+    msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+
+
+def sync_directory(fd_of: Any, path: str) -> int | None:
+    """A descriptor of a directory, for a sync; None where directories cannot be opened, and their names are the system's."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return None
+    descriptor: int = fd_of(path, os.O_RDONLY | os.O_DIRECTORY | OPEN_FLAGS)
+    return descriptor
+
+
+def space(path: str) -> tuple[int, int]:
+    """Bytes that the file system holds, and that may still be written."""
+    if hasattr(os, "statvfs"):
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+    usage = shutil.disk_usage(path)
+    return usage.total, usage.free
+
+
+def taken(problem: OSError) -> bool:
+    """Whether a lock failed because somebody else has it."""
+    return problem.errno in {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
+
+
+def on_signal(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], object]) -> None:
+    """Calls back on the loop when the process gets the signal. From the main thread."""
+    try:
+        loop.add_signal_handler(number, callback)
+    except (NotImplementedError, AttributeError):
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(callback))
