@@ -1,5 +1,5 @@
-"""Compaction of ``__consumer_offsets`` with transactions in it: a coordinator that loads the log knows the same offsets as the one
-that wrote it, those that count and those that wait."""
+"""Compaction of ``__consumer_offsets`` with transactions in it: a coordinator that loads the log knows the same offsets as the
+one that wrote it, those that count and those that wait."""
 
 from __future__ import annotations
 
