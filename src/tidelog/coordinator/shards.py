@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.shard import RecordMachine, Sender, Shard, Waiting, WithinTransaction
 from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.model.ids import TopicPartition
 from tidelog.model.machine import Outcome, Token
 from tidelog.replication.markers import Marker
 from tidelog.replication.partition import Partition
@@ -43,7 +44,18 @@ class World(Protocol):
 class Shards(Generic[M]):
     """All shards of ``topic`` on this broker."""
 
-    __slots__ = ("_armed_ms", "_base_sequence", "_make", "_reload_ms", "_replicas", "_send", "_shards", "_world", "topic")
+    __slots__ = (
+        "_armed_ms",
+        "_base_sequence",
+        "_make",
+        "_reload_ms",
+        "_replicas",
+        "_send",
+        "_shards",
+        "_world",
+        "before_load",
+        "topic",
+    )
 
     def __init__(
         self,
@@ -56,6 +68,8 @@ class Shards(Generic[M]):
         base_sequence: int = 0,
     ) -> None:
         self.topic = topic
+        self.before_load: Callable[[TopicPartition], Awaitable[None]] | None = None
+        """Awaited before a log is read; who tests what a coordinator's clients do meanwhile waits here."""
         self._send = send
         self._base_sequence = base_sequence
         self._replicas = replicas
@@ -88,6 +102,8 @@ class Shards(Generic[M]):
     async def _load(self, shard: Shard[M]) -> None:
         loaded = False
         try:
+            if self.before_load is not None:
+                await self.before_load(shard.partition.topic_partition)
             loaded = await shard.load(self._world.run_blocking, self._world.now_ms)
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
@@ -98,6 +114,12 @@ class Shards(Generic[M]):
         elif not shard.failed:
             shard.stop(ErrorCode.NOT_COORDINATOR)
             self._reload_in(RELOAD_AFTER_FAILED_LOAD_MS)
+
+    def reload(self) -> None:
+        """All of them begin anew from their logs, as after the loss of their leadership."""
+        for shard in self._shards.values():
+            shard.stop(ErrorCode.NOT_COORDINATOR)
+        self.follow()
 
     def stop(self) -> None:
         """The node stops: nobody is left waiting."""

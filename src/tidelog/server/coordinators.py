@@ -81,16 +81,16 @@ class Coordinators:
             return replicas.image.features.get(TRANSACTION_VERSION, 0)
 
         self.groups: Shards[GroupCoordinator] = Shards(OFFSETS_TOPIC, replicas, make_groups, self._world)
-        markers = LocalMarkers(runtime, write_marker)
+        self.markers = LocalMarkers(runtime, write_marker)
         self.transactions: Shards[TransactionCoordinator] = Shards(
             TRANSACTION_STATE_TOPIC,
             replicas,
             make_transactions,
             self._world,
-            send=markers.send,
+            send=self.markers.send,
             base_sequence=NO_SEQUENCE,
         )
-        markers.shards = self.transactions
+        self.markers.shards = self.transactions
 
     def follow(self, delta: ClusterDelta | None = None) -> None:
         """The replica manager has taken an image over. Offsets of topics that are gone go with them."""

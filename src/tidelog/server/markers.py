@@ -31,7 +31,7 @@ class LocalMarkers:
 
     def __init__(self, runtime: LoopRuntime, write: WriteMarker) -> None:
         self._runtime = runtime
-        self._write = write
+        self.write = write
         self.shards: Shards[TransactionCoordinator] | None = None
 
     def send(self, shard: Shard[TransactionCoordinator], request: WriteMarkers) -> None:
@@ -39,7 +39,7 @@ class LocalMarkers:
         marker = Marker(request.producer_id, request.producer_epoch, request.committed, shard.epoch, request.transaction_version)
         for partition in request.partitions:
             try:
-                result = self._write(partition, marker)
+                result = self.write(partition, marker)
             except Exception:  # the others must not go without their markers for it
                 log.exception("%s: a marker of %s failed", partition, request.transactional_id)
                 result = ErrorCode.UNKNOWN_SERVER_ERROR

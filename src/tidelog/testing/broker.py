@@ -166,6 +166,7 @@ class Broker:
         node = Node(self._config, runtime, self._fs, apis=self.faults.over(APIS))
         await node.start()
         await self._prepare(node)
+        self.faults.within(node.coordinators)
         self._loop, self._stop, self._node = loop, asyncio.Event(), node
         assert self._started is not None
         self._started.set()
@@ -270,6 +271,16 @@ class Broker:
         return self._call(
             lambda: group_sessions.end(self._running().broker.groups, group, member_id, self._running().runtime.now_ms())
         )
+
+    def reload_coordinators(self) -> None:
+        """The coordinators of groups and transactions forget what they know and read their logs again, as when another broker
+        takes over from one that died. Who waits for them is told to look for them again."""
+
+        def reload() -> None:
+            for shards in (self._running().broker.groups, self._running().broker.transactions):
+                shards.reload()
+
+        self._call(reload)
 
     # -- between tests -------------------------------------------------------------------------------------------------------
 

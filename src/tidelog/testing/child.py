@@ -26,6 +26,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.testing.broker import DEFAULTS, START_TIMEOUT_S, Broker
 from tidelog.testing.clock import Clock
+from tidelog.testing.faults import HELD_TIMEOUT_S
 from tidelog.testing.records import Message, Text
 
 LOG_LINES = 40
@@ -70,6 +71,22 @@ class ChildFaults:
 
     def drop(self, api: ApiKey | str, times: int = 1) -> None:
         self._child.ask("faults.drop", api, times)
+
+    def hold(self, api: ApiKey | str, times: int = 1) -> None:
+        self._child.ask("faults.hold", api, times)
+
+    def lose_answer(self, api: ApiKey | str, times: int = 1) -> None:
+        self._child.ask("faults.lose_answer", api, times)
+
+    def repeat(self, api: ApiKey | str, times: int = 1, *, seconds: float = 0.0) -> None:
+        self._child.ask("faults.repeat", api, times, seconds=seconds)
+
+    def release(self, api: ApiKey | str | None = None) -> int:
+        freed: int = self._child.ask("faults.release", api)
+        return freed
+
+    def wait_held(self, api: ApiKey | str, count: int = 1, timeout_s: float = HELD_TIMEOUT_S) -> None:
+        self._child.ask("faults.wait_held", api, count, timeout_s)
 
     def clear(self) -> None:
         self._child.ask("faults.clear")
@@ -245,6 +262,9 @@ class ChildBroker(Broker):
     def expire_member(self, group: str, member_id: str | None = None) -> list[str]:
         gone: list[str] = self.ask("expire_member", group, member_id)
         return gone
+
+    def reload_coordinators(self) -> None:
+        self.ask("reload_coordinators")
 
     def reset(self) -> None:
         self.ask("reset")

@@ -1,57 +1,128 @@
-"""Faults on demand: the next requests of an API are refused, delayed, or lose their connection.
+"""Faults on demand: the next requests of an API are refused, delayed, held, repeated, or lose their connection or their answer.
 
-They are kept per API, first come first served, and taken by the requests of any client. What they do to the broker: nothing. A
-refused Produce is not appended, a dropped one neither; a delayed one is served as usual, later.
+They are kept per API, first come first served, and taken by the requests of any client. What a refused or dropped one does to the
+broker: nothing. A refused Produce is not appended, a dropped one neither; a delayed or held one is served as usual, later.
+
+Besides APIs there are two places inside of the broker that faults can be planned for, under the names of ``MARKER`` and
+``COORDINATOR_LOAD``: the way of a transaction's marker from its coordinator to a partition, and the reading of a coordinator's
+log. Clients see what becomes of them as they would see it in a cluster whose coordinator and partition leaders are apart.
 """
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from tidelog.broker.api import Api
 from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.testing.error_answers import refuse
 
+if TYPE_CHECKING:
+    from tidelog.replication.markers import Marker
+    from tidelog.server.coordinators import Coordinators
+    from tidelog.server.markers import WriteMarker
+
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
+MARKER = "MARKER"
+COORDINATOR_LOAD = "COORDINATOR_LOAD"
+HELD_TIMEOUT_S = 30.0
+
+
+class _Kind(Enum):
+    REFUSE = 0
+    DELAY = 1
+    DROP = 2
+    HOLD = 3
+    REPEAT = 4
+    LOSE_ANSWER = 5
+
+
+# What can happen to what: a load has no answer, and twice is as good as once.
+_OF_LOADS = frozenset({_Kind.DELAY, _Kind.HOLD, _Kind.DROP})
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
+    kind: _Kind
     error: ErrorCode = ErrorCode.NONE
     delay_s: float = 0.0
-    drop: bool = False
+
+
+class LoadFailed(Exception):
+    """A planned fault took a coordinator's log away while it was read."""
 
 
 class Faults:
-    """Planned faults of one broker; every method may be called from the test's thread."""
+    """Planned faults of one broker; every method may be called from the test's thread.
+
+    ``api`` is always ``ApiKey.PRODUCE`` or ``"PRODUCE"`` and so on, or ``"MARKER"``, or ``"COORDINATOR_LOAD"``.
+    """
 
     def __init__(self, sleep: Sleep) -> None:
         self._sleep = sleep
-        self._guard = threading.Lock()
-        self._planned: dict[int, deque[_Fault]] = {}
+        self._guard = threading.Condition()
+        self._planned: dict[int | str, deque[_Fault]] = {}
+        self._held: dict[int | str, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
 
     def refuse(self, api: ApiKey | str, error: ErrorCode | str, times: int = 1) -> None:
-        """The next ``times`` requests of ``api`` (``ApiKey.PRODUCE`` or ``"PRODUCE"``) are answered with ``error``."""
-        self._plan(api, _Fault(error=ErrorCode[error] if isinstance(error, str) else error), times)
+        """The next ``times`` of ``api`` are answered with ``error``."""
+        self._plan(api, _Fault(_Kind.REFUSE, ErrorCode[error] if isinstance(error, str) else error), times)
 
     def delay(self, api: ApiKey | str, seconds: float, times: int = 1) -> None:
-        """The next ``times`` requests of ``api`` are served that much later."""
-        self._plan(api, _Fault(delay_s=seconds), times)
+        """The next ``times`` of ``api`` are served that much later."""
+        self._plan(api, _Fault(_Kind.DELAY, delay_s=seconds), times)
+
+    def hold(self, api: ApiKey | str, times: int = 1) -> None:
+        """The next ``times`` of ``api`` wait until ``release``, and are served then. See ``wait_held``."""
+        self._plan(api, _Fault(_Kind.HOLD), times)
 
     def drop(self, api: ApiKey | str, times: int = 1) -> None:
-        """The next ``times`` requests of ``api`` are not served: their connections end."""
-        self._plan(api, _Fault(drop=True), times)
+        """The next ``times`` of ``api`` are not served: their connections end. A marker does not arrive, and its coordinator
+        sends it again; a load fails, and is tried again after a minute (``Broker.advance``)."""
+        self._plan(api, _Fault(_Kind.DROP), times)
+
+    def lose_answer(self, api: ApiKey | str, times: int = 1) -> None:
+        """The next ``times`` of ``api`` are served, but nobody is told: their connections end. A client that asks again has asked
+        twice."""
+        self._plan(api, _Fault(_Kind.LOSE_ANSWER), times)
+
+    def repeat(self, api: ApiKey | str, times: int = 1, *, seconds: float = 0.0) -> None:
+        """The next ``times`` of ``api`` arrive twice: a copy is served so much after the first, and its answer lost."""
+        key = self._key(api)
+        if key in {int(ApiKey.PRODUCE), int(ApiKey.FETCH)} and seconds:
+            raise ValueError(f"{api} is read where it was received, so that a copy cannot come later; repeat it without seconds")
+        self._plan(api, _Fault(_Kind.REPEAT, delay_s=seconds), times)
+
+    def release(self, api: ApiKey | str | None = None) -> int:
+        """What is held goes on, all of it or that of ``api``; how many those were. Planned holds stay planned."""
+        with self._guard:
+            keys = list(self._held) if api is None else [self._key(api)]
+            freed = [each for key in keys for each in self._held.pop(key, [])]
+        for loop, event in freed:
+            loop.call_soon_threadsafe(event.set)
+        return len(freed)
+
+    def wait_held(self, api: ApiKey | str, count: int = 1, timeout_s: float = HELD_TIMEOUT_S) -> None:
+        """Returns once ``count`` of ``api`` are held. TimeoutError when they do not come."""
+        key = self._key(api)
+        with self._guard:
+            if not self._guard.wait_for(lambda: len(self._held.get(key, [])) >= count, timeout_s):
+                raise TimeoutError(f"{len(self._held.get(key, []))} of {api} are held after {timeout_s:.0f} s, not {count}")
 
     def clear(self) -> None:
-        """Nothing is planned any more."""
+        """Nothing is planned any more, and nothing held."""
         with self._guard:
             self._planned.clear()
+        self.release()
 
     @property
     def pending(self) -> int:
@@ -59,12 +130,43 @@ class Faults:
         with self._guard:
             return sum(len(faults) for faults in self._planned.values())
 
+    @staticmethod
+    def _key(api: ApiKey | str) -> int | str:
+        if api in {MARKER, COORDINATOR_LOAD}:
+            return str(api)
+        return int(ApiKey[api] if isinstance(api, str) else api)
+
     def _plan(self, api: ApiKey | str, fault: _Fault, times: int) -> None:
         if times < 1:
             raise ValueError(f"a fault for {times} requests; ask for at least one")
-        key = ApiKey[api] if isinstance(api, str) else api
+        key = self._key(api)
+        if key == COORDINATOR_LOAD and fault.kind not in _OF_LOADS:
+            raise ValueError("a load has no answer: it can be delayed, held and dropped")
         with self._guard:
-            self._planned.setdefault(int(key), deque()).extend([fault] * times)
+            self._planned.setdefault(key, deque()).extend([fault] * times)
+
+    def _take(self, key: int | str) -> _Fault | None:
+        if not self._planned:
+            return None
+        with self._guard:
+            waiting = self._planned.get(key)
+            fault = waiting.popleft() if waiting else None
+            if waiting is not None and not waiting:
+                del self._planned[key]
+            return fault
+
+    async def _pause(self, key: int | str, fault: _Fault) -> None:
+        """As long as the fault wants it."""
+        if fault.kind is _Kind.DELAY:
+            await self._sleep(fault.delay_s)
+        elif fault.kind is _Kind.HOLD:
+            event = asyncio.Event()
+            with self._guard:
+                self._held.setdefault(key, []).append((asyncio.get_running_loop(), event))
+                self._guard.notify_all()
+            await event.wait()
+
+    # -- requests ------------------------------------------------------------------------------------------------------------
 
     def over(self, apis: Mapping[int, Api]) -> dict[int, Api]:
         """The API table with faults in front of its handlers."""
@@ -76,23 +178,76 @@ class Faults:
         def handler(ctx: Context, request: Any) -> Any:
             if not planned:
                 return serve(ctx, request)
-            with self._guard:
-                waiting = planned.get(key)
-                fault = waiting.popleft() if waiting else None
-                if waiting is not None and not waiting:
-                    del planned[key]
+            fault = self._take(key)
             if fault is None:
                 return serve(ctx, request)
-            if fault.drop:
+            if fault.kind is _Kind.DROP:
                 return CLOSE_CONNECTION
-            if fault.error is not ErrorCode.NONE:
+            if fault.kind is _Kind.REFUSE:
                 # A producer that wants no answer gets none, not even a refusal.
                 return NO_RESPONSE if getattr(request, "acks", 1) == 0 else refuse(row, ctx, request, fault.error)
-            return self._later(fault.delay_s, serve, ctx, request)
+            return self._served(key, fault, serve, ctx, request)
 
         return handler
 
-    async def _later(self, delay_s: float, serve: Callable[[Context, Any], Any], ctx: Context, request: Any) -> Any:
-        await self._sleep(delay_s)
-        answer = serve(ctx, request)
-        return await answer if isinstance(answer, Coroutine) else answer
+    async def _served(self, key: int, fault: _Fault, serve: Callable[[Context, Any], Any], ctx: Context, request: Any) -> Any:
+        await self._pause(key, fault)
+        answer = await _answer(serve, ctx, request)
+        if fault.kind is _Kind.LOSE_ANSWER:
+            return CLOSE_CONNECTION
+        if fault.kind is _Kind.REPEAT:
+            if not fault.delay_s:
+                await _answer(serve, ctx, request)
+            else:
+                # The connection's context goes on to its next request: the copy has one of its own.
+                ctx.broker.runtime.spawn(self._repeated(fault, serve, copy.copy(ctx), request), "a request that is repeated")
+        return answer
+
+    async def _repeated(self, fault: _Fault, serve: Callable[[Context, Any], Any], ctx: Context, request: Any) -> None:
+        await self._sleep(fault.delay_s)
+        await _answer(serve, ctx, request)
+
+    # -- inside of the broker ------------------------------------------------------------------------------------------------
+
+    def within(self, coordinators: Coordinators) -> None:
+        """Faults stand in the way of these coordinators' markers and loads from now on."""
+        coordinators.markers.write = self._around(coordinators.markers.write)
+        for shards in (coordinators.groups, coordinators.transactions):
+            shards.before_load = self._before_load
+
+    def _around(self, write: WriteMarker) -> WriteMarker:
+        def faulty(where: TopicPartition, marker: Marker) -> ErrorCode | Awaitable[ErrorCode]:
+            fault = self._take(MARKER)
+            return write(where, marker) if fault is None else self._marker(fault, write, where, marker)
+
+        return faulty
+
+    async def _marker(self, fault: _Fault, write: WriteMarker, where: TopicPartition, marker: Marker) -> ErrorCode:
+        if fault.kind is _Kind.REFUSE:
+            return fault.error
+        if fault.kind is _Kind.DROP:
+            return ErrorCode.REQUEST_TIMED_OUT  # what a coordinator makes of a leader that does not answer
+        await self._pause(MARKER, fault)
+        answer = await _written(write, where, marker)
+        if fault.kind is _Kind.REPEAT:
+            await self._sleep(fault.delay_s)
+            await _written(write, where, marker)
+        return ErrorCode.REQUEST_TIMED_OUT if fault.kind is _Kind.LOSE_ANSWER else answer
+
+    async def _before_load(self, where: TopicPartition) -> None:
+        fault = self._take(COORDINATOR_LOAD)
+        if fault is None:
+            return
+        if fault.kind is _Kind.DROP:
+            raise LoadFailed(f"{where}: a planned fault has ended the load")
+        await self._pause(COORDINATOR_LOAD, fault)
+
+
+async def _answer(serve: Callable[[Context, Any], Any], ctx: Context, request: Any) -> Any:
+    answer = serve(ctx, request)
+    return await answer if isinstance(answer, Coroutine) else answer
+
+
+async def _written(write: WriteMarker, where: TopicPartition, marker: Marker) -> ErrorCode:
+    answer = write(where, marker)
+    return answer if isinstance(answer, ErrorCode) else await answer

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+
 import pytest
-from confluent_kafka import KafkaError, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tidelog.testing import Broker
 
@@ -71,8 +74,179 @@ def test_group_requests_can_be_refused(error: str) -> None:
         assert [problem.name() for problem in listed.errors] == [error]
 
 
+def transactional(broker: Broker, **settings: object) -> Producer:
+    """A producer in a transaction with one record."""
+    quick = {"retry.backoff.ms": 10, "reconnect.backoff.ms": 10, "transactional.id": "payments"}
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **quick, **settings})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce("t", value="a", partition=0)
+    assert producer.flush(20) == 0
+    return producer
+
+
+def committed(broker: Broker, count: int) -> list[bytes | None]:
+    """What a reader of committed records gets; ``count`` records are waited for."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "isolation.level": "read_committed"})
+    consumer.assign([TopicPartition("t", 0, 0)])
+    try:
+        return [message.value() for message in consumer.consume(count, 20)]
+    finally:
+        consumer.close()
+
+
+def stable_end(broker: Broker) -> int:
+    """The last stable offset of t-0."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    asked = admin.list_offsets({TopicPartition("t", 0): OffsetSpec.latest()}, isolation_level=IsolationLevel.READ_COMMITTED)
+    return int(next(iter(asked.values())).result(20).offset)
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as made:
+        made.create_topic("t")
+        yield made
+
+
+def test_a_held_end_of_a_transaction_leaves_it_open_until_it_is_released(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.hold("END_TXN")
+    done = threading.Thread(target=producer.commit_transaction, args=(30,))
+    done.start()
+    broker.faults.wait_held("END_TXN")
+    assert stable_end(broker) == 0
+    assert broker.faults.release("END_TXN") == 1
+    done.join(30)
+    assert committed(broker, 1) == [b"a"]
+
+
+def test_an_end_that_was_served_without_an_answer_is_asked_for_again_and_happens_once(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.lose_answer("END_TXN", times=2)
+    producer.commit_transaction(30)
+    assert broker.faults.pending == 0
+    assert committed(broker, 1) == [b"a"]
+    assert stable_end(broker) == 2, "one record, one marker"
+
+
+def test_an_end_that_is_dropped_is_asked_for_again(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.drop("END_TXN")
+    producer.commit_transaction(30)
+    assert committed(broker, 1) == [b"a"]
+
+
+def test_an_end_that_arrives_twice_at_once_happens_once(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.repeat("END_TXN")
+    producer.abort_transaction(30)
+    producer.begin_transaction()
+    producer.produce("t", value="b", partition=0)
+    producer.commit_transaction(30)
+    assert committed(broker, 1) == [b"b"]
+
+
+def test_a_late_copy_of_an_end_hits_the_next_transaction_of_a_client_with_the_older_protocol(broker: Broker) -> None:
+    """What KIP-890 part 2 is for: librdkafka sends EndTxn below v5, whose epoch does not tell one transaction from the next."""
+    producer = transactional(broker)
+    broker.faults.repeat("END_TXN", seconds=1)
+    producer.abort_transaction(30)
+    producer.begin_transaction()
+    producer.produce("t", value="b", partition=0)
+    assert producer.flush(20) == 0
+    broker.advance(1)
+    with pytest.raises(KafkaException, match="INVALID_TXN_STATE"):
+        producer.commit_transaction(30)
+
+
+def test_records_are_held_back_as_long_as_a_marker_is(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.hold("MARKER")
+    producer.commit_transaction(30)
+    broker.faults.wait_held("MARKER")
+    assert stable_end(broker) == 0, "the coordinator has committed, the partition does not know it yet"
+    broker.faults.release()
+    assert committed(broker, 1) == [b"a"]
+
+
+@pytest.mark.parametrize("lost", ["drop", "lose_answer"])
+def test_a_marker_that_is_lost_is_sent_again(broker: Broker, lost: str) -> None:
+    producer = transactional(broker)
+    getattr(broker.faults, lost)("MARKER", times=2)
+    producer.commit_transaction(30)
+    broker.advance(5)
+    assert committed(broker, 1) == [b"a"]
+    assert broker.faults.pending == 0
+
+
+def test_a_marker_that_comes_twice_or_late_ends_one_transaction(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.repeat("MARKER")
+    broker.faults.delay("MARKER", 0.05)
+    producer.abort_transaction(30)
+    for value in ("b", "c"):
+        producer.begin_transaction()
+        producer.produce("t", value=value, partition=0)
+        producer.commit_transaction(30)
+    assert committed(broker, 2) == [b"b", b"c"]
+
+
+def test_a_refused_marker_is_answered_with_the_error(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.refuse("MARKER", "NOT_LEADER_OR_FOLLOWER")
+    producer.commit_transaction(30)
+    broker.advance(5)
+    assert committed(broker, 1) == [b"a"]
+
+
+def test_while_a_coordinator_loads_its_clients_wait(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.hold("COORDINATOR_LOAD", times=8)
+    broker.reload_coordinators()
+    broker.faults.wait_held("COORDINATOR_LOAD", count=8)
+    done = threading.Thread(target=producer.commit_transaction, args=(30,))
+    done.start()
+    assert stable_end(broker) == 0
+    assert broker.faults.release("COORDINATOR_LOAD") == 8
+    done.join(30)
+    assert committed(broker, 1) == [b"a"]
+
+
+def test_a_load_that_fails_is_tried_again_after_a_minute(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.drop("COORDINATOR_LOAD", times=8)
+    broker.reload_coordinators()
+    done = threading.Thread(target=producer.commit_transaction, args=(30,))
+    done.start()
+    while broker.faults.pending:
+        broker.advance(1)
+    broker.advance(61)
+    done.join(30)
+    assert committed(broker, 1) == [b"a"]
+
+
+def test_what_is_held_is_let_go_by_clear(broker: Broker) -> None:
+    producer = transactional(broker)
+    broker.faults.hold("MARKER")
+    producer.commit_transaction(30)
+    broker.faults.wait_held("MARKER")
+    broker.faults.clear()
+    assert committed(broker, 1) == [b"a"]
+
+
+def test_a_held_fault_that_nobody_meets_is_told_of(broker: Broker) -> None:
+    broker.faults.hold("END_TXN")
+    with pytest.raises(TimeoutError, match="0 of END_TXN are held"):
+        broker.faults.wait_held("END_TXN", timeout_s=0.01)
+
+
 def test_nonsense_is_refused() -> None:
     with Broker() as broker:
+        with pytest.raises(ValueError, match="a load has no answer"):
+            broker.faults.refuse("COORDINATOR_LOAD", "NOT_COORDINATOR")
+        with pytest.raises(ValueError, match="without seconds"):
+            broker.faults.repeat("PRODUCE", seconds=1)
         with pytest.raises(ValueError, match="at least one"):
             broker.faults.drop("FETCH", times=0)
         with pytest.raises(KeyError):
