@@ -23,7 +23,7 @@ class _Pending:
 
 
 class _Transaction:
-    """What one producer committed in its open transaction, and for which groups; a group stays when its offsets were taken away."""
+    """What one producer committed in its open transaction, and for which groups; these stay when their offsets are taken away."""
 
     __slots__ = ("groups", "offsets")
 
