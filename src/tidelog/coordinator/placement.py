@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+_FIBONACCI = -7046029254386353131
+"""Knuth's multiplier, by which Kafka's table spreads hash codes."""
+
 
 def java_string_hash(text: str) -> int:
     """``String.hashCode``: over UTF-16 units, h = 31 h + unit in signed 32 bits."""
@@ -10,6 +15,16 @@ def java_string_hash(text: str) -> int:
     for index in range(0, len(raw), 2):
         value = (31 * value + (raw[index] << 8 | raw[index + 1])) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def table_order(names: Iterable[str]) -> list[str]:
+    """Names in the order of Kafka's hash table (TimelineHashMap): its lists of groups and members are in that order."""
+    known = list(names)
+    slots = 2
+    while len(known) > slots * 3 // 4:
+        slots *= 2
+    shift = 65 - slots.bit_length()
+    return sorted(known, key=lambda name: (java_string_hash(name) * _FIBONACCI & 0xFFFF_FFFF_FFFF_FFFF) >> shift)
 
 
 def partition_of(key: str, partitions: int) -> int:

@@ -1,6 +1,6 @@
 import pytest
 
-from tidelog.coordinator.placement import java_string_hash, partition_of
+from tidelog.coordinator.placement import java_string_hash, partition_of, table_order
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,10 @@ def test_the_smallest_int_has_no_absolute_value_and_counts_as_zero() -> None:
 
 def test_partitions_are_within_the_topic() -> None:
     assert {partition_of(f"group-{n}", 7) for n in range(500)} == set(range(7))
+
+
+def test_names_come_in_the_order_of_kafkas_hash_table() -> None:
+    # As Kafka 4.3.1's own tests of ListGroups and ConsumerGroupDescribe expect them.
+    assert table_order(["member-1", "member-2"]) == ["member-2", "member-1"]
+    assert [name for name in table_order([f"grp-{n}" for n in range(1, 5)]) if name in {"grp-1", "grp-4"}] == ["grp-4", "grp-1"]
+    assert table_order([]) == []

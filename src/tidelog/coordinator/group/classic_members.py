@@ -1,8 +1,8 @@
 """Members of a consumer group that still speak the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
 Their generation is their member epoch. A join takes the three steps of a heartbeat and is answered at once, without a leader:
-the assignment is ours, and SyncGroup only hands it out. Whenever the member has something to do, its heartbeat says that a
-rebalance is in progress, and it has its rebalance timeout to join again. Source: KIP-848, online migration.
+the assignment is ours, and SyncGroup only hands it out. Whenever there is a target that the member has not come to, its
+heartbeat says that a rebalance is in progress, and it has its rebalance timeout to join again. Source: KIP-848, online migration.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def sync(c: Coordination, group: ConsumerGroup, token: Token, request: SyncGroup
         asked = f"{request.protocol_type} {request.protocol_name}"
         text = f"The protocol of member {member.member_id} is {CONSUMER} {name}, not {asked}."
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text)
-    if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         _should_join(group, member, now_ms)
         text = f"A new rebalance is triggered in group {group.group_id} and member {member.member_id} should rejoin to catch up."
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, text)
@@ -206,7 +206,7 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, now_ms: int) -> E
     member, classic = _member(group, request.member_id, request.group_instance_id, request.generation_id)
     timers = group.timers
     timers.arm(timers.sessions, member.member_id, now_ms + classic.session_timeout_ms)
-    behind = member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS
+    behind = member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS
     may_go_on = member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member)
     if not behind and not may_go_on:
         return ErrorCode.NONE

@@ -6,6 +6,7 @@ from tidelog.coordinator.group.consumer_group import ConsumerGroup, ConsumerMemb
 from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.target_assignment import preferred_assignor
 from tidelog.coordinator.group.topic_metadata import TopicMetadata
+from tidelog.coordinator.placement import table_order
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
@@ -24,7 +25,7 @@ def describe_consumer_group(c: Coordination, group_id: str) -> DescribedGroup:
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
         assignor_name=preferred_assignor(group.members, c.settings.consumer_assignors[0]),
-        members=[_member(c.topics, group, member) for member in group.members.values()],
+        members=[_member(c.topics, group, group.members[member_id]) for member_id in table_order(group.members)],
     )
 
 

@@ -285,11 +285,14 @@ class GroupCoordinator(OffsetService):
             if subscribed is not None:
                 effects.records += refresh_records(self.coordination, subscribed, now_ms)
             return effects.outcome()
+        due_groups = []
         while self._timers and self._timers[0][0] <= now_ms:
             due, group_id = heappop(self._timers)
-            if self._scheduled.get(group_id) != due:
-                continue
-            del self._scheduled[group_id]
+            if self._scheduled.get(group_id) == due:
+                del self._scheduled[group_id]
+                due_groups.append(group_id)
+        # Each once: what a group has to do next goes by the records of this.
+        for group_id in due_groups:
             group = self.groups.get(group_id)
             if isinstance(group, ConsumerGroup):
                 consumer_leaving.expire(self.coordination, group, effects, now_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
 from tidelog.coordinator.group.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.coordinator import GroupCoordinator
+from tidelog.coordinator.placement import table_order
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from tidelog.protocol.messages.list_groups import ListedGroup
@@ -57,7 +58,9 @@ def list_groups(coordinator: GroupCoordinator, states: list[str], types: list[st
     # A group that only ever stored offsets is as real as one that had members: tools list both.
     stored = {group_id: ClassicGroup(group_id, 0) for group_id in coordinator.offsets.group_ids()}
     listed = []
-    for group_id, group in {**stored, **coordinator.groups}.items():
+    groups = {**stored, **coordinator.groups}
+    for group_id in table_order(groups):
+        group = groups[group_id]
         if isinstance(group, ConsumerGroup):
             kind, protocol_type = CONSUMER_TYPE, "consumer"
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.unit.coordinator.group.consumer_driver import ConsumerDriver
 from tests.unit.coordinator.group.driver import Driver, stable_group
 from tidelog.coordinator.group.describing import describe, list_groups
 from tidelog.model.errors import ErrorCode as E
@@ -41,6 +42,22 @@ def test_lists_are_filtered_by_state_and_type_without_regard_to_case() -> None:
     driver = Driver()
     stable_group(driver)
     driver.commit("stored", {("t", 0): 1})
-    assert [(g.group_id, g.group_state) for g in list_groups(driver.machine, [], [])] == [("stored", "Empty"), ("g", "Stable")]
+    assert [(g.group_id, g.group_state) for g in list_groups(driver.machine, [], [])] == [("g", "Stable"), ("stored", "Empty")]
     assert [g.group_id for g in list_groups(driver.machine, ["stable"], ["Classic"])] == ["g"]
     assert list_groups(driver.machine, [], ["consumer"]) == []
+
+
+def test_groups_of_the_consumer_protocol_are_listed_as_such_and_are_no_classic_ones() -> None:
+    driver = ConsumerDriver()
+    driver.enter("new", "a")
+    (listed,) = list_groups(driver.machine, [], ["Consumer"])
+    assert (listed.group_id, listed.protocol_type, listed.group_state, listed.group_type) == (
+        "new",
+        "consumer",
+        "Stable",
+        "consumer",
+    )
+    assert list_groups(driver.machine, [], ["classic"]) == [] == list_groups(driver.machine, ["empty"], [])
+    answer = describe(driver.machine, "new", 6)
+    assert (answer.error_code, answer.error_message) == (E.GROUP_ID_NOT_FOUND, "Group new is not a classic group.")
+    assert (describe(driver.machine, "new", 5).error_code, describe(driver.machine, "new", 5).group_state) == (0, "Dead")
