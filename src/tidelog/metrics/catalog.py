@@ -166,6 +166,16 @@ GROUP_LAG = _gauge(
 )
 GROUP_MEMBERS = _gauge("kafka_consumergroup_members", "Members of the group.", "consumergroup")
 
+TRANSACTIONAL_IDS = _gauge("tidelog_transactional_ids", "Transactional ids whose coordinator is this node, by state.", "state")
+OLDEST_TRANSACTION = _gauge(
+    "tidelog_oldest_transaction_seconds",
+    "Age of the oldest transaction that is open or being completed and whose coordinator is this node; 0 without one.",
+)
+MISSING_MARKERS = _gauge(
+    "tidelog_missing_transaction_markers",
+    "Partitions without the marker of a transaction that was decided here. What stays above 0 keeps readers back.",
+)
+
 REQUESTS = _counter("kafka_network_requestmetrics_requests_total", "Requests that were read, by API.", "request")
 VIOLATIONS = _counter(
     "tidelog_protocol_violations_total", "Connections closed for what cannot be read or is not served.", "listener"

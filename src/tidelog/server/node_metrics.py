@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from tidelog import __version__
 from tidelog.config.listeners import address_text
+from tidelog.coordinator.transaction.describing import count_by_state, open_transactions
+from tidelog.coordinator.transaction.state import NAMES
 from tidelog.metrics import catalog
 from tidelog.metrics.registry import Registry, Sample
 from tidelog.model.errors import ErrorCode
@@ -66,6 +68,7 @@ _REPLICA_MANAGER: Final = (
     catalog.FETCH_SESSIONS,
     catalog.FETCH_SESSION_PARTITIONS,
 )
+_TRANSACTIONS: Final = (catalog.TRANSACTIONAL_IDS, catalog.OLDEST_TRANSACTION, catalog.MISSING_MARKERS)
 _CLUSTER: Final = (
     catalog.OFFLINE_PARTITIONS,
     catalog.GLOBAL_TOPICS,
@@ -94,6 +97,7 @@ def on_loop(node: Node) -> Registry:
     registry.watch(catalog.BROKERS, lambda: len(broker.image.brokers))
     registry.watch(catalog.BROKER_INFO, lambda: _broker_info(broker.image))
     registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(node))
+    registry.watch_group(_TRANSACTIONS, lambda: _transactions(node))
     _watch_quorum(registry, node)
     _watch_server(registry, node)
     return registry
@@ -168,6 +172,18 @@ def _groups(node: Node) -> list[list[Sample]]:
                 if not isinstance(partition, ErrorCode) and partition.log is not None:
                     lags.append((labels, max(0, partition.log.high_watermark - committed.offset)))
     return [offsets, lags, members]
+
+
+def _transactions(node: Node) -> list[list[Sample]]:
+    """What the transaction coordinators of this node hold, in the order of ``_TRANSACTIONS``."""
+    machines = node.broker.transactions.machines()
+    if isinstance(machines, ErrorCode):
+        return [[] for _ in _TRANSACTIONS]
+    states: list[Sample] = [((NAMES[state],), count) for state, count in count_by_state(machines).items()]
+    started = [known.start_ms for known in open_transactions(machines)[:1]]
+    age_s = max(0, node.runtime.now_ms() - started[0]) / 1000 if started else 0
+    missing = sum(machine.missing_markers for machine in machines)
+    return [states, [((), age_s)], [((), missing)]]
 
 
 def _requests(node: Node) -> list[Sample]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from tests.unit.broker.apis.live import Talk
+from tests.unit.broker.apis.transactional import begin, find, init
 from tidelog.metrics import catalog
 from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tidelog.server.node_metrics import _PER_PARTITION, IdleShare, _partitions, in_thread, on_loop
@@ -89,3 +90,18 @@ def test_groups_and_requests_are_counted_on_a_running_node() -> None:
     assert list(families[catalog.GROUP_OFFSET]) == [(("g", "t", "0"), 1)]
     assert list(families[catalog.GROUP_LAG]) == [(("g", "t", "0"), 2)]
     assert (("OffsetCommit",), 1) in list(families[catalog.REQUESTS])
+
+
+def test_transactions_are_counted_by_state_and_the_oldest_tells_its_age() -> None:
+    with Broker(config={"transaction.state.log.num.partitions": 2}) as broker:
+        broker.create_topic("t")
+        talk = Talk(broker.port)
+        find(talk, "open")
+        begin(talk, "open", ("t", 0))
+        init(talk, "idle")
+        node = broker._running()
+        families = {family.metric: dict(family.samples) for family in broker._call(lambda: on_loop(node).collect())}
+        talk.close()
+    states = {labels[0]: count for labels, count in families[catalog.TRANSACTIONAL_IDS].items() if count}
+    assert states == {"Ongoing": 1, "Empty": 1}
+    assert families[catalog.OLDEST_TRANSACTION][()] >= 0 and families[catalog.MISSING_MARKERS][()] == 0

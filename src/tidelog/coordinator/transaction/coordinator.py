@@ -109,6 +109,11 @@ class TransactionCoordinator:
         self._loading = True
         self.transactions: dict[str, TransactionMetadata] = {}
 
+    @property
+    def missing_markers(self) -> int:
+        """Partitions that have not said yet that they have the marker of a decided transaction."""
+        return sum(len(outstanding.due) for outstanding in self._outstanding.values())
+
     # -- requests ------------------------------------------------------------------------------------------------------------
 
     def init(self, token: Token, transactional_id: str, timeout_ms: int, expected: Producer | None, now_ms: int) -> Outcome:

@@ -145,7 +145,11 @@ def _end_with_bump(
 ) -> Decision:
     """Since KIP-890 the same epoch means the next transaction, and the one before a retry of what was decided already. An abort
     of nothing is right: the client may not know whether its partition ever joined."""
-    bumped = known.producer_id == producer.producer_id and known.producer_epoch == producer.epoch + 1
+    # An older client's decision does not move the epoch: then the epoch before is that of somebody who was fenced, and who must
+    # not take the other one's commit for its own (Apache Kafka tells it that it was committed).
+    bumped = (
+        known.producer_id == producer.producer_id and known.producer_epoch == producer.epoch + 1 and known.client_version >= TV2
+    )
     overflowed = (
         known.previous_producer_id == producer.producer_id and producer.epoch == LAST_EPOCH - 1 and known.producer_epoch == 0
     )

@@ -105,8 +105,9 @@ def test_the_transaction_is_complete_only_after_the_last_marker() -> None:
     driver.add(owner, P0, P1)
     driver.end(owner, commit=False)
     request = driver.sent.pop()
+    assert driver.machine.missing_markers == 2
     driver.answer(request, P0)
-    assert driver.known().state is S.PREPARE_ABORT
+    assert driver.known().state is S.PREPARE_ABORT and driver.machine.missing_markers == 1
     driver.answer(request, P1, E.NOT_LEADER_OR_FOLLOWER)
     assert driver.known().state is S.PREPARE_ABORT
     driver.advance(20)
