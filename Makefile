@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help exactly-once run test check fmt unit interop readme docs messages scenarios bench bench-smoke compat kill long-tests sim-raft fuzz compat clean
+.PHONY: help exactly-once run test check fmt unit interop spark spark-rows readme docs messages scenarios bench bench-smoke bench-suite compat kill long-tests sim-raft fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,7 +14,7 @@ $(VENV)/.run: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "Python's venv module is missing: install python3-venv, or give another Python: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "setting up $(VENV) ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@TIDELOG_PURE=1 $(BIN)/python -m pip install -q --disable-pip-version-check -e .  # a broker needs no compiled decoder
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.run
@@ -22,10 +22,15 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
 	@touch $@
 
+$(VENV)/.spark: pyproject.toml src/tidelog/spark/_columns.pyx $(VENV)/.dev
+	@echo "installing PySpark ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[spark,test,dev]'
+	@touch $@
+
 run: $(VENV)/.run ## A broker on localhost:9092, data in ./data (ARGS='--port 9192' and so on)
 	@exec $(BIN)/tidelog start $(ARGS)
 
-test: $(VENV)/.dev check unit interop readme ## All checks and tests, with real Kafka clients and a real Apache Kafka (needs Java 17)
+test: $(VENV)/.dev check unit interop spark readme ## All checks and tests, with real Kafka clients and a real Apache Kafka (needs Java 17)
 
 check: $(VENV)/.dev ## Format, lint, types, layers, tidiness, generated files fresh
 	$(BIN)/ruff format --check .
@@ -41,11 +46,17 @@ fmt: $(VENV)/.dev ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 
 unit: $(VENV)/.dev ## Tests without Java, other programs or a network beyond loopback
-	$(BIN)/python -m pytest -q tests --ignore tests/interop
+	$(BIN)/python -m pytest -q tests --ignore tests/interop --ignore tests/spark
 
 interop: $(VENV)/.dev ## Tests with Apache Kafka's, C and Python clients, and with an Apache Kafka node
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m pytest -q tests/interop
+
+spark: $(VENV)/.spark ## Topics into DataFrames: the source, its decoder, and both inside a running Spark (needs Java 17)
+	$(BIN)/python -m pytest -q tests/unit/spark tests/spark --timeout 600
+
+spark-rows: $(VENV)/.spark ## Our rows beside those of Spark's Kafka connector, three million of each kind; half an hour
+	$(BIN)/python -m tests.spark.rows --write docs/spark-rows.md $(ARGS)
 
 readme: ## The code blocks of the README and the guides, run as written in an empty environment
 	@for page in README.md docs/guide/*.md; do $(PYTHON) tools/check_readme.py $$page || exit 1; done
@@ -59,6 +70,10 @@ messages: $(VENV)/.dev ## Encoders and decoders from the table of messages
 bench: $(VENV)/.dev ## tidelog beside Apache Kafka, at least five rounds; an hour and more
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench $(ARGS)
+
+bench-suite: $(VENV)/.dev ## Fifty tests with a fresh broker each, beside one Apache Kafka for all; ten minutes
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m bench.fifty $(ARGS)
 
 bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
 	$(BIN)/python tools/jars.py
@@ -89,4 +104,4 @@ fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (
 	PYTHONPATH=. $(BIN)/python tools/fuzz.py $(or $(SECONDS),600)
 
 clean: ## Removes the environment and caches; data is left alone
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/tidelog/spark/*.so

@@ -135,13 +135,13 @@ def limited(available: Mapping[TopicPartition, tuple[int, int]], max_offsets: in
 def split(
     ranges: tuple[OffsetRange, ...], min_partitions: int | None = None, max_records: int | None = None
 ) -> tuple[OffsetRange, ...]:
-    """The ranges cut into tasks: no piece longer than ``max_records``, and about ``min_partitions`` if there were fewer."""
+    """The ranges cut into tasks: no piece longer than ``max_records``, at least ``min_partitions`` where that can be."""
     pieces = ranges
     if max_records is not None:
         pieces = tuple(piece for whole in pieces for piece in _cut(whole, -(-whole.size // max_records)))
     if min_partitions is not None and len(pieces) < min_partitions:
         total = sum(piece.size for piece in pieces)
-        pieces = tuple(part for whole in pieces for part in _cut(whole, max(1, round(whole.size * min_partitions / total))))
+        pieces = tuple(part for whole in pieces for part in _cut(whole, -(-whole.size * min_partitions // total)))
     return pieces
 
 

@@ -99,5 +99,5 @@ def test_pieces_are_the_whole(sizes: list[tuple[int, int]], least: int | None, m
         assert [mine[0].start, *(piece.end for piece in mine)] == [*(piece.start for piece in mine), whole.end]
         assert all(piece.size > 0 for piece in mine)
         assert most is None or all(piece.size <= most for piece in mine)
-    if least is not None and ranges and len(ranges) == 1:
+    if least is not None and len(ranges) == 1:
         assert len(pieces) >= min(least, ranges[0].size)
