@@ -154,6 +154,20 @@ def test_trap_37_a_repeated_endtxn_is_answered_with_the_same_epoch_also_by_the_n
     assert driver.end(owner, commit=False).error is E.INVALID_TXN_STATE
 
 
+def test_trap_38_markers_of_one_transaction_are_older_than_the_batches_of_the_next() -> None:
+    driver = Driver()
+    owner = driver.producer()
+    driver.add(owner, P0)
+    driver.end(owner, commit=True)
+    (late,) = driver.sent
+    driver.write_markers()
+    following = bumped(owner)
+    assert driver.add(following, P0) is E.NONE
+    assert owner.epoch < late.producer_epoch == following.epoch, "equal is late: a partition with an open transaction refuses it"
+    driver.end(following, commit=False)
+    assert driver.sent[0].producer_epoch == following.epoch + 1
+
+
 def test_an_abort_of_nothing_moves_the_epoch_without_a_marker() -> None:
     driver = Driver()
     owner = driver.producer()
