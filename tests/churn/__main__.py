@@ -81,6 +81,8 @@ class Host:
     members: dict[str, dict[str, Any]] = field(default_factory=dict)
     frozen_until: float = 0.0
     back_at: float = 0.0
+    read_to: int = 0
+    """How far its history was looked at."""
 
     def send(self, command: dict[str, Any]) -> None:
         self.process.stdin.write(json.dumps(command) + "\n")
@@ -185,8 +187,11 @@ class Churn:
 
     # -- hosts and members ---------------------------------------------------------------------------------------------------
 
+    def history(self, host: Host) -> Path:
+        return self.home / f"history-{host.number}-{host.library}.jsonl"
+
     def launch(self, host: Host) -> None:
-        history = str(self.home / f"history-{host.number}-{host.library}.jsonl")
+        history = str(self.history(host))
         if host.library == "java":
             command = ["java", *JVM, "-cp", f"{java_members()}:{ensure()}/*", "Members", self.node.bootstrap, history]
         else:
@@ -275,6 +280,21 @@ class Churn:
                 self.launch(host)
             if host.process is not None and not host.frozen_until and host.process.poll() is not None:
                 raise AssertionError(f"the {host.library} host ended by itself; see {self.home}/host-{host.number}.log")
+            self.bury(host)
+
+    def bury(self, host: Host) -> None:
+        """Members whose library gave up, as applications have to expect: they are replaced like any other that goes."""
+        path = self.history(host)
+        if not path.exists():
+            return
+        with path.open("rb") as history:
+            history.seek(host.read_to)
+            new = history.read()
+        host.read_to += new.rfind(b"\n") + 1
+        for line in new[: new.rfind(b"\n") + 1].splitlines():
+            if b'"e":"died"' in line and (name := json.loads(line)["m"]) in host.members:
+                self.done["gave up"] += 1
+                self.forget(host, name)
 
     def run(self, minutes: float) -> Run:
         self.node.start()
@@ -324,11 +344,11 @@ class Churn:
             host.frozen_until = host.frozen_until and 1.0
             host.back_at = 0.0
         self.tend(time.monotonic())
-        run.live = {name: member["group"] for host in self.hosts for name, member in host.members.items()}
         began = time.monotonic()
         while time.monotonic() < began + SETTLE_S:
             time.sleep(1)
             self.tend(time.monotonic())
+            run.live = {name: member["group"] for host in self.hosts for name, member in host.members.items()}
             latest = {seen.group: seen.offsets for seen in run.seen}
             behind = [
                 (group, partition)

@@ -121,9 +121,9 @@ class ConfluentMember(Member):
                 if message.error() is None:
                     found.setdefault((message.topic(), message.partition()), []).append(message.offset())
                 else:
-                    self.note("trouble", why=message.error().name())
+                    self.trouble(message.error())
         except confluent_kafka.KafkaException as failed:
-            self.note("trouble", why=str(failed))
+            self.trouble(failed.args[0])
         if not found:
             return
         positions = self.handled(found)
@@ -136,6 +136,12 @@ class ConfluentMember(Member):
             )
         except confluent_kafka.KafkaException as failed:
             self.note("commit failed", o=positions, n=self.epoch, why=[failed.args[0].name()])
+
+    def trouble(self, error: confluent_kafka.KafkaError) -> None:
+        """A fatal error is the end of this consumer: an application would have to make another one."""
+        if error.fatal() or error.code() == confluent_kafka.KafkaError._FATAL:
+            raise confluent_kafka.KafkaException(error)
+        self.note("trouble", why=error.name())
 
     @staticmethod
     def epoch_of(consumer: confluent_kafka.Consumer) -> int:
@@ -252,7 +258,10 @@ class AiokafkaMember(Member, aiokafka.ConsumerRebalanceListener):  # type: ignor
         try:
             batches = await self.consumer.getmany(timeout_ms=int(POLL_S * 1000), max_records=200)
         except aiokafka.errors.KafkaError as failed:
-            self.note("trouble", why=type(failed).__name__)
+            if not failed.retriable:
+                raise  # it would raise the same for ever
+            self.note("trouble", why=f"{type(failed).__name__}: {failed}"[:200])
+            await asyncio.sleep(0.3)
             return
         found = {(place.topic, place.partition): [one.offset for one in records] for place, records in batches.items() if records}
         if not found:
@@ -283,12 +292,12 @@ def living(member: Any) -> Callable[[], None]:
     """A member's thread: what ends it goes into the history."""
 
     def live() -> None:
-        member.note("started")
+        member.note("started", instance=member.command["instance"])
         try:
             member.run()
             member.note("closed")
         except BaseException as failed:
-            member.note("died", why=f"{type(failed).__name__}: {failed}")
+            member.note("died", why=f"{type(failed).__name__}: {failed}"[:300])
             raise
 
     return live

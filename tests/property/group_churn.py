@@ -33,6 +33,8 @@ from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetC
 GROUP = "g"
 SESSION_MS = 10_000
 REBALANCE_MS = 20_000
+NEVER_MS = 10**9
+"""Of members whose callback hangs while they go on showing life: others must not wait for them for ever."""
 SUBSCRIPTION_VERSION = 3
 Place = tuple[str, int]
 """Topic name and partition; no name comes twice in a world."""
@@ -255,7 +257,8 @@ class ModernReader(Reader):
 
     def settled(self) -> bool:
         group = self.driver.machine.groups.get(GROUP)
-        assert isinstance(group, ConsumerGroup), type(group)
+        if not isinstance(group, ConsumerGroup):
+            return False
         return self.epoch == group.epoch and self.owned == self.target and self.said == self.owned
 
     def leave(self) -> None:
@@ -281,10 +284,14 @@ class ClassicReader(Reader):
         self.waiting: tuple[str, int] | None = None
         self.rejoin = True
         self.next_beat = 0
+        self.assigned_from: dict[str, int] | None = None
+        """The topics as they were when it assigned partitions to all; None when another one did."""
 
     def step(self) -> None:
         if self.driver.now < self.silent_until:
             return
+        if self.assigned_from is not None and self.assigned_from != self.world.sizes():
+            self.rejoin = True
         if self.waiting is not None:
             kind, token = self.waiting
             answer = self.driver.answers.get(token)
@@ -335,6 +342,9 @@ class ClassicReader(Reader):
         else:
             self.member, self.epoch = answer.member_id, answer.generation_id
             assignment = {}
+            self.assigned_from = None
+            if answer.leader == self.member:
+                self.assigned_from = self.world.sizes()
             if answer.leader == self.member and not answer.skip_assignment:
                 assignment = self.assign({one.member_id: one.metadata for one in answer.members})
             token = self.driver.sync(
@@ -416,6 +426,8 @@ class ClassicReader(Reader):
         group = self.driver.machine.groups.get(GROUP)
         if self.waiting is not None or self.rejoin or group is None:
             return False
+        if self.assigned_from is not None and self.assigned_from != self.world.sizes():
+            return False
         if isinstance(group, ClassicGroup):
             return group.state is GroupState.STABLE and self.epoch == group.generation
         return self.epoch == group.epoch
@@ -443,7 +455,7 @@ class World:
         )
         self.driver = ChurnDriver(settings, seed)
         self.loss = self.rng.choice([0.0, 0.03, 0.15])
-        self.revoking_takes_ms = [0, 0, 2_000, 30_000]
+        self.revoking_takes_ms = [0, 0, 0, 2_000, 2_000, 30_000, NEVER_MS]
         self.topics: dict[str, tuple[Uuid, int]] = {}
         self.ids: dict[str, bytes] = {}
         self.names: dict[bytes, str] = {}
@@ -464,6 +476,9 @@ class World:
         return self._number
 
     # -- topics --------------------------------------------------------------------------------------------------------------
+
+    def sizes(self) -> dict[str, int]:
+        return {name: count for name, (_, count) in self.topics.items()}
 
     def create_topic(self) -> None:
         name = f"t{self.number()}"
@@ -605,12 +620,35 @@ class World:
             self.driver.advance(self.rng.randint(1, 1_500))
 
     def settle(self) -> None:
+        """No more trouble, but for what is under way: silences and callbacks that hang."""
         self.loss = 0.0
         self.revoking_takes_ms = [0, 2_000]
-        self.driver.advance(60_000)  # whatever is under way arrives, whoever is silent comes back
-        for _ in range(200):
+        for _ in range(400):
             self.step()
             self.driver.advance(500)
+            if self.at_rest():
+                return
+
+    def at_rest(self) -> bool:
+        group = self.driver.machine.groups.get(GROUP)
+        if group is None or group.state not in {ConsumerGroupState.STABLE, GroupState.STABLE} or self.late:
+            return False
+        if {reader.member for reader in self.readers} != set(group.members) or self.read() != self.wanted():
+            return False
+        return all(reader.silent_until < self.driver.now and reader.settled() for reader in self.readers)
+
+    def wanted(self) -> Counter[Place]:
+        """What somebody subscribes to."""
+        return Counter(
+            (topic, partition)
+            for topic, (_, count) in self.topics.items()
+            if any(topic in reader.topics or getattr(reader, "regex", None) for reader in self.readers)
+            for partition in range(count)
+        )
+
+    def read(self) -> Counter[Place]:
+        """How many read a partition."""
+        return Counter(place for reader in self.readers for place in reader.owned if place[0] in self.topics)
 
     def verdict(self) -> None:
         """Everybody has come to rest, and everything is read by one."""
@@ -620,14 +658,7 @@ class World:
         assert {reader.member for reader in self.readers} == set(group.members)
         unsettled = [reader.member for reader in self.readers if not reader.settled()]
         assert not unsettled, f"{unsettled} never came to rest"
-        wanted = {
-            (topic, partition)
-            for topic, (_, count) in self.topics.items()
-            if any(topic in reader.topics or getattr(reader, "regex", None) for reader in self.readers)
-            for partition in range(count)
-        }
-        read = Counter(place for reader in self.readers for place in reader.owned if place[0] in self.topics)
-        assert read == Counter(wanted)
+        assert self.read() == self.wanted()
         self.crash()
 
 
