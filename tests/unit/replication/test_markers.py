@@ -75,7 +75,7 @@ def test_a_marker_that_waits_is_told_when_the_partition_moves() -> None:
     ids=["same epoch before version 2", "older epoch", "same epoch from version 2 on is late", "bumped epoch"],
 )
 def test_which_epoch_a_marker_must_have_depends_on_the_transaction_version(marker: Marker, expected: ErrorCode) -> None:
-    """Trap 38: since version 2 an equal epoch is that of the transaction before, and must not end this one (KIP-890, KIP-1228)."""
+    """Trap 38: since version 2 an equal epoch is the former transaction's, and must not end this one (KIP-890, KIP-1228)."""
     _, partition = one_partition()
     write(partition, epoch=1)
     assert write_marker(partition, marker, NOW_MS, LATER_MS) is expected
