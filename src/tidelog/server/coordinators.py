@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy
+from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy, served_assignors
 from tidelog.coordinator.shards import Shards
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.settings import TransactionSettings
@@ -131,7 +131,7 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
         offsets_retention_ms=config.offsets_retention_minutes * 60_000,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
-        consumer_assignors=tuple(config.group_consumer_assignors),
+        consumer_assignors=served_assignors(config.group_consumer_assignors),
         consumer_max_size=config.group_consumer_max_size,
         consumer_session_timeout=Bounded(
             config.group_consumer_session_timeout_ms,

@@ -16,6 +16,7 @@ from tidelog.coordinator.group.consumer_describing import describe_consumer_grou
 from tidelog.coordinator.group.consumer_heartbeat import Beat
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.heartbeat_validation import check_request
+from tidelog.coordinator.group.settings import served_assignors
 from tidelog.metadata.features import GROUP_VERSION
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.machine import Outcome, Reply, Token
@@ -38,7 +39,7 @@ def consumer_group_heartbeat(ctx: Context, request: ConsumerGroupHeartbeatReques
     if not _is_served(ctx):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
-        check_request(request, ctx.api_version, tuple(ctx.config.group_consumer_assignors))
+        check_request(request, ctx.api_version, served_assignors(ctx.config.group_consumer_assignors))
     except KafkaError as refused:
         return ConsumerGroupHeartbeatResponse(error_code=refused.code, error_message=refused.detail)
     client_id, client_host = ctx.client_id or "", f"/{ctx.peer_host}"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+
+from tidelog.coordinator.group.assignors.registry import ASSIGNORS
+from tidelog.model.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,23 @@ class MigrationPolicy(Enum):
     def downgrades(self) -> bool:
         """From consumer to classic."""
         return self in {MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL}
+
+
+_KAFKAS_CLASSES = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+
+
+def served_assignors(configured: Iterable[str]) -> tuple[str, ...]:
+    """The names of ``group.consumer.assignors``; Kafka's own may be given by their classes. ConfigError for any other."""
+    names = tuple(_KAFKAS_CLASSES.get(name, name) for name in configured)
+    unknown = [name for name in names if name not in ASSIGNORS]
+    if unknown or not names:
+        raise ConfigError(
+            f"group.consumer.assignors is {','.join(names)!r}; this node has {', '.join(ASSIGNORS)}, and runs no Java classes"
+        )
+    return names
 
 
 @dataclass(frozen=True, slots=True)
