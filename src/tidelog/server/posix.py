@@ -29,6 +29,7 @@ except ImportError:  # not there on Windows
 HAS_POSITIONS = hasattr(os, "pread") and hasattr(os, "pwrite")
 OPEN_FILES_MOVE = HAS_POSITIONS
 """Whether a file may change its name, or go, while it is open."""
+LOOPS_HEAR_SIGNALS = os.name == "posix"
 OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 DESCRIPTORS_ANYWHERE = 2048
 """How many files a process may have open where nobody tells."""
@@ -88,7 +89,7 @@ def taken(problem: OSError) -> bool:
 
 def on_signal(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], object]) -> None:
     """Calls back on the loop when the process gets the signal. From the main thread."""
-    try:
+    if LOOPS_HEAR_SIGNALS:
         loop.add_signal_handler(number, callback)
-    except (NotImplementedError, AttributeError):
+    else:
         signal.signal(number, lambda *_: loop.call_soon_threadsafe(callback))
