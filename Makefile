@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help exactly-once run test check fmt unit interop spark spark-rows readme docs messages scenarios bench bench-smoke bench-suite compat kill long-tests sim-raft fuzz compat clean
+.PHONY: help transactions exactly-once run test check fmt unit interop spark spark-rows readme docs messages scenarios bench bench-smoke bench-suite compat kill churn long-tests sim-raft fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,9 +85,17 @@ compat: $(VENV)/.dev ## Other people's test suites: make compat JUDGES=DIR, the 
 kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row
 	$(BIN)/python -m pytest -q tests/interop/test_kill.py --kills 100 --timeout 3600
 
+transactions: $(VENV)/.dev ## Transactions under kills, pauses, a bad network and clock jumps, judged by the checker (ARGS='--seeds 20')
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m tests.transactions $(ARGS)
+
 exactly-once: $(VENV)/.dev ## Kafka Streams and Flink, exactly once, under kill -9 (ARGS='--kills 30')
 	$(BIN)/python -m tests.systems.exactly_once streams $(ARGS)
 	$(BIN)/python -m tests.systems.exactly_once flink $(ARGS)
+
+churn: $(VENV)/.dev ## Thirty consumers of four libraries that come, go and die under a dying node (ARGS='--minutes 10 --seed 1')
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m tests.churn $(ARGS)
 
 scenarios: $(VENV)/.dev ## Write the transcripts in tests/scenarios anew; then read the diff
 	REWRITE_SCENARIOS=1 $(BIN)/python -m pytest -q tests/scenarios
