@@ -72,13 +72,13 @@ def sync_group(ctx: Context, request: SyncGroupRequest) -> Answer | Coroutine[An
 
 
 def heartbeat(ctx: Context, request: HeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """Heartbeat. v3 knows static members. Errors: 14, 16, 22, 25, 27 (join again), 82."""
-    return ask(
-        ctx,
-        request.group_id,
-        lambda machine, token, now: machine.heartbeat(token, request, now),
-        lambda error: HeartbeatResponse(error_code=error),
-    )
+    """Heartbeat. v3 knows static members. Errors: 16, 22, 25, 27 (join again), 82. While the group is loading nobody can say
+    whether the member belongs to it, so it is left in peace, as by Kafka: aiokafka's heartbeats end for good with a 14."""
+
+    def refuse(error: ErrorCode) -> HeartbeatResponse:
+        return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
+
+    return ask(ctx, request.group_id, lambda machine, token, now: machine.heartbeat(token, request, now), refuse)
 
 
 def leave_group(ctx: Context, request: LeaveGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:

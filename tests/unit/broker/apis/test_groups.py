@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from tests.unit.broker.apis.live import Talk
+from tidelog.broker.apis.groups import heartbeat
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
 from tidelog.model.errors import ErrorCode as E
 from tidelog.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -152,3 +154,13 @@ def test_a_join_waits_for_the_others_while_other_connections_are_served(broker: 
     assert join(talk, "wait", 9, members[0].member_id).generation_id == 2
     assert other.receive(first, 9).generation_id == 2
     other.close()
+
+
+@pytest.mark.parametrize(
+    ("found", "answered"), [(E.COORDINATOR_LOAD_IN_PROGRESS, E.NONE), (E.NOT_COORDINATOR, E.NOT_COORDINATOR)]
+)
+def test_a_heartbeat_to_a_group_that_is_still_loading_is_taken_without_a_look(found: E, answered: E) -> None:
+    shards = SimpleNamespace(find=lambda _group: found)
+    ctx = SimpleNamespace(broker=SimpleNamespace(groups=shards))
+    answer = heartbeat(ctx, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))  # type: ignore[arg-type]
+    assert answer.error_code == answered  # type: ignore[union-attr]
