@@ -231,7 +231,7 @@ def many_partitions_rows() -> Iterator[Row]:
         return {"mb": round(side.memory(), 1)}
 
     def spread(side: Side, scale: Scale) -> Numbers:
-        records = scale.megabytes * 500
+        records = scale.megabytes * 170
         return with_cpu(side, lambda: bench("spread", side.node.bootstrap, topic, scale.partitions, records, 1024))
 
     yield Row("2,000 partitions: start to first answer", "start", "s", "s", False, start)
