@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tidelog.testing import Broker
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+from tidelog.testing import Broker, SchemaRegistry
 
 seen: list[int] = []
 
@@ -24,3 +30,33 @@ def test_the_sessions_broker_is_filled_here(tidelog_session_broker: Broker) -> N
 def test_and_empty_again_here_though_it_is_the_same(tidelog_session_broker: Broker) -> None:
     assert tidelog_session_broker.topics == []
     assert seen == [tidelog_session_broker.port]
+
+
+def test_a_broker_of_its_own_process_and_a_registry_are_there(
+    tidelog_process_broker: Broker, tidelog_schema_registry: SchemaRegistry
+) -> None:
+    tidelog_process_broker.produce("t", "a")
+    tidelog_process_broker.kill()
+    tidelog_process_broker.start()
+    assert tidelog_process_broker.topics == []
+    assert tidelog_schema_registry.subjects == []
+
+
+FAILING = """
+def test_it(tidelog_process_broker):
+    assert tidelog_process_broker.topics == ["nothing like this"]
+"""
+
+
+def test_a_test_that_fails_shows_what_its_broker_logged(tmp_path: Path) -> None:
+    (tmp_path / "test_failing.py").write_text(FAILING)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(tmp_path)]
+    installed = any(each.value == "tidelog.testing.pytest_plugin" for each in entry_points(group="pytest11"))
+    words += [] if installed else ["-p", "tidelog.testing.pytest_plugin"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run = subprocess.run(
+        [*words, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path
+    )
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "Captured log of the broker on port" in run.stdout
+    assert "formatted /memory for a new cluster" in run.stdout
