@@ -30,7 +30,7 @@ def test_the_answer_tells_the_brokers_time_only_where_that_is_the_timestamp() ->
     assert log.active.max_timestamp == NOW_MS + 9
 
 
-def test_a_duplicate_is_answered_with_the_original_offsets_and_not_written() -> None:
+def test_trap_33_a_duplicate_is_answered_with_the_original_offsets_and_not_written() -> None:
     log = new_log()
     append(log, batch(2))
     first = append(log, batch(3, producer=(7, 0, 0)))
@@ -41,7 +41,7 @@ def test_a_duplicate_is_answered_with_the_original_offsets_and_not_written() -> 
     assert log.active.size == size
 
 
-def test_a_duplicate_on_a_log_append_time_topic_has_the_original_time() -> None:
+def test_trap_33_a_duplicate_on_a_log_append_time_topic_has_the_original_time() -> None:
     log = new_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
     append(log, batch(producer=(7, 0, 0)), now_ms=NOW_MS + 1)
     assert append(log, batch(producer=(7, 0, 0)), now_ms=NOW_MS + 50).log_append_time_ms == NOW_MS + 1
