@@ -76,3 +76,15 @@ def test_a_level_that_a_broker_cannot_do_is_refused(make_cluster: Callable[..., 
 def test_a_feature_named_twice_is_refused(cluster: Any) -> None:
     response = update(cluster, ("group.version", 0, 1), ("group.version", 0, 1))
     assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_group_version_is_raised_and_lowered(make_cluster: Callable[..., Any]) -> None:
+    # A directory of before stays without; whoever runs it decides.
+    cluster = make_cluster()
+    known = [Feature(name=name, min_supported_version=low, max_supported_version=high)
+             for name, low, high in (("metadata.version", 7, 30), ("group.version", 0, 1))]  # fmt: skip
+    cluster.register(1, features=known)
+    for level, kind in ((1, 1), (0, 2), (1, 1)):
+        response = update(cluster, ("group.version", level, kind))
+        assert (response.error_code, response.error_message) == (0, None)
+        assert cluster.image.features.get("group.version", 0) == level
