@@ -73,7 +73,8 @@ _NAMES: Mapping[int, str] = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACT
 def find_coordinator(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Sent by consumers, transactional producers and administrators. v1 key types, v3 and later by tags, v4 several keys at once.
 
-    Errors: 15 while the topic is being created or has no leader, 24 for an empty group, 35 for kinds that are not served.
+    Errors: 15 while the topic is being created or has no leader, 35 for kinds that are not served. The empty name has a
+    coordinator like any other, as in Kafka.
     """
     if ctx.api_version >= BATCHED_FROM:
         return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in request.coordinator_keys])
@@ -91,8 +92,6 @@ def _find(ctx: Context, key_type: int, key: str) -> Coordinator:
     name = _NAMES.get(key_type)
     if name is None:
         return _none(key, ErrorCode.UNSUPPORTED_VERSION, NOT_SERVED)
-    if not key and key_type == GROUP_KEY:
-        return _none(key, ErrorCode.INVALID_GROUP_ID, "The group id is empty; give the group a name.")
     topic = ctx.image.topics.by_name.get(name)
     if topic is None:
         _create(ctx.broker, _TOPICS[key_type](ctx.config))
