@@ -39,6 +39,7 @@ class LogDir:
     """A directory of ``log.dirs`` and the logs in it."""
 
     __slots__ = (
+        "checkpoint_under_way",
         "clean",
         "failure",
         "fs",
@@ -59,6 +60,8 @@ class LogDir:
         self.lock: Lock | None = None
         self.failure: StorageFailure | None = None
         """Why it is offline; set once."""
+        self.checkpoint_under_way = False
+        """Somebody writes the checkpoints in the background: two at once would take each other's new files away."""
         self.clean = False
         """Whether it was closed in good order."""
         self.previous_broker_epoch = -1

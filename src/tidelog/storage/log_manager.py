@@ -330,11 +330,15 @@ class LogManager:
     # --- recurring work ------------------------------------------------------------------------------------------------
 
     def checkpoint_jobs(self) -> list[CheckpointJob]:
-        """One per online dir; run them, then ``checkpointed``."""
-        return [CheckpointJob(log_dir) for log_dir in self.online_dirs()]
+        """One per online dir whose last one is done (a disk may be slow); run them, then ``checkpointed``."""
+        free = [log_dir for log_dir in self.online_dirs() if not log_dir.checkpoint_under_way]
+        for log_dir in free:
+            log_dir.checkpoint_under_way = True
+        return [CheckpointJob(log_dir) for log_dir in free]
 
     def checkpointed(self, job: CheckpointJob) -> None:
         """A checkpoint that cannot be written takes its dir offline."""
+        job.log_dir.checkpoint_under_way = False
         if job.error is not None:
             self.fail_dir(job.log_dir.path, f"checkpoint: {job.error}")
 

@@ -206,6 +206,21 @@ def test_a_checkpoint_that_cannot_be_written_takes_its_dir_offline() -> None:
     assert [log_dir.online for log_dir in logs.dirs] == [True, False]
 
 
+def test_a_slow_disk_is_not_given_the_next_checkpoint_before_it_is_done_with_the_last() -> None:
+    """Two at once rename each other's new files away, and a dir went offline for it while everything was only slow."""
+    logs = manager(SimDisk(), "/a", "/b")
+    first, other = logs.checkpoint_jobs()
+    assert logs.checkpoint_jobs() == []
+    first.run()
+    logs.checkpointed(first)
+    (again,) = logs.checkpoint_jobs()
+    assert again.log_dir is first.log_dir
+    for job in (again, other):
+        job.run()
+        logs.checkpointed(job)
+    assert len(logs.checkpoint_jobs()) == 2
+
+
 def test_checkpoints_are_kafkas_files() -> None:
     disk = SimDisk()
     logs = manager(disk, "/a")
