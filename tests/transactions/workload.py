@@ -182,10 +182,15 @@ class Run:
                 end, last = time.monotonic() + seconds, time.monotonic() + seconds * 3
                 while time.monotonic() < last:
                     self.count()
-                    enough = self.counts["commit"] >= commits and self.counts["abort"] >= aborts and self.failures >= failures
-                    if enough and time.monotonic() > end:
+                    enough = self.counts["commit"] >= commits and self.counts["abort"] >= aborts
+                    if time.monotonic() < end:
+                        self.torment()
+                    elif self.failures < failures:
+                        (self.kill_node if self.kind == "apache" else self.fail_coordinators)()
+                    elif enough:
                         break
-                    self.torment()
+                    else:
+                        time.sleep(0.2)
                 self._end()
                 self._read_all()
             finally:
@@ -231,7 +236,7 @@ class Run:
             self.drop_connections: 2,
         }
         if self.kind != "apache":
-            deeds[self.move_clock] = 2
+            deeds |= {self.move_clock: 2, self.fail_coordinators: 5}
         (deed,) = self.rng.choices(list(deeds), list(deeds.values()))
         self.told[deed.__name__] = self.told.get(deed.__name__, 0) + 1
         deed()
@@ -248,6 +253,14 @@ class Run:
             self.failures += 1
         self.node.start()
         time.sleep(self.rng.uniform(0.2, 0.8))
+
+    def fail_coordinators(self) -> None:
+        """They fail without the node: whatever waits is refused, their logs are read again."""
+        assert self.node.process is not None
+        for _ in range(self.rng.randint(1, 8)):
+            self.node.process.send_signal(signal.SIGUSR1)
+            self.failures += 1
+            time.sleep(self.rng.uniform(0.05, 0.4))
 
     def pause_node(self) -> None:
         assert self.node.process is not None
