@@ -102,6 +102,8 @@ class Disk:
 
     def power_loss(self, rng: random.Random) -> None:
         """What the next start finds."""
+        # A sync that was under way while old segments went speaks of them, too.
+        self.safe = [each for each in self.safe if each.next_offset > self.start]
         common = 0
         while common < min(len(self.log), len(self.safe)) and self.log[common] is self.safe[common]:
             common += 1

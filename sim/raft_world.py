@@ -24,7 +24,7 @@ from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listen
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from tidelog.raft.effects import Send
-from tidelog.raft.quorum import RaftConfig
+from tidelog.raft.quorum import QuorumFault, RaftConfig
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter
 
@@ -233,7 +233,7 @@ class World:
             if not self._until(self._well, self.now + 60_000):
                 raise Violation("nothing moves any more, although everything is healed")
             self.checkers.final([each for each in self.voters.values() if each.alive])
-        except AssertionError as problem:
+        except (AssertionError, QuorumFault) as problem:
             raise Violation(self._report(problem)) from problem
 
     def _until(self, enough: Callable[[], bool], limit_ms: int = 1 << 60) -> bool:
@@ -243,7 +243,7 @@ class World:
             self._step()
         return True
 
-    def _report(self, problem: AssertionError) -> str:
+    def _report(self, problem: Exception) -> str:
         stories = [
             f"  {voter.id}{'' if voter.alive else ' (down)'}: {'; '.join(voter.machine.quorum.story)}"
             for voter in self.voters.values()

@@ -98,8 +98,8 @@ class Controller(Protocol):
         """
         ...
 
-    def describe_quorum(self) -> QuorumDescription:
-        """Who leads and votes, as of now."""
+    def describe_quorum(self) -> QuorumDescription | None:
+        """Who leads and votes, as of now; None when only another node can say so."""
         ...
 
 

@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +21,9 @@ from tidelog.server import logs
 from tidelog.server.node import Node, ready_line
 from tidelog.server.posix import on_signal
 from tidelog.server.runtime import LoopRuntime, new_event_loop
+
+if TYPE_CHECKING:
+    from tidelog.server.controller_node import ControllerNode
 
 DEFAULT_DATA = "data"
 """Where a node keeps its data that was told nothing at all."""
@@ -49,13 +53,22 @@ def run(config: BrokerConfig, began: float) -> int:
     asyncio.set_event_loop(loop)
     runtime = LoopRuntime(loop)
     try:
-        return loop.run_until_complete(_serve(Node(config, runtime), runtime, began))
+        return loop.run_until_complete(_serve(_made(config, runtime), runtime, began))
     finally:
         loop.run_until_complete(runtime.close())
         loop.close()
 
 
-async def _serve(node: Node, runtime: LoopRuntime, began: float) -> int:
+def _made(config: BrokerConfig, runtime: LoopRuntime) -> Node | ControllerNode:
+    if config.is_broker:
+        return Node(config, runtime)
+    # Imported when it is needed: what a broker does not use would cost it a tenth of its start.
+    from tidelog.server.controller_node import ControllerNode
+
+    return ControllerNode(config, runtime)
+
+
+async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         on_signal(runtime.loop, number, stop.set)
@@ -71,7 +84,8 @@ async def _serve(node: Node, runtime: LoopRuntime, began: float) -> int:
     gc.freeze()
     # Requests make few cycles but many objects: looking for cycles every 700 of them costs a fifth of a large fetch.
     gc.set_threshold(10_000, 20, 50)
-    print(ready_line(node, time.perf_counter() - began), flush=True)
+    seconds = time.perf_counter() - began
+    print(ready_line(node, seconds) if isinstance(node, Node) else node.ready_line(seconds), flush=True)
     ends = [runtime.spawn(stop.wait(), "waiting for a signal"), runtime.spawn(node.failed.wait(), "watching the node")]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     await node.stop()

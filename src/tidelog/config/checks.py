@@ -104,19 +104,22 @@ def _identity(config: BrokerConfig) -> Iterator[str]:
 
 
 def _roles_and_quorum(config: BrokerConfig) -> Iterator[str]:
-    if not (config.is_broker and config.is_controller):
+    if not config.is_controller:
         yield (
-            f"process.roles is {','.join(config.process_roles)!r}, but a node is broker and controller in one at present. "
-            "Set process.roles=broker,controller."
+            f"process.roles is {','.join(config.process_roles)!r}, but a broker has its controller in itself at present. "
+            "Set process.roles=broker,controller, or process.roles=controller for a node that is no broker."
         )
     if not config.controller_listener_names:
         yield "controller.listener.names is not set. Name the controller's listener, such as CONTROLLER."
     others = [voter.id for voter in config.voters if voter.id != config.node_id]
     if config.voters and len(others) == len(config.voters):
         yield f"controller.quorum.voters does not name this node, {config.node_id}."
-    elif others:
+    elif others and config.is_broker:
         named = ", ".join(map(str, others))
-        yield f"controller.quorum.voters names nodes {named} besides this one, but the quorum has one voter at present."
+        yield (
+            f"controller.quorum.voters names nodes {named} besides this one, but the quorum of a broker has one voter at "
+            "present. Controllers of a larger quorum are nodes of their own: process.roles=controller."
+        )
 
 
 def _listeners(config: BrokerConfig, given: Mapping[str, str]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.records import MetadataLogError, decode_record
 from tidelog.raft.metadata_log import MetadataLog
 from tidelog.raft.node import VoterHistory
+from tidelog.raft.snapshots import Snapshot, SnapshotId
 from tidelog.raft.voters import VoterSet
 from tidelog.records.batch import BatchHeader
 from tidelog.records.control import ControlType, control_type, parse_kraft_version, parse_voters
@@ -25,6 +26,16 @@ class Loaded:
     history: VoterHistory
     transaction_open: bool
     bytes_since_snapshot: int
+
+
+def image_of_snapshot(cluster_id: str, snapshot_id: SnapshotId, snapshot: Snapshot) -> ClusterImage:
+    """The image that a snapshot is of; of the 0-0 checkpoint the empty one. MetadataLogError for a record that makes no sense."""
+    delta = ClusterDelta(ClusterImage(cluster_id=cluster_id))
+    for record in snapshot.records:
+        delta.replay(record)
+    if snapshot_id.is_bootstrap:
+        return delta.base
+    return delta.apply(snapshot_id.offset - 1, snapshot_id.epoch, snapshot.timestamp_ms)
 
 
 class _Loader:

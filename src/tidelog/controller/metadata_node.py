@@ -18,16 +18,15 @@ from typing import Any, NamedTuple
 from tidelog.controller.activation import abort_records
 from tidelog.controller.loading import load
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.controller.record_batches import encoded_batches
 from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings
 from tidelog.metadata.delta import ClusterDelta
-from tidelog.metadata.features import TRANSACTIONS_MV, check_levels, default_levels
+from tidelog.metadata.features import check_levels, default_levels
 from tidelog.metadata.image import ClusterImage, ControllerImage
-from tidelog.metadata.records import MetadataLogError, MetadataRecord, encode_record
+from tidelog.metadata.records import MetadataLogError, MetadataRecord
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import FileSystem, Rng
-from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord
-from tidelog.protocol.messages.end_transaction_record import EndTransactionRecord
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.raft import quorum_state
 from tidelog.raft.format import BOOTSTRAP_FILE
@@ -35,12 +34,8 @@ from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.node import RaftNode
 from tidelog.raft.snapshots import SnapshotJob, read_snapshot
 from tidelog.raft.voters import ReplicaKey, VoterSet
-from tidelog.records.batch import HEADER_SIZE
 from tidelog.records.control import Endpoint, Voter
 from tidelog.storage.flush import FlushJob
-
-RECORD_OVERHEAD = 24
-"""More bytes than a record's own framing takes; the values' are counted exactly."""
 
 Listener = Callable[[ClusterImage, ClusterImage, ClusterDelta], None]
 """Called with (old image, new image, what lies between) for each commit, in order."""
@@ -120,7 +115,7 @@ class MetadataNode:
                 "damaged. Restore it, or move the partitions away to begin a new cluster."
             )
         # A log without metadata.version is one whose first records were never written whole.
-        bootstrap = _bootstrap(fs, config.log_dir) if loaded.image.metadata_version == 0 else []
+        bootstrap = bootstrap_of(fs, config.log_dir) if loaded.image.metadata_version == 0 else []
         raft = RaftNode(
             ReplicaKey(config.node_id, config.directory_id),
             history=loaded.history,
@@ -193,15 +188,8 @@ class MetadataNode:
 
     def _append_raw(self, records: Sequence[MetadataRecord], now_ms: int) -> int:
         """An atomic group: one batch, or when it is too large a transaction of several."""
-        version = self.controller.image.metadata_version
-        values = [encode_record(record, version) for record in records]
-        limit = self.log.config.max_batch_bytes - HEADER_SIZE
-        if sum(map(len, values)) + RECORD_OVERHEAD * len(values) > limit:
-            assert version >= TRANSACTIONS_MV, f"metadata.version {version} has no transactions for {len(values)} records"
-            begin, end = BeginTransactionRecord(name="Large group of records"), EndTransactionRecord()
-            values = [encode_record(begin, version), *values, encode_record(end, version)]
         last_offset = -1
-        for batch in _split(values, limit):
+        for batch in encoded_batches(records, self.controller.image.metadata_version, self.log.config.max_batch_bytes):
             last_offset = self._append_batch(batch, now_ms)
             self._bytes_since_snapshot += sum(map(len, batch))
         self.controller.next_offset = last_offset + 1
@@ -328,19 +316,7 @@ class MetadataNode:
         self.log.close()
 
 
-def _split(values: Sequence[bytes], limit: int) -> list[list[bytes]]:
-    batches: list[list[bytes]] = [[]]
-    size = 0
-    for value in values:
-        if batches[-1] and size + len(value) + RECORD_OVERHEAD > limit:
-            batches.append([])
-            size = 0
-        batches[-1].append(value)
-        size += len(value) + RECORD_OVERHEAD
-    return batches
-
-
-def _bootstrap(fs: FileSystem, log_dir: str) -> list[MetadataRecord]:
+def bootstrap_of(fs: FileSystem, log_dir: str) -> list[MetadataRecord]:
     """What ``format`` left for the first start; our default levels in a directory without it."""
     path = f"{log_dir}/{BOOTSTRAP_FILE}"
     if not fs.exists(path):

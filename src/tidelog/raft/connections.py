@@ -24,8 +24,8 @@ class _Peer:
 class Connections:
     """See the module. Times in ms."""
 
-    def __init__(self, request_timeout_ms: int, backoff_ms: int, rng: Rng) -> None:
-        self._request_timeout_ms = request_timeout_ms
+    def __init__(self, answer_timeout_ms: int, backoff_ms: int, rng: Rng) -> None:
+        self._request_timeout_ms = answer_timeout_ms
         self._backoff_ms = backoff_ms
         self._rng = rng
         self._peers: dict[int, _Peer] = {}

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tidelog.model.ids import Uuid
 from tidelog.raft.node import RaftNode
 from tidelog.records.control import Endpoint
 
+if TYPE_CHECKING:
+    from tidelog.raft.leader_state import Progress
+    from tidelog.raft.machine import RaftMachine
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicaDescription:
-    """One voter. ``directory_id`` is zero where voters are known by their id alone (kraft.version 0)."""
+    """A voter or an observer. ``directory_id`` is zero where voters are known by their id alone (kraft.version 0); times in ms
+    since the epoch, -1 while unknown."""
 
     id: int
     directory_id: Uuid
     log_end_offset: int
     endpoints: tuple[Endpoint, ...]
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,32 @@ class QuorumDescription:
     leader_epoch: int
     high_watermark: int
     voters: tuple[ReplicaDescription, ...]
+    observers: tuple[ReplicaDescription, ...] = ()
+
+
+def describe_quorum(machine: RaftMachine, clock_ms: int) -> QuorumDescription | None:
+    """As the leader knows it; None unless ``machine`` leads. ``clock_ms``: what its clock is behind the wall's."""
+    if not machine.is_leader:
+        return None
+    quorum = machine.quorum
+    state = quorum.leading()
+
+    def described(each: Progress) -> ReplicaDescription:
+        if each.key.id == quorum.me.id:
+            end, fetched, caught_up = quorum.shape.end_offset, -1, -1
+        else:
+            end = each.end_offset
+            fetched, caught_up = (clock_ms + at if at >= 0 else -1 for at in (each.last_fetch_ms, each.last_caught_up_ms))
+        endpoints = quorum.sets.voters.endpoints_of(each.key.id)
+        return ReplicaDescription(each.key.id, each.key.directory_id, end, endpoints, fetched, caught_up)
+
+    return QuorumDescription(
+        quorum.me.id,
+        quorum.epoch,
+        -1 if state.high_watermark is None else state.high_watermark,
+        tuple(described(each) for each in state.voters.values()),
+        tuple(described(each) for each in state.observers.values()),
+    )
 
 
 def describe_sole_voter(raft: RaftNode, log_end_offset: int) -> QuorumDescription:

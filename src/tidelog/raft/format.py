@@ -2,7 +2,8 @@
 
 Each dir gets ``bootstrap.checkpoint`` (the feature levels a new cluster begins with) and ``meta.properties`` (whose dir it is),
 the latter last: a dir that has it is formatted. With ``standalone`` the metadata dir also gets the 0-0 checkpoint, which makes
-this node the only member of a dynamic quorum (KIP-853); without, the voters are those in ``controller.quorum.voters``.
+this node the only member of a dynamic quorum (KIP-853); with ``initial_voters`` that checkpoint names several, and this node's
+directory has the id that it is given there; without, the voters are those in ``controller.quorum.voters``, or come with the log.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from tidelog.metadata.features import (
 )
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ConfigError
-from tidelog.model.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_to_text
+from tidelog.model.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_from_text, uuid_to_text
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.raft.snapshots import PART_SUFFIX, SnapshotId, encode_snapshot, write_snapshot
-from tidelog.raft.voters import VoterSet
+from tidelog.raft.voters import VoterSet, parse_quorum_voters
 from tidelog.records.control import Endpoint, Voter
 from tidelog.storage.checkpoints import META_PROPERTIES, MetaProperties, read_meta_properties, replace_file
 
@@ -45,6 +46,7 @@ class FormatRequest:
     metadata_log_dir: str = ""
     levels: Mapping[str, int] = field(default_factory=default_levels)
     standalone: Sequence[Endpoint] | None = None
+    initial_voters: VoterSet | None = None
     ignore_formatted: bool = False
 
 
@@ -111,11 +113,44 @@ def format_dirs(fs: FileSystem, request: FormatRequest, *, rng: Rng, now_ms: int
             if found.directory_id is not None:
                 directories[log_dir] = Uuid(found.directory_id)
             continue
-        directory_id = random_uuid(rng)
+        directory_id = _given_id(request, log_dir) or random_uuid(rng)
         directories[log_dir] = directory_id
         _format_dir(fs, request, log_dir, MetaProperties(cluster_id, request.node_id, directory_id), now_ms)
         formatted.append(log_dir)
     return FormatResult(cluster_id, directories, tuple(formatted))
+
+
+def parse_initial_controllers(text: str, listener: str) -> VoterSet:
+    """``1@host:9093:directory-id,...``, the value of ``--initial-controllers``. ConfigError names what is wrong."""
+    voters = []
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        address, _, directory = entry.rpartition(":")
+        try:
+            directory_id = uuid_from_text(directory)
+            (parsed,) = parse_quorum_voters(address).voters
+        except ValueError as error:
+            raise ConfigError(
+                f"--initial-controllers has {entry!r}; each voter is written as id@host:port:directory-id ({error})"
+            ) from error
+        endpoint = Endpoint(listener, parsed.endpoints[0].host, parsed.endpoints[0].port)
+        voters.append(Voter(parsed.voter_id, directory_id, (endpoint,)))
+    if len({voter.voter_id for voter in voters}) != len(voters) or not voters:
+        raise ConfigError(f"--initial-controllers must name each voter once: {text!r}")
+    return VoterSet.of(voters)
+
+
+def _metadata_dir(request: FormatRequest) -> str:
+    return request.metadata_log_dir or request.log_dirs[0]
+
+
+def _given_id(request: FormatRequest, log_dir: str) -> Uuid | None:
+    """The directory id that ``initial_voters`` has for this node's metadata dir."""
+    if request.initial_voters is None or log_dir != _metadata_dir(request):
+        return None
+    mine = request.initial_voters.by_id(request.node_id)
+    if mine is None:
+        raise ConfigError(f"--initial-controllers does not name this node, {request.node_id}.")
+    return Uuid(mine.directory_id)
 
 
 def _formatted(fs: FileSystem, log_dir: str) -> MetaProperties | None:
@@ -140,8 +175,8 @@ def _cluster_id(request: FormatRequest, present: Mapping[str, MetaProperties], r
 def _format_dir(fs: FileSystem, request: FormatRequest, log_dir: str, meta: MetaProperties, now_ms: int) -> None:
     fs.make_dirs(log_dir)
     replace_file(fs, f"{log_dir}/{BOOTSTRAP_FILE}", b"".join(_bootstrap(request.levels, now_ms)))
-    metadata_log_dir = request.metadata_log_dir or request.log_dirs[0]
-    if request.standalone is not None and log_dir == metadata_log_dir:
+    first = request.standalone is not None or request.initial_voters is not None
+    if first and log_dir == _metadata_dir(request):
         assert meta.directory_id is not None
         directory = f"{log_dir}/{METADATA_DIR}"
         fs.make_dirs(directory)
@@ -150,7 +185,9 @@ def _format_dir(fs: FileSystem, request: FormatRequest, log_dir: str, meta: Meta
             # Of a format that did not get to its end: it names a directory id that nobody has.
             if fs.exists(f"{directory}/{leftover}"):
                 fs.remove(f"{directory}/{leftover}")
-        voters = VoterSet.of([Voter(request.node_id, meta.directory_id, tuple(request.standalone))])
+        voters = request.initial_voters
+        if voters is None:
+            voters = VoterSet.of([Voter(request.node_id, meta.directory_id, tuple(request.standalone or ()))])
         batches = encode_snapshot((), metadata_version=0, epoch=0, now_ms=now_ms, last_timestamp_ms=now_ms, voters=voters)
         write_snapshot(fs, directory, snapshot_id, batches)
         fs.sync_dir(log_dir)

@@ -122,7 +122,7 @@ def add_voter(quorum: Quorum, inbound: Inbound, request: AddRaftVoterRequest, no
         message = f"Node {key.id} is not ready for requests. Try again."
         quorum.reply(inbound, AddRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=message))
         return
-    change = VoterChange(inbound, AddRaftVoterResponse, now_ms + quorum.config.request_timeout_ms, voter, asked)
+    change = VoterChange(inbound, AddRaftVoterResponse, now_ms + quorum.config.answer_timeout_ms, voter, asked)
     change.answered_on_append = not request.ack_when_committed
     quorum.leading().change = change
 
@@ -165,7 +165,7 @@ def remove_voter(quorum: Quorum, inbound: Inbound, request: RemoveRaftVoterReque
     if removed is None:
         quorum.reply(inbound, RemoveRaftVoterResponse(error_code=error, error_message=message))
         return
-    change = VoterChange(inbound, RemoveRaftVoterResponse, now_ms + quorum.config.request_timeout_ms)
+    change = VoterChange(inbound, RemoveRaftVoterResponse, now_ms + quorum.config.answer_timeout_ms)
     quorum.leading().change = change
     change.offset = append_voters(quorum, removed, now_ms)
 
@@ -222,7 +222,7 @@ def expire_change(quorum: Quorum, now_ms: int) -> None:
             drop_change(quorum, ErrorCode.REQUEST_TIMED_OUT, "The new voter did not answer in time.")
         else:
             change.reply(quorum, ErrorCode.REQUEST_TIMED_OUT, "The change was not committed in time; it may still be.")
-            change.deadline_ms = now_ms + quorum.config.request_timeout_ms
+            change.deadline_ms = now_ms + quorum.config.answer_timeout_ms
 
 
 def _listener(quorum: Quorum) -> str:

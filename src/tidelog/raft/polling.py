@@ -60,11 +60,11 @@ def _ask_around(quorum: Quorum, now_ms: int) -> int:
     if quorum.installing or quorum.shape.synced < quorum.shape.end_offset:
         return NEVER
     if quorum.connections.any_waiting(now_ms):
-        return now_ms + quorum.config.request_timeout_ms
+        return now_ms + quorum.config.answer_timeout_ms
     place = quorum.next_place_to_ask(now_ms)
     if place is not None:
         quorum.send(place, messages.fetch_request(quorum), now_ms)
-        return now_ms + quorum.config.request_timeout_ms
+        return now_ms + quorum.config.answer_timeout_ms
     return now_ms + max(1, quorum.config.retry_backoff_ms)
 
 

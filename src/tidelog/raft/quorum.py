@@ -63,7 +63,7 @@ class RaftConfig:
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
     election_backoff_max_ms: int = 1000
-    request_timeout_ms: int = 2000
+    answer_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 1 << 20
@@ -105,7 +105,7 @@ class Quorum:
         self.shape = shape
         self.sets = sets
         self.effects = Effects()
-        self.connections = Connections(config.request_timeout_ms, config.retry_backoff_ms, rng)
+        self.connections = Connections(config.answer_timeout_ms, config.retry_backoff_ms, rng)
         self.parked: dict[Token, ParkedFetch] = {}
         self.high_watermark = -1
         """-1 until this process has heard of one."""

@@ -14,24 +14,28 @@ from tidelog.protocol.messages.describe_quorum import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from tidelog.raft.description import QuorumDescription
+from tidelog.raft.description import ReplicaDescription
 
 
 def describe_quorum(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Sent by kafka-metadata-quorum and admin clients, for partition 0 of ``__cluster_metadata`` and nothing else.
 
     v1 added when a replica last fetched, v2 directory ids, messages and the controllers' endpoints. Error per partition:
-    UNKNOWN_TOPIC_OR_PARTITION for any other one.
+    UNKNOWN_TOPIC_OR_PARTITION for any other one, NOT_LEADER_OR_FOLLOWER where another controller leads.
     """
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         return DescribeQuorumResponse(topics=[_unknown(name, indexes) for name, indexes in asked])
     quorum = ctx.broker.controller.describe_quorum()
+    if quorum is None:
+        refused = ResponsePartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, error_message=None, leader_id=-1)
+        return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[refused])])
     partition = ResponsePartitionData(
         leader_id=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,
         high_watermark=quorum.high_watermark,
-        current_voters=_voters(quorum, ctx.now_ms(), with_directories=ctx.api_version >= 2),
+        current_voters=_replicas(quorum.voters, quorum.leader_id, ctx.now_ms(), with_directories=ctx.api_version >= 2),
+        observers=_replicas(quorum.observers, quorum.leader_id, ctx.now_ms(), with_directories=ctx.api_version >= 2),
     )
     response = DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])])
     if ctx.api_version >= 2:
@@ -42,17 +46,19 @@ def describe_quorum(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuo
     return response
 
 
-def _voters(quorum: QuorumDescription, now_ms: int, *, with_directories: bool) -> list[ReplicaState]:
+def _replicas(
+    replicas: tuple[ReplicaDescription, ...], leader_id: int, now_ms: int, *, with_directories: bool
+) -> list[ReplicaState]:
     """The leader needs not fetch: it is always as far as it can be."""
     return [
         ReplicaState(
             replica_id=each.id,
             replica_directory_id=each.directory_id if with_directories else ZERO_UUID,
             log_end_offset=each.log_end_offset,
-            last_fetch_timestamp=now_ms if each.id == quorum.leader_id else -1,
-            last_caught_up_timestamp=now_ms if each.id == quorum.leader_id else -1,
+            last_fetch_timestamp=now_ms if each.id == leader_id else each.last_fetch_ms,
+            last_caught_up_timestamp=now_ms if each.id == leader_id else each.last_caught_up_ms,
         )
-        for each in quorum.voters
+        for each in replicas
     ]
 
 

@@ -1,0 +1,246 @@
+"""QuorumMember: a controller of a quorum of several: log, Raft machine, what is committed, and the controller while it leads.
+
+    effects of the machine -> the log (here), files, sockets and timers (``server.raft_runner``)
+    high watermark         -> the committed image moves on; requests that waited for it are answered
+    leader                 -> once its epoch has committed something, the controller is active: it begins with the committed
+                              image, which is all there is: what came before the epoch is committed with its first record
+    leader no more         -> the controller is dropped; whoever waits is told NOT_CONTROLLER, and may ask the next one
+
+Pure but for the file system, like ``MetadataNode``, which is the same for a quorum of one with no machine to ask.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidelog.controller.activation import abort_records
+from tidelog.controller.committed import CommittedImage
+from tidelog.controller.loading import image_of_snapshot
+from tidelog.controller.metadata_node import Pending, bootstrap_of
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.controller.record_batches import encoded_batches
+from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings
+from tidelog.metadata.features import check_levels
+from tidelog.metadata.image import ClusterImage, ControllerImage
+from tidelog.metadata.records import MetadataRecord
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ports import FileSystem, Rng
+from tidelog.protocol.messages.no_op_record import NoOpRecord
+from tidelog.raft import quorum_state
+from tidelog.raft.effects import Effect, LeaderChanged
+from tidelog.raft.log_changes import log_shape, start_at_snapshot, voter_sets
+from tidelog.raft.machine import RaftMachine
+from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
+from tidelog.raft.quorum import RaftConfig
+from tidelog.raft.snapshots import Snapshot, SnapshotId, SnapshotJob
+from tidelog.raft.voters import VoterSet
+
+
+@dataclass(frozen=True, slots=True)
+class MemberConfig:
+    """Who this controller is. ``configured``: ``controller.quorum.voters``, empty for a dynamic quorum."""
+
+    raft: RaftConfig
+    log_dir: str
+    controller: ControllerImage
+    configured: VoterSet
+    log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
+    settings: ControllerSettings = field(default_factory=ControllerSettings)
+
+
+class QuorumMember:
+    """See the module. Two clocks: ``now_ms`` is the wall's, for what is written; ``steady_ms`` is the machine's."""
+
+    def __init__(
+        self, config: MemberConfig, log: MetadataLog, machine: RaftMachine, image: ClusterImage, *, rng: Rng, rules: ConfigRules
+    ) -> None:
+        """Use ``open``."""
+        self.config = config
+        self.log = log
+        self.machine = machine
+        self.committed = CommittedImage(image)
+        self.controller: QuorumController | None = None
+        """While this replica leads and its epoch has committed something."""
+        self.generation = machine.quorum.shape.generation
+        """Of the last change of the log that was done."""
+        self._rng = rng
+        self._rules = rules
+        self._waiting: deque[Pending] = deque()
+        self._tokens = 0
+        self._epoch_start = -1
+        self._last_append_ms = 0
+        self._last_snapshot_ms = 0
+        self._snapshot_job: SnapshotJob | None = None
+
+    @staticmethod
+    def open(fs: FileSystem, config: MemberConfig, *, rng: Rng, rules: ConfigRules, now_ms: int, steady_ms: int) -> QuorumMember:
+        """Recovers the log, and syncs it: what a killed process left in the page cache is counted as safe. Blocks.
+
+        MetadataLogError or UnsupportedFeatureLevel when the directory cannot be served; StorageFailure when the disk fails.
+        """
+        log = MetadataLog.open(fs, config.log_dir, config.log, now_ms)
+        job = log.flush_job()
+        job.run()
+        log.flushed(job, now_ms)
+        newest = log.newest_snapshot or (log.snapshots[0] if log.snapshots else None)
+        snapshot = None if newest is None else (newest, log.read_snapshot(newest))
+        image = ClusterImage(cluster_id=config.raft.cluster_id)
+        if snapshot is not None:
+            image = image_of_snapshot(config.raft.cluster_id, *snapshot)
+        check_levels(image.features)
+        machine = RaftMachine(
+            config.raft,
+            shape=log_shape(log),
+            sets=voter_sets(log, snapshot, config.configured),
+            state=quorum_state.load(fs, log.dir),
+            rng=rng,
+            now_ms=steady_ms,
+        )
+        member = QuorumMember(config, log, machine, image, rng=rng, rules=rules)
+        member._last_snapshot_ms = now_ms
+        return member
+
+    @property
+    def image(self) -> ClusterImage:
+        """Committed; what is served."""
+        return self.committed.image
+
+    # What the machine says
+
+    def leader_changed(self, effect: LeaderChanged) -> list[Pending]:
+        """Those who waited for a leadership that has ended; they are to be refused."""
+        self.controller = None
+        self._epoch_start = effect.epoch_start
+        refused, self._waiting = list(self._waiting), deque()
+        return refused
+
+    def high_watermark_moved(self, offset: int) -> list[Pending]:
+        """The requests that are committed with it, done."""
+        self.log.committed(offset)
+        self.committed.advance(self.log, offset)
+        check_levels(self.image.features)
+        released = []
+        while self._waiting and self._waiting[0].offset < offset:
+            pending = self._waiting.popleft()
+            pending.done = True
+            released.append(pending)
+        return released
+
+    @property
+    def may_activate(self) -> bool:
+        """Leads, is not active yet, and everything before its epoch is committed and read."""
+        leads = self.controller is None and self.machine.is_leader and self._epoch_start >= 0
+        return leads and self.committed.next_offset > self._epoch_start
+
+    def activate(self, now_ms: int, steady_ms: int) -> list[Effect]:
+        """The controller begins: an open transaction is ended, an empty log gets its first records, it registers itself."""
+        assert self.may_activate
+        self.controller = QuorumController(self.image, rng=self._rng, rules=self._rules, settings=self.config.settings)
+        effects: list[Effect] = []
+        self.controller.next_offset = self.log.end_offset
+        if self.committed.transaction_open:
+            effects += self._append(abort_records(), now_ms, steady_ms, replay=False)
+        if self.image.metadata_version == 0:
+            records = self.controller.bootstrap(bootstrap_of(self.log.fs, self.config.log_dir)).records
+            effects += self._append(records, now_ms, steady_ms)
+        registration = self.controller.register_controller(self.config.controller).records
+        return effects + self._append(registration, now_ms, steady_ms)
+
+    # Requests to the active controller
+
+    def submit(
+        self,
+        handler: Callable[[QuorumController, Any, int], ControllerResult],
+        request: Any,
+        now_ms: int,
+        steady_ms: int,
+    ) -> tuple[Pending, list[Effect]]:
+        """Has the controller decide. KafkaError NOT_CONTROLLER when this is not the active one, or as the decision raises it."""
+        if self.controller is None or not self.machine.is_leader:
+            leader = self.machine.leader_id
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER,
+                f"This controller is not the active one; that is node {leader}."
+                if leader >= 0
+                else "There is no active controller.",
+            )
+        result = handler(self.controller, request, now_ms)
+        effects = self._append(result.records, now_ms, steady_ms)
+        offset = self.log.end_offset - 1 if result.records else (self._waiting[-1].offset if self._waiting else -1)
+        self._tokens += 1
+        pending = Pending(self._tokens, offset, result.response, done=offset < self.machine.high_watermark)
+        if not pending.done:
+            self._waiting.append(pending)
+        return pending, effects
+
+    def sign_of_life(self, now_ms: int, steady_ms: int, idle_ms: int) -> list[Effect]:
+        """A NoOp record where nothing was written for ``idle_ms``: the high watermark, and what is measured by it, goes on."""
+        if self.controller is None or now_ms - self._last_append_ms < idle_ms or not self.machine.is_leader:
+            return []
+        return self._append((NoOpRecord(),), now_ms, steady_ms)
+
+    def _append(self, records: Sequence[MetadataRecord], now_ms: int, steady_ms: int, *, replay: bool = True) -> list[Effect]:
+        """An atomic group, as the leader. StorageFailure when the disk fails."""
+        if not records:
+            return []
+        controller = self.controller
+        assert controller is not None
+        epoch = self.machine.epoch
+        assert self.log.end_offset == self.machine.quorum.shape.end_offset, "an effect on the log has not been done yet"
+        for values in encoded_batches(records, controller.image.metadata_version, self.log.config.max_batch_bytes):
+            self.log.append_values(values, epoch, now_ms)
+        last_offset = self.log.end_offset - 1
+        self._last_append_ms = now_ms
+        if replay:
+            controller.replay(records, last_offset, epoch, now_ms)
+        else:
+            controller.advance(last_offset, epoch, now_ms)
+        return self.machine.appended(last_offset + 1, steady_ms)
+
+    # Snapshots
+
+    def snapshot_loaded(
+        self, snapshot_id: SnapshotId, snapshot: Snapshot, size: int, now_ms: int, steady_ms: int
+    ) -> list[Effect]:
+        """A fetched snapshot is on disk under its name: log and image begin anew behind it. Blocks."""
+        start_at_snapshot(self.log, snapshot_id, now_ms)
+        self.committed.load(snapshot_id, snapshot)
+        effects = self.machine.snapshot_installed(snapshot_id, size, snapshot.kraft_version or 0, snapshot.voters, steady_ms)
+        self.generation = self.machine.quorum.shape.generation
+        return effects
+
+    def snapshot_due(self, now_ms: int) -> bool:
+        """Enough new committed records, or old enough ones, and no snapshot being written."""
+        committed, config = self.committed, self.log.config
+        if self._snapshot_job is not None or committed.bytes_since_snapshot == 0 or committed.transaction_open:
+            return False
+        due_ms = self._last_snapshot_ms + config.max_snapshot_interval_ms
+        return committed.bytes_since_snapshot >= config.max_record_bytes_between_snapshots or (
+            config.max_snapshot_interval_ms > 0 and now_ms >= due_ms
+        )
+
+    def snapshot_job(self, now_ms: int) -> SnapshotJob:
+        """Of the committed image. Run it in a thread, then hand it to ``snapshot_finished``."""
+        voters, level = self.machine.quorum.sets.at(self.image.offset + 1)
+        job = SnapshotJob(self.log.fs, self.log.dir, self.image, voters if level >= 1 else None, now_ms)
+        self._snapshot_job = job
+        self.committed.bytes_since_snapshot = 0
+        self._last_snapshot_ms = now_ms
+        return job
+
+    def snapshot_finished(self, job: SnapshotJob, now_ms: int) -> list[str]:
+        """The file is there; old snapshots and log that are past retention go. What went, in words."""
+        assert job is self._snapshot_job, "not the snapshot that was begun"
+        self._snapshot_job = None
+        if job.error is not None:
+            raise self.log.log.fail(f"snapshot {job.id.file_name}", job.error) from job.error
+        if job.id.offset <= self.log.log.log_start_offset:
+            return []
+        self.log.snapshot_written(job.id)
+        self.machine.snapshot_written(job.id, job.size)
+        removed = self.log.clean(now_ms)
+        self.machine.log_cleaned(self.log.log.log_start_offset, self.log.snapshots)
+        return removed

@@ -1,0 +1,113 @@
+"""What the Raft machine's effects do to the metadata log, and what the machine has to know of a log that is opened.
+
+Everything here is done by whoever runs the machine, in the order of the effects; no flush job may be under way when the log's end
+is cut or replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidelog.metadata.records import MetadataLogError
+from tidelog.model.errors import KafkaError, StorageFailure
+from tidelog.raft.effects import AppendControl, AppendFetched, Truncate
+from tidelog.raft.log_shape import LogShape
+from tidelog.raft.messages import note_control
+from tidelog.raft.metadata_log import MetadataLog
+from tidelog.raft.snapshots import PART_SUFFIX, READ_ONLY, Snapshot, SnapshotId, read_snapshot
+from tidelog.raft.voter_history import BEFORE_THE_LOG, VoterSets
+from tidelog.raft.voters import VoterSet
+from tidelog.records.control import control_type
+from tidelog.storage import following
+
+
+def log_shape(log: MetadataLog) -> LogShape:
+    """Where the log begins and ends, which epoch wrote what, and which snapshots there are."""
+    entries = [(epoch, start) for epoch, start in log.log.leader_epochs.entries() if start <= log.end_offset]
+    sizes = [(each, log.fs.stat(f"{log.dir}/{each.file_name}").size) for each in log.snapshots]
+    return LogShape(start_offset=log.log.log_start_offset, end_offset=log.end_offset, epochs=entries, snapshots=sizes)
+
+
+def voter_sets(log: MetadataLog, snapshot: tuple[SnapshotId, Snapshot] | None, configured: VoterSet) -> VoterSets:
+    """Who votes, from the newest snapshot (or the 0-0 checkpoint, or the configuration) and the whole log. Blocks."""
+    start = 0
+    sets = VoterSets(configured, 0)
+    if snapshot is not None and snapshot[1].voters is not None:
+        snapshot_id, content = snapshot
+        offset = BEFORE_THE_LOG if snapshot_id.is_bootstrap else snapshot_id.offset - 1
+        assert content.voters is not None
+        sets = VoterSets(content.voters, content.kraft_version or 0, offset)
+    if snapshot is not None:
+        start = snapshot[0].offset
+    for header, records in log.batches_from(max(start, log.log.log_start_offset)):
+        if header.is_control:
+            note_control(sets, header.base_offset, [(control_type(each.key), each.value) for each in records])
+    return sets
+
+
+def append_control(log: MetadataLog, effect: AppendControl, now_ms: int) -> None:
+    """The leader's own records. StorageFailure when the disk fails."""
+    assert log.end_offset == effect.base_offset, (log.end_offset, effect.base_offset)
+    log.append_control(effect.records, effect.epoch, now_ms)
+
+
+def append_fetched(log: MetadataLog, effect: AppendFetched, now_ms: int) -> None:
+    """What the leader gave, checked by the machine. StorageFailure when the disk fails."""
+    assert log.end_offset == effect.base_offset, (log.end_offset, effect.base_offset)
+    highest = (1 << 31) - 1
+    try:
+        following.append(log.log, memoryview(effect.data), highest, now_ms)
+    except KafkaError as error:
+        raise StorageFailure(log.dir, f"batches from the quorum's leader do not fit: {error}") from error
+
+
+def truncate(log: MetadataLog, effect: Truncate, now_ms: int) -> None:
+    """Cuts the end. Blocks for a sync."""
+    following.truncate_to(log.log, effect.offset, now_ms)
+    assert log.end_offset == effect.offset, (log.end_offset, effect.offset)
+
+
+class IncomingSnapshot:
+    """A snapshot that comes from the leader, in a ``.part`` file until it is whole. Every method blocks; OSError as it comes."""
+
+    def __init__(self, log: MetadataLog, snapshot_id: SnapshotId) -> None:
+        self.id = snapshot_id
+        self._fs = log.fs
+        self._dir = log.dir
+        self._path = f"{log.dir}/{snapshot_id.file_name}"
+        self._file = self._fs.open(self._path + PART_SUFFIX, create=True)
+        self._file.truncate(0)
+
+    def write(self, position: int, data: bytes) -> None:
+        self._file.write(position, data)
+
+    def finish(self) -> Snapshot | None:
+        """Synced under its name, and read; None when it is damaged, and thrown away."""
+        self._file.sync()
+        self._file.close()
+        part = self._path + PART_SUFFIX
+        try:
+            snapshot = read_snapshot(self._fs, part)
+        except MetadataLogError:
+            self._fs.remove(part)
+            return None
+        self._fs.set_mode(part, READ_ONLY)
+        self._fs.rename(part, self._path)
+        self._fs.sync_dir(self._dir)
+        return snapshot
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def start_at_snapshot(log: MetadataLog, snapshot_id: SnapshotId, now_ms: int) -> None:
+    """The log is emptied and goes on behind a snapshot that is there; older snapshots go. Blocks."""
+    following.truncate_fully_and_start_at(log.log, snapshot_id.offset, now_ms)
+    log.log.leader_epochs.assign(snapshot_id.epoch, snapshot_id.offset)
+    for old in _others(log, snapshot_id):
+        log.fs.remove(f"{log.dir}/{old.file_name}")
+    log.snapshots = [snapshot_id]
+
+
+def _others(log: MetadataLog, kept: SnapshotId) -> Iterator[SnapshotId]:
+    return (each for each in log.snapshots if each != kept)

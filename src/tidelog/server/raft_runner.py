@@ -1,0 +1,427 @@
+"""Runs a quorum member's machine on the loop: effects in order, what blocks in threads, timers, requests of others.
+
+Effects are done one after another. A quorum-state file is synced in a thread before anything behind it happens: so no vote
+leaves before it is safe. The log is synced by one job at a time, for everything that was appended meanwhile; what is safe is
+reported with the generation of the log that the job was made in. Cutting the log waits for a job that is under way.
+
+The machine's time is the steady clock: setting the wall clock calls no election. When the disk fails, or the quorum says what
+cannot be, ``on_failure`` is told, once, and nothing goes out any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from tidelog.broker.context import ControllerHandler
+from tidelog.controller.metadata_node import Pending
+from tidelog.controller.quorum_member import QuorumMember
+from tidelog.metadata.features import UnsupportedFeatureLevel
+from tidelog.metadata.records import MetadataLogError
+from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
+from tidelog.model.machine import Token
+from tidelog.protocol.messages.fetch import FetchResponse
+from tidelog.raft import log_changes, quorum_state
+from tidelog.raft.description import QuorumDescription, describe_quorum
+from tidelog.raft.effects import (
+    AppendControl,
+    AppendFetched,
+    BeginSnapshot,
+    Effect,
+    HighWatermarkMoved,
+    InstallSnapshot,
+    LeaderChanged,
+    Persist,
+    Reply,
+    ReplyRecords,
+    ReplySnapshotPart,
+    Send,
+    StoreSnapshotPart,
+    Truncate,
+)
+from tidelog.raft.log_changes import IncomingSnapshot
+from tidelog.raft.quorum import QuorumFault
+from tidelog.raft.snapshots import Snapshot, SnapshotJob
+from tidelog.raft.voters import VoterSet
+from tidelog.server.peers import Peers
+from tidelog.server.runtime import LoopRuntime
+from tidelog.storage.flush import FlushJob
+
+log = logging.getLogger(__name__)
+
+FATAL = (StorageFailure, QuorumFault, MetadataLogError, UnsupportedFeatureLevel, OSError)
+"""What ends the node: its disk, or what the quorum says, cannot be worked with."""
+
+
+class RaftRunner:
+    """See the module."""
+
+    def __init__(self, member: QuorumMember, runtime: LoopRuntime, on_failure: Callable[[Exception], None]) -> None:
+        self.member = member
+        self.on_leader: Callable[[], None] | None = None
+        """Told when who leads has changed, as far as this node knows."""
+        self._runtime = runtime
+        self._on_failure = on_failure
+        self._failed = False
+        self._queue: deque[Effect] = deque()
+        self._busy = False
+        self._flushing = False
+        self._after_flush: Callable[[], None] | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._peers = Peers(runtime, self, f"raft-client-{member.config.raft.key.id}")
+        self._tokens = 0
+        self._asking: dict[int, asyncio.Future[Any]] = {}
+        self._submitted: dict[int, tuple[asyncio.Future[Any], Any]] = {}
+        self._incoming: IncomingSnapshot | None = None
+        self._stopped: asyncio.Future[None] | None = None
+        self._work: set[asyncio.Future[Any]] = set()
+
+    def start(self) -> None:
+        """The first event."""
+        self._do(lambda: self.member.machine.start(self._steady()))
+
+    async def stop(self, timeout_ms: int) -> None:
+        """A leader hands over; then the files are closed."""
+        if not self._failed:
+            self._stopped = self._runtime.loop.create_future()
+            self._do(lambda: self.member.machine.shut_down(self._steady(), timeout_ms))
+            await asyncio.wait([self._stopped], timeout=timeout_ms / 1000)
+        self._failed = True
+        self._peers.close()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._queue.clear()
+        self._refuse_all(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller stops"))
+        if self._work:
+            await asyncio.wait(list(self._work))
+        if self.member.log.log.failure is None:
+            await self._runtime.run_blocking(self.member.log.close)
+
+    def _steady(self) -> int:
+        return self._runtime.steady_ms()
+
+    # Events
+
+    def _do(self, event: Callable[[], list[Effect]]) -> None:
+        """An event for the machine; its effects are done as far as they can be now."""
+        if self._failed:
+            return
+        try:
+            self._queue.extend(event())
+            self._pump()
+        except FATAL as problem:
+            self._fail(problem)
+
+    async def ask(self, api_key: int, version: int, listener: str, request: Any) -> Any:
+        """The answer to another node's request, when there is one."""
+        if self._failed:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this controller has stopped")
+        self._tokens += 1
+        token = Token(self._tokens)
+        future = self._asking[token] = self._runtime.loop.create_future()
+        self._do(lambda: self.member.machine.request(token, api_key, version, listener, request, self._steady()))
+        try:
+            return await future
+        finally:
+            if self._asking.pop(token, None) is not None and not future.done():
+                self.member.machine.abandon(token)
+
+    def answered(self, request_id: int, message: Any) -> None:
+        self._do(lambda: self.member.machine.answer(request_id, message, self._steady()))
+
+    def failed(self, request_id: int, *, refused: bool, unsupported: bool) -> None:
+        self._do(lambda: self.member.machine.failed(request_id, self._steady(), refused=refused, unsupported=unsupported))
+
+    def submit(self, handler: ControllerHandler, request: Any) -> asyncio.Future[Any]:
+        """Decided now if this is the active controller, answered when committed. See ``broker.context.Controller``."""
+        future: asyncio.Future[Any] = self._runtime.loop.create_future()
+        if self._failed:
+            future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped"))
+            return future
+
+        def decide() -> list[Effect]:
+            now_ms = self._runtime.now_ms()
+            pending, effects = self.member.submit(handler, request, now_ms, self._steady())
+            if pending.done:
+                future.set_result(pending.response)
+            else:
+                self._submitted[pending.token] = future, pending.response
+            return effects
+
+        try:
+            self._do(decide)
+        except KafkaError as error:
+            future.set_exception(error)
+        self._sync()
+        return future
+
+    def tell_signs_of_life(self, idle_ms: int) -> None:
+        """Called now and then."""
+        now_ms = self._runtime.now_ms()
+        self._do(lambda: self.member.sign_of_life(now_ms, self._steady(), idle_ms))
+        self._sync()
+
+    @property
+    def voters(self) -> VoterSet:
+        """Who votes, as far as this replica knows."""
+        return self.member.machine.voters
+
+    @property
+    def leader_id(self) -> int:
+        """-1 while it is not known."""
+        return self.member.machine.leader_id
+
+    def describe_quorum(self) -> QuorumDescription | None:
+        """Who leads and votes, as the leader knows it; None when this is not the leader."""
+        offset_ms = self._runtime.now_ms() - self._steady()
+        return describe_quorum(self.member.machine, offset_ms)
+
+    # Effects
+
+    def _pump(self) -> None:
+        while self._queue and not self._busy and not self._failed:
+            self._one(self._queue.popleft())
+        if self._failed:
+            return
+        if not self._busy and not self._queue and self.member.may_activate:
+            log.info("node %d is the active controller of epoch %d", self.member.machine.quorum.me.id, self.member.machine.epoch)
+            self._queue.extend(self.member.activate(self._runtime.now_ms(), self._steady()))
+            self._pump()
+            return
+        self._sync()
+        self._arm()
+        if self._stopped is not None and self.member.machine.stopped and not self._queue and not self._stopped.done():
+            self._stopped.set_result(None)
+
+    def _one(self, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            self._peers.send(effect.request_id, effect.to, effect.request)
+        elif isinstance(effect, Reply):
+            self._reply(effect.token, effect.response)
+        elif isinstance(effect, ReplyRecords):
+            self._reply_records(effect)
+        elif isinstance(effect, ReplySnapshotPart):
+            self._in_thread(lambda: self._snapshot_part(effect), lambda response: self._reply(effect.token, response))
+        elif isinstance(effect, HighWatermarkMoved):
+            self._release(self.member.high_watermark_moved(effect.offset))
+        elif isinstance(effect, LeaderChanged):
+            self._leader_changed(effect)
+        elif isinstance(effect, Persist):
+            fs, directory, state = self.member.log.fs, self.member.log.dir, effect.state
+            self._in_thread(lambda: quorum_state.store(fs, directory, state), lambda _: None)
+        else:
+            self._to_log(effect)
+
+    def _to_log(self, effect: Effect) -> None:
+        now_ms = self._runtime.now_ms()
+        metadata_log = self.member.log
+        if isinstance(effect, AppendControl):
+            log_changes.append_control(metadata_log, effect, now_ms)
+            self.member.generation = effect.generation
+        elif isinstance(effect, AppendFetched):
+            log_changes.append_fetched(metadata_log, effect, now_ms)
+            self.member.generation = effect.generation
+        elif isinstance(effect, Truncate):
+            self._without_flush(lambda: log_changes.truncate(metadata_log, effect, now_ms), effect.generation)
+        elif isinstance(effect, BeginSnapshot):
+            if self._incoming is not None:
+                self._incoming.close()
+            self._incoming = IncomingSnapshot(metadata_log, effect.snapshot_id)
+        elif isinstance(effect, StoreSnapshotPart):
+            assert self._incoming is not None and self._incoming.id == effect.snapshot_id
+            self._incoming.write(effect.position, effect.data)
+        else:
+            assert isinstance(effect, InstallSnapshot)
+            self._install(effect)
+
+    def _blocking(self, job: Callable[[], Any], done: Callable[[asyncio.Future[Any]], None]) -> None:
+        future = self._runtime.run_blocking(job)
+        self._work.add(future)
+        future.add_done_callback(self._work.discard)
+        future.add_done_callback(done)
+
+    def _in_thread(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
+        """What follows in the queue waits for it."""
+        self._busy = True
+
+        def done(future: asyncio.Future[Any]) -> None:
+            self._busy = False
+            if self._failed or future.cancelled():
+                return
+            problem = future.exception()
+            if problem is not None:
+                self._fail(problem if isinstance(problem, Exception) else RuntimeError(str(problem)))
+                return
+            try:
+                then(future.result())
+                self._pump()
+            except FATAL as failure:
+                self._fail(failure)
+
+        self._blocking(job, done)
+
+    def _without_flush(self, change: Callable[[], None], generation: int) -> None:
+        """A change of the log's end, when no sync is under way."""
+
+        def do() -> None:
+            self._in_thread(change, lambda _: setattr(self.member, "generation", generation))
+
+        if self._flushing:
+            self._busy = True
+            self._after_flush = do
+        else:
+            do()
+
+    def _install(self, effect: InstallSnapshot) -> None:
+        incoming, self._incoming = self._incoming, None
+        assert incoming is not None and incoming.id == effect.snapshot_id
+
+        def take(snapshot: Snapshot | None) -> None:
+            if snapshot is None:
+                log.error("the metadata snapshot %s from the leader is damaged, it is fetched again", effect.snapshot_id)
+                self._queue.extend(self.member.machine.snapshot_refused(self._steady()))
+                return
+            now_ms = self._runtime.now_ms()
+            self._queue.extend(self.member.snapshot_loaded(effect.snapshot_id, snapshot, effect.size, now_ms, self._steady()))
+            log.info("metadata snapshot %s was fetched from the leader", effect.snapshot_id.file_name)
+
+        def do() -> None:
+            self._in_thread(incoming.finish, take)
+
+        if self._flushing:
+            self._busy = True
+            self._after_flush = do
+        else:
+            do()
+
+    def _leader_changed(self, effect: LeaderChanged) -> None:
+        for pending in self.member.leader_changed(effect):
+            future, _ = self._submitted.pop(pending.token)
+            if not future.done():
+                future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, "the leadership ended before it was committed"))
+        log.info(
+            "metadata quorum, epoch %d: %s leads", effect.epoch, effect.leader_id if effect.leader_id >= 0 else "nobody known"
+        )
+        if self.on_leader is not None:
+            self.on_leader()
+
+    # Answers
+
+    def _reply(self, token: Token, response: Any) -> None:
+        future = self._asking.pop(token, None)
+        if future is not None and not future.done():
+            future.set_result(response)
+
+    def _reply_records(self, effect: ReplyRecords) -> None:
+        response: FetchResponse = effect.response
+        found = self.member.log.log.read(effect.offset, effect.max_bytes, upto=self.member.log.end_offset, min_one=True)
+        if found.slice is not None:
+            response.responses[0].partitions[0].records = found.slice.read()
+        self._reply(effect.token, response)
+
+    def _snapshot_part(self, effect: ReplySnapshotPart) -> Any:
+        """In a thread."""
+        file = self.member.log.fs.open(f"{self.member.log.dir}/{effect.snapshot_id.file_name}", write=False)
+        try:
+            data = file.read(effect.position, effect.max_bytes)
+        finally:
+            file.close()
+        effect.response.topics[0].partitions[0].unaligned_records = data
+        return effect.response
+
+    def _release(self, released: list[Pending]) -> None:
+        for pending in released:
+            future, response = self._submitted.pop(pending.token)
+            if not future.done():
+                future.set_result(response)
+
+    # Syncing
+
+    def _sync(self) -> None:
+        if self._flushing or self._failed or self._after_flush is not None or self._busy:
+            return
+        metadata_log = self.member.log
+        shape = self.member.machine.quorum.shape
+        behind = metadata_log.log.recovery_point < metadata_log.end_offset
+        unheard = self.member.generation == shape.generation and shape.synced < min(metadata_log.end_offset, shape.end_offset)
+        if not behind and not unheard:
+            return
+        try:
+            job = metadata_log.flush_job()
+        except StorageFailure as failure:
+            self._fail(failure)
+            return
+        self._flushing = True
+        generation = self.member.generation
+        self._blocking(job.run, lambda _: self._synced(job, generation))
+
+    def _synced(self, job: FlushJob, generation: int) -> None:
+        self._flushing = False
+        try:
+            end_offset = self.member.log.flushed(job, self._runtime.now_ms())
+        except StorageFailure as failure:
+            self._fail(failure)
+            return
+        if self._failed:
+            return
+        waiting, self._after_flush = self._after_flush, None
+        if waiting is not None:
+            self._busy = False
+            waiting()
+        self._do(lambda: self.member.machine.log_synced(end_offset, generation, self._steady()))
+
+    # Time and snapshots
+
+    def _arm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        deadline_ms = self.member.machine.deadline_ms
+        delay_ms = deadline_ms - self._steady()
+        if delay_ms < 1 << 32:
+            self._alarm = self._runtime.loop.call_later(max(delay_ms, 0) / 1000, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self._do(lambda: self.member.machine.tick(self._steady()))
+
+    def snapshot_step(self) -> None:
+        """Begin a snapshot when one is due; called now and then."""
+        if self._failed or not self.member.snapshot_due(self._runtime.now_ms()):
+            return
+        job = self.member.snapshot_job(self._runtime.now_ms())
+        self._runtime.run_long(job.run).add_done_callback(lambda _: self._snapshot_finished(job))
+
+    def _snapshot_finished(self, job: SnapshotJob) -> None:
+        try:
+            removed = self.member.snapshot_finished(job, self._runtime.now_ms())
+        except FATAL as failure:
+            self._fail(failure)
+            return
+        log.info("metadata snapshot %s written, %d bytes", job.id.file_name, job.size)
+        for what in removed:
+            log.info("metadata: removed %s", what)
+
+    # Failure
+
+    def _fail(self, problem: Exception) -> None:
+        if self._failed:
+            return
+        self._failed = True
+        self._queue.clear()
+        self._peers.close()
+        for line in self.member.machine.quorum.story:
+            log.info("metadata quorum: %s", line)
+        self._refuse_all(KafkaError(ErrorCode.NOT_CONTROLLER, f"the controller has stopped: {problem}"))
+        self._on_failure(problem)
+
+    def _refuse_all(self, error: KafkaError) -> None:
+        waiting = [*self._asking.values(), *(future for future, _ in self._submitted.values())]
+        self._asking.clear()
+        self._submitted.clear()
+        for future in waiting:
+            if not future.done():
+                future.set_exception(error)

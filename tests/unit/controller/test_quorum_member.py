@@ -1,0 +1,146 @@
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.unit.controller.conftest import CLUSTER, Rules
+from tests.unit.server.controllers import setting
+from tidelog.controller.quorum_member import MemberConfig, QuorumMember
+from tidelog.metadata.features import supported_ranges
+from tidelog.metadata.image import ControllerImage
+from tidelog.metadata.image import Endpoint as Place
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import Uuid
+from tidelog.raft import quorum_state
+from tidelog.raft.effects import AppendControl, Effect, HighWatermarkMoved, LeaderChanged, Persist
+from tidelog.raft.format import FormatRequest, format_dirs
+from tidelog.raft.log_changes import append_control
+from tidelog.raft.metadata_log import MetadataLogConfig
+from tidelog.raft.quorum import RaftConfig
+from tidelog.raft.voters import ReplicaKey, VoterSet
+from tidelog.records.control import Endpoint
+from tidelog.server.disk import DiskFileSystem
+from tidelog.storage.checkpoints import read_meta_properties
+
+FS = DiskFileSystem()
+NOW = 1_800_000_000_000
+HERE = Endpoint("CONTROLLER", "h", 9093)
+
+
+class Alone:
+    """The only member of its quorum, with a runner that does everything at once."""
+
+    def __init__(self, directory: Path, log: MetadataLogConfig | None = None) -> None:
+        if not directory.exists():
+            format_dirs(FS, FormatRequest([str(directory)], 1, CLUSTER, standalone=[HERE]), rng=random.Random(1), now_ms=NOW)
+        meta = read_meta_properties(FS, str(directory))
+        assert meta is not None and meta.directory_id is not None
+        self.member = QuorumMember.open(
+            FS,
+            MemberConfig(
+                RaftConfig(ReplicaKey(1, Uuid(meta.directory_id)), CLUSTER, (HERE,)),
+                str(directory),
+                ControllerImage(1, Uuid(b"c" * 16), {"CONTROLLER": Place("CONTROLLER", "h", 9093)}, supported_ranges()),
+                VoterSet(()),
+                log or MetadataLogConfig(),
+            ),
+            rng=random.Random(3),
+            rules=Rules(),
+            now_ms=NOW,
+            steady_ms=0,
+        )
+        self.released: list[object] = []
+        self.refused: list[object] = []
+        self.do(self.member.machine.start(0))
+
+    def do(self, effects: list[Effect]) -> None:
+        member = self.member
+        for effect in effects:
+            if isinstance(effect, Persist):
+                quorum_state.store(FS, member.log.dir, effect.state)
+            elif isinstance(effect, LeaderChanged):
+                self.refused += member.leader_changed(effect)
+            elif isinstance(effect, AppendControl):
+                append_control(member.log, effect, NOW)
+            elif isinstance(effect, HighWatermarkMoved):
+                self.released += member.high_watermark_moved(effect.offset)
+
+    def sync(self) -> None:
+        member = self.member
+        job = member.log.flush_job()
+        job.run()
+        end = member.log.flushed(job, NOW)
+        self.do(member.machine.log_synced(end, member.machine.quorum.shape.generation, 0))
+        if member.may_activate:
+            self.do(member.activate(NOW, 0))
+            self.sync()
+
+    def submit(self, value: str) -> object:
+        pending, effects = self.member.submit(setting(value), None, NOW, 0)
+        self.do(effects)
+        return pending
+
+
+def test_it_is_active_once_its_epoch_has_committed_something(tmp_path: Path) -> None:
+    alone = Alone(tmp_path / "d")
+    assert alone.member.controller is None
+    with pytest.raises(KafkaError) as refused:
+        alone.submit("1")
+    assert refused.value.code is ErrorCode.NOT_CONTROLLER
+    alone.sync()
+    assert alone.member.controller is not None
+    assert 1 in alone.member.image.controllers and alone.member.image.metadata_version > 0
+
+
+def test_an_answer_waits_for_the_commit_and_a_lost_leadership_refuses_it(tmp_path: Path) -> None:
+    alone = Alone(tmp_path / "d")
+    alone.sync()
+    first = alone.submit("1")
+    assert alone.released == []
+    alone.sync()
+    assert alone.released == [first] and alone.member.image.cluster_configs["num.partitions"] == "1"
+    second = alone.submit("2")
+    alone.do(alone.member.machine.shut_down(0, 100))
+    assert alone.refused == [second] and alone.member.controller is None
+
+
+def test_what_was_appended_is_there_after_a_restart_in_a_later_epoch(tmp_path: Path) -> None:
+    alone = Alone(tmp_path / "d")
+    alone.sync()
+    alone.submit("4")
+    alone.sync()
+    epoch = alone.member.machine.epoch
+    alone.member.log.close()
+    again = Alone(tmp_path / "d")
+    again.sync()
+    assert again.member.machine.epoch == epoch + 1
+    assert again.member.image.cluster_configs["num.partitions"] == "4"
+
+
+def test_an_idle_leader_gives_a_sign_of_life(tmp_path: Path) -> None:
+    alone = Alone(tmp_path / "d")
+    alone.sync()
+    before = alone.member.log.end_offset
+    alone.do(alone.member.sign_of_life(NOW + 10, 0, 500))
+    assert alone.member.log.end_offset == before
+    alone.do(alone.member.sign_of_life(NOW + 500, 0, 500))
+    assert alone.member.log.end_offset == before + 1
+
+
+def test_a_snapshot_of_the_committed_image_lets_old_log_go(tmp_path: Path) -> None:
+    alone = Alone(tmp_path / "d", MetadataLogConfig(max_record_bytes_between_snapshots=1, retention_bytes=0))
+    alone.sync()
+    for value in ("1", "2"):
+        alone.submit(value)
+        alone.sync()
+        assert alone.member.snapshot_due(NOW)
+        job = alone.member.snapshot_job(NOW)
+        job.run()
+        alone.member.snapshot_finished(job, NOW)
+    newest = alone.member.log.newest_snapshot
+    assert newest is not None
+    assert alone.member.machine.quorum.shape.newest_snapshot == newest
+    assert alone.member.machine.quorum.shape.start_offset == alone.member.log.log.log_start_offset > 0
+    assert not alone.member.snapshot_due(NOW)
+    alone.member.log.close()
+    assert Alone(tmp_path / "d").member.image.cluster_configs["num.partitions"] == "2"

@@ -1,0 +1,67 @@
+from pathlib import Path
+
+from tests.unit.raft.driver import voters
+from tests.unit.raft.test_replication import batch
+from tidelog.raft.effects import AppendControl, AppendFetched, Truncate
+from tidelog.raft.log_changes import (
+    IncomingSnapshot,
+    append_control,
+    append_fetched,
+    log_shape,
+    start_at_snapshot,
+    truncate,
+    voter_sets,
+)
+from tidelog.raft.log_shape import LogEnd
+from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
+from tidelog.raft.snapshots import SnapshotId, encode_snapshot
+from tidelog.raft.voters import VoterSet
+from tidelog.records.control import ControlType, voters_value
+from tidelog.server.disk import DiskFileSystem
+
+NOW = 1_800_000_000_000
+
+
+def opened(directory: Path) -> MetadataLog:
+    return MetadataLog.open(DiskFileSystem(), str(directory), MetadataLogConfig(), NOW)
+
+
+def said(offset: int, members: VoterSet) -> AppendControl:
+    return AppendControl(offset, 1, ((ControlType.KRAFT_VOTERS, voters_value(members.voters)),), 0)
+
+
+def test_the_log_does_what_the_machine_has_decided_and_tells_the_next_one(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    append_control(log, said(0, voters(1, 2)), NOW)
+    append_fetched(log, AppendFetched(1, batch(1, 1, 2) + batch(3, 4), 0), NOW)
+    assert log_shape(log).end == LogEnd(4, 4)
+    truncate(log, Truncate(3, 1), NOW)
+    assert log_shape(log).end == LogEnd(1, 3)
+    log.close()
+    again = opened(tmp_path)
+    assert log_shape(again).end == LogEnd(1, 3)
+    sets = voter_sets(again, None, voters(9))
+    assert (sets.voters.ids, sets.offset) == ((1, 2), 0)
+
+
+def test_a_snapshot_that_came_in_pieces_takes_the_logs_place(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    append_control(log, said(0, voters(1, 2)), NOW)
+    content = b"".join(encode_snapshot((), metadata_version=30, epoch=3, now_ms=NOW, last_timestamp_ms=NOW, voters=voters(3)))
+    incoming = IncomingSnapshot(log, SnapshotId(40, 3))
+    incoming.write(0, content[:50])
+    incoming.write(50, content[50:])
+    snapshot = incoming.finish()
+    assert snapshot is not None and snapshot.voters == voters(3)
+    start_at_snapshot(log, SnapshotId(40, 3), NOW)
+    shape = log_shape(log)
+    assert (shape.start_offset, shape.end, list(shape.snapshots.values())) == (40, LogEnd(3, 40), [len(content)])
+    assert voter_sets(log, (SnapshotId(40, 3), snapshot), voters(9)).voters.ids == (3,)
+
+
+def test_a_damaged_snapshot_is_thrown_away(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    incoming = IncomingSnapshot(log, SnapshotId(40, 3))
+    incoming.write(0, b"\0" * 100)
+    assert incoming.finish() is None
+    assert not [name for name in log.fs.listdir(log.dir) if "checkpoint" in name and "40" in name]

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.server.controllers import Controllers, setting
+from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
+from tidelog.raft import quorum_state
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Iterator[Controllers]:
+    world = Controllers(tmp_path, voters=1)
+    yield world
+    world.close()
+
+
+def test_many_requests_at_once_are_committed_in_order(one: Controllers) -> None:
+    async def main() -> None:
+        await one.start()
+        await one.set("0")
+        runner = one.nodes[1].runner
+        futures = [runner.submit(setting(str(each)), None) for each in range(50)]
+        assert await asyncio.gather(*futures) == [str(each) for each in range(50)]
+        assert one.value(1) == "49"
+
+    one.run(main)
+
+
+def test_the_vote_is_on_disk_before_anything_is_decided(one: Controllers) -> None:
+    async def main() -> None:
+        await one.start()
+        await one.set("1")
+        runner = one.nodes[1].runner
+        state = quorum_state.load(runner.member.log.fs, runner.member.log.dir)
+        assert state is not None and (state.leader_id, state.leader_epoch) == (1, runner.member.machine.epoch)
+
+    one.run(main)
+
+
+def test_a_disk_that_fails_ends_the_node_and_refuses_who_waits(one: Controllers) -> None:
+    async def main() -> None:
+        await one.start()
+        await one.set("1")
+        node = one.nodes[1]
+        waiting = node.runner.submit(setting("2"), None)
+        node.runner.member.log.log.fail("a test", OSError(5, "broken"))
+        with pytest.raises(KafkaError) as refused:
+            await waiting
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        assert node.failed.is_set()
+        with pytest.raises(KafkaError):
+            await node.runner.submit(setting("3"), None)
+        assert isinstance(node.runner.member.log.log.failure, StorageFailure)
+
+    one.run(main)
+
+
+def test_signs_of_life_move_the_high_watermark(one: Controllers) -> None:
+    async def main() -> None:
+        await one.start()
+        await one.set("1")
+        machine = one.nodes[1].runner.member.machine
+        before = machine.high_watermark
+        await one.until(lambda: machine.high_watermark > before + 2)
+
+    one.run(main)
