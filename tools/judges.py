@@ -38,7 +38,7 @@ NOT_SERVED = ("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.
 """Settings of the judges' broker that tidelog does not have yet: a node refuses to start with what it would ignore."""
 
 FRANZ_GO = (
-    "Test(GroupETL|Issue|Consume|DirectPartitionPurge|AddRemovePartitions|Pause|Pooling|GroupSimple|HookPollStart|LookbackMilli"
+    "Test(848|GroupETL|Issue|Consume|DirectPartitionPurge|AddRemovePartitions|Pause|Pooling|GroupSimple|HookPollStart|LookbackMilli"
     "|Ping|UnknownGroupOffsetFetchPinned|ProcessHooks|Client_Produce|MaxVersions|Pool|Hook|Consumer|Producer|PreferLagFn|Manual"
     "|.*Rack)"
 )
@@ -65,7 +65,7 @@ JUDGES = (
     Judge("verifiable", "workers of Apache Kafka's system tests, 4.3.1", mode="quick"),
     Judge(
         "franz-go",
-        "tests of the Go client franz-go v1.22.2, but for transactions, share groups, KIP-848 and SCRAM",
+        "tests of the Go client franz-go v1.22.2, but for transactions, share groups and SCRAM",
         mode="quick",
         settings=(("RUN", FRANZ_GO),),
     ),
