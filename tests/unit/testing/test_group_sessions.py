@@ -9,11 +9,13 @@ from confluent_kafka.admin import AdminClient
 from tidelog.testing import Broker
 
 
-def test_a_member_is_put_out_and_joins_again() -> None:
-    with Broker() as broker:
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_is_put_out_and_joins_again(protocol: str) -> None:
+    with Broker(config={"group.consumer.heartbeat.interval.ms": 500, "group.consumer.min.heartbeat.interval.ms": 500}) as broker:
         broker.produce("t", "a")
         revoked: list[int] = []
-        consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"})
+        settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+        consumer = Consumer({**settings, "group.protocol": protocol})
         consumer.subscribe(["t"], on_lost=lambda _, partitions: revoked.append(len(partitions)))
         assert consumer.consume(1, 15)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
@@ -26,7 +28,8 @@ def test_a_member_is_put_out_and_joins_again() -> None:
         while (message := consumer.poll(15)) is None or message.value() != b"b":
             pass
         (other,) = admin.describe_consumer_groups(["g"])["g"].result().members
-        assert other.member_id != member.member_id
+        # A client of KIP-848 makes its id itself, and keeps it.
+        assert (other.member_id == member.member_id) == (protocol == "consumer")
         assert broker.expire_member("g") == [other.member_id]
         consumer.close()
 
