@@ -61,7 +61,6 @@ class ClientSettings:
     api_timeout_ms: int
     retry_backoff_ms: int
     retry_backoff_max_ms: int
-    metadata_max_age_ms: int
     fetch_max_wait_ms: int
     fetch_min_bytes: int
     fetch_max_bytes: int
@@ -145,7 +144,6 @@ KNOWN: dict[str, tuple[Any, str | None]] = {
     "default.api.timeout.ms": (_integer(1), "60000"),
     "retry.backoff.ms": (_integer(1), "100"),
     "retry.backoff.max.ms": (_integer(1), "1000"),
-    "metadata.max.age.ms": (_integer(0), "30000"),
     "fetch.max.wait.ms": (_integer(0), "500"),
     "fetch.min.bytes": (_integer(0), "1"),
     "fetch.max.bytes": (_integer(1024), "52428800"),
@@ -163,7 +161,7 @@ REFUSED: dict[str, str] = {
     "value.deserializer": "is not set here: values are bytes; decode them with DataFrame functions",
     "interceptor.classes": "names Java classes, and there is no Java in this client",
     "group.id": "is not used: no consumer group is joined, and offsets are kept in the query's checkpoint",
-    "topic.metadata.refresh.interval.ms": "is librdkafka's name; say metadata.max.age.ms",
+    "metadata.max.age.ms": "is not used: who leads what is asked for every batch, and when a broker says that it has moved",
     "partition.assignment.strategy": _BY_OPTION,
     "max.poll.records": "is not used: say maxOffsetsPerTrigger",
 }
@@ -202,7 +200,6 @@ def parse_settings(given: Mapping[str, str]) -> ClientSettings:
         api_timeout_ms=values["default.api.timeout.ms"],
         retry_backoff_ms=values["retry.backoff.ms"],
         retry_backoff_max_ms=max(values["retry.backoff.max.ms"], values["retry.backoff.ms"]),
-        metadata_max_age_ms=values["metadata.max.age.ms"],
         fetch_max_wait_ms=values["fetch.max.wait.ms"],
         fetch_min_bytes=values["fetch.min.bytes"],
         fetch_max_bytes=values["fetch.max.bytes"],

@@ -44,7 +44,6 @@ class Cluster:
         self._now = now
         self._tls = None if settings.tls is None else tls_context(settings.tls)
         self._sockets: dict[tuple[str, int], BrokerSocket] = {}
-        self._refreshed_at: float | None = None
         self.metadata = ClusterMetadata()
 
     def close(self) -> None:
