@@ -20,6 +20,9 @@ from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.markers import LocalMarkers, WriteMarker
 from tidelog.server.runtime import Alarm, LoopRuntime
 
+BATCH_ROOM = 1_024
+"""Bytes that a batch needs beside the key and value of its record; far more than it does."""
+
 
 class LoopWorld:
     """What shards ask of the node: time, threads, tasks, and one alarm for each callback."""
@@ -148,6 +151,7 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
             config.group_consumer_min_assignment_interval_ms,
             config.group_consumer_max_assignment_interval_ms,
         ),
+        max_record_bytes=max(0, config.message_max_bytes - BATCH_ROOM),
         consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
     )

@@ -14,6 +14,7 @@ from tidelog.coordinator.group.consumer_heartbeat import (
     Change,
     bump_epoch,
     change_member,
+    check_sizes,
     join_static,
     next_target,
     step,
@@ -70,6 +71,7 @@ def join(c: Coordination, group: ConsumerGroup, join: Join, effects: Effects, no
     names_changed, regex_changed = change_member(c, group, change, records, now_ms)
     changed = names_changed or regex_changed is not RegexChange.NONE
     epoch = bump_epoch(c, group, change.updated, changed, records)
+    check_sizes(c, records)
     if turns_back:
         updated = _turn_back(c, group, change, epoch, changed, records, effects, now_ms)
     else:

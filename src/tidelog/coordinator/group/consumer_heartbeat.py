@@ -27,6 +27,7 @@ from tidelog.coordinator.group.reconciliation import Reported, Target, reconcile
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.regex_refresh import RegexChange, change_regex
 from tidelog.coordinator.group.target_assignment import NewTarget, compute_target, last_target, may_compute
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.machine import Token
 from tidelog.protocol.messages.consumer_group_heartbeat import (
     Assignment,
@@ -76,6 +77,7 @@ def heartbeat(c: Coordination, beat: Beat, effects: Effects, now_ms: int) -> Non
         check_epoch(member, request.member_epoch, reported)
     change = Change(member, _updated(member, beat), reported)
     updated = advance(c, group, change, records, now_ms)
+    check_sizes(c, records)
     take_over(c, opening, effects, now_ms)
     group.timers.arm(group.timers.sessions, member_id, now_ms + c.session_timeout_ms(group.group_id))
     effects.records += records
@@ -188,6 +190,8 @@ def step(
 ) -> ConsumerMember:
     """The member one step further, and how long it has to give up what it must."""
     updated = change.updated
+    if not subscription_changed and updated.is_reconciled_to(target.epoch):
+        return updated
     # Who replaces a static member owns what the former id did: to it that is no other's.
     former = None if updated.instance_id is None else group.static.get(updated.instance_id)
 
@@ -215,6 +219,14 @@ def step(
         else:
             group.timers.rebalances.pop(stepped.member_id, None)
     return stepped
+
+
+def check_sizes(c: Coordination, records: Iterable[GroupRecord]) -> None:
+    """KafkaError UNKNOWN_SERVER_ERROR for what the log would not take: it concerns who asked, not the coordinator."""
+    largest = max((len(record.key) + len(record.value or b"") for record in records), default=0)
+    if largest > c.settings.max_record_bytes:
+        text = f"The subscription or assignment takes {largest} bytes; {c.settings.max_record_bytes} fit into a record."
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
 
 
 def take_over(c: Coordination, opening: Opening, effects: Effects, now_ms: int) -> None:

@@ -243,6 +243,9 @@ class GroupCoordinator(OffsetService):
             else:
                 consumer_heartbeat.heartbeat(self.coordination, beat, effects, now_ms)
         except KafkaError as refused:
+            known = self.coordination.consumer(request.group_id)
+            if known is not None:
+                known.metadata_checked = False
             effects = Effects()
             effects.reply(beat.token, ConsumerGroupHeartbeatResponse(error_code=refused.code, error_message=refused.detail))
         group = self.groups.get(request.group_id)

@@ -61,6 +61,9 @@ def change_regex(
 
 
 def _needs_refresh(c: Coordination, group: ConsumerGroup, updated: ConsumerMember, refresh: bool, now_ms: int) -> bool:
+    if not (refresh or updated.regex or group.regexes):
+        # Others that have patterns ask themselves.
+        return False
     patterns = {member.regex for member in group.members_with(updated).values() if member.regex}
     if not patterns or group.group_id in c.regex_jobs:
         return False

@@ -78,4 +78,6 @@ class GroupSettings:
     consumer_heartbeat_interval: Bounded = Bounded(5_000, 5_000, 15_000)
     consumer_assignment_interval: Bounded = Bounded(1_000, 0, 15_000)
     consumer_regex_refresh_interval_ms: int = 600_000
+    max_record_bytes: int = 1_000_000
+    """Of key and value: what a batch of the offsets topic takes, with room for its header."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL

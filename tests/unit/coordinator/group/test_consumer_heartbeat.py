@@ -171,3 +171,13 @@ def test_a_record_of_before_4_1_is_taken_back_with_the_next_change() -> None:
     driver.beat("g", "a", 2, subscribed_topic_names=["t", "x"])
     assert driver.types_since(position) == [5, 3, -4]
     assert not driver.consumers("g").has_partition_metadata
+
+
+def test_a_subscription_that_no_record_can_hold_is_refused_and_disturbs_nobody() -> None:
+    driver = ConsumerDriver(GroupSettings(max_record_bytes=1_000))
+    driver.enter("g", "a")
+    written = len(driver.log)
+    answer = driver.enter("g", "b", [f"topic-{number}" for number in range(200)])
+    assert answer.error_code == E.UNKNOWN_SERVER_ERROR and "1000 fit" in (answer.error_message or "")
+    assert len(driver.log) == written and list(driver.consumers("g").members) == ["a"]
+    assert driver.beat("g", "a", 2).error_code == 0
