@@ -19,9 +19,13 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("level", [2, 0])
-def test_a_conversation_goes_as_with_apache_kafka(level: int) -> None:
-    with Broker(config=SETTINGS) as broker:
+SYNCED = {"log.flush.interval.messages": 1}
+"""Every record waits for the disk, so nothing is safe at once: answers and markers wait for it."""
+
+
+@pytest.mark.parametrize(("level", "more"), [(2, {}), (0, {}), (2, SYNCED)], ids=["level 2", "level 0", "every record synced"])
+def test_a_conversation_goes_as_with_apache_kafka(level: int, more: dict[str, int]) -> None:
+    with Broker(config={**SETTINGS, **more}) as broker:
         if level != 2:
             talk = Talk(broker.port)
             update = FeatureUpdateKey(feature="transaction.version", max_version_level=level, upgrade_type=2)
