@@ -7,7 +7,7 @@ from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.shard import Shard
 from tidelog.coordinator.shards import RELOAD_AFTER_FAILED_LOAD_MS
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import OFFSETS_TOPIC
+from tidelog.model.ids import OFFSETS_TOPIC, TopicPartition
 from tidelog.model.machine import NOTHING, Outcome
 from tidelog.records.record import Record
 
@@ -138,3 +138,23 @@ def test_a_machine_that_stumbles_over_its_timers_does_not_stop_the_others() -> N
     world.advance(1000)
     anew = world.shards.machines()
     assert isinstance(anew, list) and len(anew) == 2 and bad not in anew
+
+
+def test_reloaded_machines_know_what_their_logs_hold_and_whoever_waited_is_sent_away() -> None:
+    world = ShardWorld()
+    shard = world.shards.find("g")
+    assert isinstance(shard, Shard)
+    world.shards.ask(shard, lambda machine, token, _: machine.write(token, b"kept"))
+    _, waiting = shard.wait()
+    seen = []
+
+    async def look(where: TopicPartition) -> None:
+        seen.append(where)
+
+    world.shards.before_load = look
+    world.shards.reload()
+    again = world.shards.find("g")
+    assert isinstance(again, Shard) and again is not shard and again.machine is not None
+    assert again.machine.notes == [b"kept"]
+    assert waiting.error is ErrorCode.NOT_COORDINATOR
+    assert seen == [again.partition.topic_partition]
