@@ -187,7 +187,7 @@ def downgrade(
         classic = _to_classic_group(c, group, [*stay, *([] if joining is None else [joining])], now_ms)
     except ProtocolViolation as error:
         raise _not_found(f"Cannot downgrade the classic group {group.group_id}: {error}.") from error
-    records.append(group_record(classic))
+    records.append(group_record(classic, rebalances=why is not None))
     c.groups[group.group_id] = classic
     if why is not None:
         rebalance.begin(classic, effects, c.settings, now_ms, why)

@@ -101,13 +101,14 @@ def group_tombstone(group_id: str) -> GroupRecord:
     return GroupRecord(_key(2, GroupMetadataKey(group=group_id).encode(0)), None)
 
 
-def group_record(group: ClassicGroup) -> GroupRecord:
-    """A classic group's durable part: its generation and what each member owns in it."""
+def group_record(group: ClassicGroup, *, rebalances: bool = False) -> GroupRecord:
+    """A classic group's durable part: its generation and what each member owns in it. ``rebalances``: it has just turned back
+    from the consumer protocol and begins a join phase; that must not be forgotten by a crash, so no leader is named."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,
         protocol=group.protocol,
-        leader=group.leader,
+        leader=None if rebalances else group.leader,
         current_state_timestamp=group.state_since_ms,
         members=[
             MemberMetadata(
@@ -128,7 +129,8 @@ def group_record(group: ClassicGroup) -> GroupRecord:
 
 
 def read_group(group_id: str, value: bytes, now_ms: int) -> ClassicGroup:
-    """A classic group as its last record left it: stable when it had members, else empty; sessions begin anew."""
+    """A classic group as its last record left it: stable when it had members, else empty; sessions begin anew. One without a
+    leader was about to rebalance: nobody has been told yet what its members own, so it begins again with that."""
     (version,) = _INT16.unpack_from(value)
     read = GroupMetadataValue.decode(value[2:], version)
     group = ClassicGroup(group_id, now_ms)
@@ -153,5 +155,9 @@ def read_group(group_id: str, value: bytes, now_ms: int) -> ClassicGroup:
         member.deadline_ms = now_ms + member.session_timeout_ms
         group.add(member)
     group.leader = read.leader if read.leader in group.members else next(iter(group.members))
-    group.state = GroupState.STABLE
+    if read.leader is None:
+        group.state = GroupState.PREPARING_REBALANCE
+        group.join_deadline_ms = now_ms + group.rebalance_timeout_ms
+    else:
+        group.state = GroupState.STABLE
     return group

@@ -97,3 +97,13 @@ def test_a_member_that_was_put_out_and_still_claims_partitions_begins_anew() -> 
     answer = driver.answers[cooperative(driver, "long-gone", [0, 1], 7)]
     assert answer.error_code == E.UNKNOWN_MEMBER_ID
     assert driver.answers[cooperative(driver, "long-gone")].error_code == 0
+
+
+def test_a_group_that_turned_back_rebalances_even_if_the_coordinator_crashes_before_it_has() -> None:
+    driver = world()
+    first, second = classic_pair(driver)
+    modern(driver, "modern")
+    driver.beat(ConsumerGroupHeartbeatRequest(GROUP, "modern", -1))
+    generation = driver.machine.groups[GROUP].generation  # type: ignore[union-attr]
+    driver.restart()
+    assert driver.heartbeat(GROUP, first, generation) == driver.heartbeat(GROUP, second, generation) == E.REBALANCE_IN_PROGRESS
