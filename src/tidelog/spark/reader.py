@@ -182,7 +182,8 @@ class PartitionReader:
             self._problem = f"the partition ends at {fetched.high_watermark}, committed records at {fetched.last_stable_offset}"
             if len(fetched.records):
                 # A broker that cuts a batch at the limit, as those before KIP-74 did: ask for more of it.
-                self._max_bytes = min(2 * self._max_bytes, self._client.fetch_max_bytes)
+                self._max_bytes = self._client.fetch_max_bytes
+                self._record_bytes = self._max_bytes
                 self._problem = f"no whole batch came in {len(fetched.records)} bytes (kafka.max.partition.fetch.bytes)"
             return False
         following = headers[-1].next_offset

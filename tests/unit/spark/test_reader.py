@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,21 @@ from tidelog.protocol.messages.delete_records import (
     DeleteRecordsTopic,
 )
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tidelog.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from tidelog.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from tidelog.records.builder import RecordData, build_batch
 from tidelog.spark import reader
 from tidelog.spark.cluster import Cluster, ClusterUnavailable
 from tidelog.spark.reader import DataLost, PartitionReader, ReadSettings, ReadTask
@@ -147,3 +163,85 @@ def test_a_topic_that_was_made_again_is_noticed(broker: Broker, caplog: pytest.L
     lenient.topic_id = found.topic_id
     assert lenient.rows() == []
     assert "Offsets 0 to 299 of t-0 are gone" in caplog.text
+
+
+class ScriptedSocket:
+    """A broker whose answers to Fetch are written down; it keeps the requests."""
+
+    def __init__(self, address: str, answers: list[FetchResponse]) -> None:
+        self.address = address
+        self.answers = answers
+        self.asked: list[FetchRequest] = []
+
+    def send(self, request: FetchRequest) -> None:
+        self.asked.append(request)
+
+    def receive(self) -> FetchResponse:
+        return self.answers.pop(0)
+
+
+class ScriptedCluster(Cluster):
+    """A cluster of scripted brokers, by id; broker 0 leads the partition until somebody says otherwise."""
+
+    def __init__(self, brokers: dict[int, ScriptedSocket]) -> None:
+        super().__init__(parse_settings({"bootstrap.servers": "nowhere:1", "retry.backoff.ms": "1"}))
+        self.scripted = {broker: (f"host-{broker}", 9000 + broker) for broker in brokers}
+        self._sockets = {self.scripted[broker]: found for broker, found in brokers.items()}  # type: ignore[misc]
+        partition = MetadataResponsePartition(partition_index=0, leader_id=0, leader_epoch=3)
+        self.metadata.update(
+            MetadataResponse(
+                brokers=[MetadataResponseBroker(node_id=0, host="host-0", port=9000)],
+                topics=[MetadataResponseTopic(name="t", topic_id=b"i" * 16, partitions=[partition])],
+            )
+        )
+
+    def _refresh(self, names: tuple[str, ...] | None) -> None:
+        """Nobody is asked."""
+
+
+def scripted(brokers: dict[int, ScriptedSocket]) -> list[int]:
+    cluster = ScriptedCluster(brokers)
+    settings = ReadSettings(
+        parse_settings({"bootstrap.servers": "nowhere:1", "client.rack": "here"}), ("offset",), True, 5000, 1 << 20
+    )
+    task = ReadTask(AT, 0, 4, b"i" * 16, cluster.hint(AT))
+    batches = PartitionReader(cluster, settings, task).batches()
+    return [row["offset"] for batch in batches for row in batch.to_pylist()]
+
+
+def said(*, endpoints: tuple[NodeEndpoint, ...] = (), **fields: Any) -> FetchResponse:
+    part = PartitionData(partition_index=0, **fields)
+    topic = FetchableTopicResponse(topic_id=b"i" * 16, partitions=[part])
+    return FetchResponse(responses=[topic], node_endpoints=list(endpoints))
+
+
+def stored(base: int, count: int) -> bytes:
+    return bytes(build_batch([RecordData(None, b"v", 1)] * count, base_offset=base))
+
+
+def test_a_leader_that_moved_is_followed_to_where_the_old_one_says() -> None:
+    old = ScriptedSocket(
+        "old",
+        [
+            said(records=stored(0, 2)),
+            said(error_code=6, current_leader=LeaderIdAndEpoch(7, 4), endpoints=(NodeEndpoint(7, "host-7", 9007),)),
+        ],
+    )
+    new = ScriptedSocket("new", [said(records=stored(2, 2))])
+    assert scripted({0: old, 7: new}) == [0, 1, 2, 3]
+    part = new.asked[0].topics[0].partitions[0]
+    assert (part.fetch_offset, part.current_leader_epoch) == (2, 4)
+
+
+def test_a_replica_that_is_nearer_is_read_when_the_leader_names_it() -> None:
+    leader = ScriptedSocket("leader", [said(preferred_read_replica=0, records=b""), said(records=stored(0, 4))])
+    assert scripted({0: leader}) == [0, 1, 2, 3]
+    assert leader.asked[0].rack_id == "here"
+
+
+def test_a_batch_that_is_cut_is_asked_for_with_more_room() -> None:
+    whole = stored(0, 4)
+    leader = ScriptedSocket("leader", [said(records=whole[:-1]), said(records=whole)])
+    assert scripted({0: leader}) == [0, 1, 2, 3]
+    first, second = (request.topics[0].partitions[0].partition_max_bytes for request in leader.asked)
+    assert second > first
