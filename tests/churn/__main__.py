@@ -402,6 +402,9 @@ def main() -> int:
     written = sum(map(len, run.acknowledged.values()))
     print(f"{written} records written, handled {handled} times by {len(run.groups)} groups; {dict(churn.done)}")
     print(f"events: {dict(kinds)}; {len(run.seen)} looks at committed offsets; node started {churn.node.starts} times")
+    for event in run.events:
+        if event["e"] == "died":
+            print(f"{event['m']} of {event['g']} gave up: {event['why'][:160]}")
     if found:
         (home / "seen.json").write_text(json.dumps([[one.t, one.group, dict(one.offsets)] for one in run.seen]))
         (home / "acknowledged.json").write_text(json.dumps({key: sorted(value) for key, value in run.acknowledged.items()}))
