@@ -57,7 +57,7 @@ class ClientSettings:
     isolation_level: int
     check_crcs: bool
     connect_timeout_ms: int
-    request_timeout_ms: int
+    answer_timeout_ms: int
     api_timeout_ms: int
     retry_backoff_ms: int
     retry_backoff_max_ms: int
@@ -196,7 +196,7 @@ def parse_settings(given: Mapping[str, str]) -> ClientSettings:
         isolation_level=_ISOLATION[values["isolation.level"]],
         check_crcs=values["check.crcs"],
         connect_timeout_ms=values["socket.connection.setup.timeout.ms"],
-        request_timeout_ms=values["request.timeout.ms"],
+        answer_timeout_ms=values["request.timeout.ms"],
         api_timeout_ms=values["default.api.timeout.ms"],
         retry_backoff_ms=values["retry.backoff.ms"],
         retry_backoff_max_ms=max(values["retry.backoff.max.ms"], values["retry.backoff.ms"]),

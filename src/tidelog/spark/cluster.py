@@ -210,7 +210,7 @@ class Cluster:
         found: dict[TopicPartition, int],
     ) -> None:
         try:
-            response = connection.ask(list_offsets_request(asked, isolation_level, self._settings.request_timeout_ms))
+            response = connection.ask(list_offsets_request(asked, isolation_level, self._settings.answer_timeout_ms))
             answers = read_offsets(response, asked)
         except NoConnection:
             self.forget(connection)

@@ -74,7 +74,7 @@ class BrokerSocket:
             except TimeoutError as error:
                 self.close()
                 raise NoConnection(
-                    f"{self.address} did not answer within {self._settings.request_timeout_ms} ms (kafka.request.timeout.ms)"
+                    f"{self.address} did not answer within {self._settings.answer_timeout_ms} ms (kafka.request.timeout.ms)"
                 ) from error
             except OSError as error:
                 self.close()
@@ -131,7 +131,7 @@ class BrokerSocket:
         except OSError as error:
             plain.close()
             raise NoConnection(f"no TLS with {self.address}: {error.strerror or error}") from error
-        opened.settimeout(settings.request_timeout_ms / 1000)
+        opened.settimeout(settings.answer_timeout_ms / 1000)
         return opened
 
     def _authenticate(self, sasl: Sasl) -> None:

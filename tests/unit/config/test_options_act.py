@@ -18,7 +18,8 @@ def attributes_read() -> set[str]:
     names: set[str] = set()
     for path in SRC.rglob("*.py"):
         is_declaration = path.parent.name == "config" and DECLARATIONS.fullmatch(path.stem)
-        if not is_declaration and path.parent.name not in ("messages", "definitions"):
+        # A client's settings have names of brokers' options too, and reading them is no broker's doing.
+        if not is_declaration and path.parent.name not in ("messages", "definitions", "client", "spark"):
             names.update(READ.findall(path.read_text()))
     return names
 
