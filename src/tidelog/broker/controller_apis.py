@@ -13,8 +13,10 @@ from tidelog.broker.apis import alter_configs, features, quorum, versions
 from tidelog.broker.context import CLOSE_CONNECTION, Context
 from tidelog.broker.controller_side import ControllerSide
 from tidelog.broker.operations import CLUSTER_OPERATIONS
+from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 _CONTROLLERS = 2
@@ -31,6 +33,17 @@ async def raft(ctx: Context, request: Any) -> Any:
     except KafkaError:
         # It stops: to the other side it is gone.
         return CLOSE_CONNECTION
+
+
+async def controller_registration(ctx: Context, request: ControllerRegistrationRequest) -> ControllerRegistrationResponse:
+    """Sent by standby controllers to the active one. Errors: NOT_CONTROLLER, UNSUPPORTED_VERSION."""
+    response: ControllerRegistrationResponse = await ctx.submit(QuorumController.register_standby, request)
+    return response
+
+
+def controller_registration_refused(request: ControllerRegistrationRequest, error: KafkaError) -> ControllerRegistrationResponse:
+    """It is not registered."""
+    return ControllerRegistrationResponse(error_code=error.code, error_message=error.detail or None)
 
 
 def describe_controllers(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
@@ -78,6 +91,7 @@ CONTROLLER_API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.UPDATE_FEATURES, (0, 2), features.update_features, on_error=features.update_features_refused),
     Api(ApiKey.FETCH_SNAPSHOT, (0, 1), raft),
     Api(ApiKey.DESCRIBE_CLUSTER, (0, 2), describe_controllers),
+    Api(ApiKey.CONTROLLER_REGISTRATION, (0, 0), controller_registration, on_error=controller_registration_refused),
     Api(ApiKey.ADD_RAFT_VOTER, (0, 1), raft),
     Api(ApiKey.REMOVE_RAFT_VOTER, (0, 0), raft),
     Api(ApiKey.UPDATE_RAFT_VOTER, (0, 0), raft),

@@ -16,6 +16,7 @@ from tidelog.controller import (
     activation,
     brokers,
     configs,
+    controllers,
     directories,
     elections,
     features,
@@ -35,6 +36,7 @@ from tidelog.protocol.messages.alter_partition_reassignments import AlterPartiti
 from tidelog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
+from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest
 from tidelog.protocol.messages.create_topics import CreateTopicsRequest
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -92,6 +94,9 @@ class QuorumController:
         return ControllerResult.of(None, activation.registration_records(self.image, controller))
 
     # requests
+
+    def register_standby(self, request: ControllerRegistrationRequest, now_ms: int) -> ControllerResult:
+        return controllers.register_controller(self._decision, request)
 
     def register_broker(self, request: BrokerRegistrationRequest, now_ms: int) -> ControllerResult:
         return brokers.register_broker(self._decision, request)

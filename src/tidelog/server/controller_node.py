@@ -31,6 +31,7 @@ from tidelog.server.disk import DiskFileSystem
 from tidelog.server.listener import ConnectionCount, Listener, bind
 from tidelog.server.raft_runner import RaftRunner
 from tidelog.server.runtime import LoopRuntime
+from tidelog.server.standby import Registration
 from tidelog.storage.log_dir import LogDir, check_same_owner
 
 log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ DRAIN_S = 1.0
 HANDOVER_MS = 5000
 """How long a leader that stops waits for the others to hear of it."""
 SNAPSHOT_CHECK_S = 5.0
+REGISTRATION_S = 0.2
 
 
 class ControllerNode:
@@ -92,6 +94,8 @@ class ControllerNode:
                 self._dir.release()
             raise
         self.runner.start()
+        self._registration = Registration(self.runner, runtime)
+        self._every("registration", REGISTRATION_S, self._registration.step)
         self._every("signs of life", config.metadata_max_idle_interval_ms / 1000, self._live)
         self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.runner.snapshot_step)
 
@@ -102,6 +106,7 @@ class ControllerNode:
             timer.cancel()
         for listener in self.listeners:
             listener.stop_accepting()
+        self._registration.close()
         await self.runner.stop(HANDOVER_MS)
         await asyncio.gather(*(listener.drain(DRAIN_S) for listener in self.listeners))
         self._dir.release()
