@@ -19,6 +19,11 @@ MODULE = "tidelog.spark._columns"
 SOURCE = Path("src/tidelog/spark/_columns.pyx")
 
 
+def pure() -> bool:
+    """Whether the user wants no extension."""
+    return os.environ.get("TIDELOG_PURE") == "1"
+
+
 def compile_extension(root: Path, target: Path) -> Path:
     """The compiled module, in ``target``. Raises whatever Cython and the compiler raise."""
     from Cython.Build import cythonize
@@ -41,9 +46,13 @@ def compile_extension(root: Path, target: Path) -> Path:
 class CustomBuildHook(BuildHookInterface):
     """Adds the compiled module to a wheel, or puts it beside its source for an editable installation."""
 
+    def dependencies(self) -> list[str]:
+        """What has to be there to build; nothing where nothing is compiled."""
+        return [] if pure() else ["cython>=3.1", "setuptools>=77"]
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called before the wheel is written; ``version`` is ``standard`` or ``editable``."""
-        if os.environ.get("TIDELOG_PURE") == "1":
+        if pure():
             return
         root = Path(self.root)
         scratch = tempfile.mkdtemp(prefix="tidelog-build-")
