@@ -4,7 +4,8 @@ Readers take ``(buf, pos)`` and return ``(value, new_pos)``; writers append to a
 forms are those of flexible versions (KIP-482): a length is written plus one as an unsigned varint, 0 means null.
 
 Invariants: nothing is allocated for a length or count before it was held against the bytes that remain; a count of elements is
-bounded by their smallest size. A reader may raise one of ``BROKEN`` where the buffer ends or text is not UTF-8; ``Structure``
+bounded by their smallest size; no text is longer than the plain form can say, in either form, as in Kafka: what came in one may
+have to be written in the other. A reader may raise one of ``BROKEN`` where the buffer ends or text is not UTF-8; ``Structure``
 (``structure.py``) and the fast path turn those into ``ProtocolViolation``, the only error a peer's bytes can cause. Lengths and
 counts below 127 fit one byte in the compact forms: readers and writers of what is frequent take that case first.
 """
@@ -36,6 +37,8 @@ class Writable(Protocol):
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _MAX_UVARINT = 0xFFFFFFFF
+_MAX_STRING = 0x7FFF
+"""Bytes."""
 _KEPT_COUNTS = 16
 _layouts: dict[tuple[int, str], struct.Struct] = {}
 """Layouts of short arrays: bounded by ``_KEPT_COUNTS`` times the number of types."""
@@ -95,6 +98,13 @@ def _compact_span(buf: Buffer, pos: int, what: str) -> tuple[int, int]:
     return pos, end if length else -1
 
 
+def _compact_text(buf: Buffer, pos: int) -> tuple[int, int]:
+    start, end = _compact_span(buf, pos, "string")
+    if end - start > _MAX_STRING:
+        raise ProtocolViolation(f"string of length {end - start}; {_MAX_STRING} bytes are the most there can be")
+    return start, end
+
+
 def _not_null(what: str) -> ProtocolViolation:
     return ProtocolViolation(f"null for a {what} that must not be null")
 
@@ -112,7 +122,7 @@ def read_string(buf: Buffer, pos: int) -> tuple[str, int]:
 
 
 def read_compact_nullable_string(buf: Buffer, pos: int) -> tuple[str | None, int]:
-    start, end = _compact_span(buf, pos, "string")
+    start, end = _compact_text(buf, pos)
     return (str(buf[start:end], "utf-8"), end) if end >= 0 else (None, start)
 
 
@@ -123,7 +133,7 @@ def read_compact_string(buf: Buffer, pos: int) -> tuple[str, int]:
         if end > len(buf):
             raise _too_long("string", length - 1, len(buf) - pos - 1)
         return str(buf[pos + 1 : end], "utf-8"), end
-    start, end = _compact_span(buf, pos, "string")
+    start, end = _compact_text(buf, pos)
     if end < 0:
         raise _not_null("string")
     return str(buf[start:end], "utf-8"), end

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tidelog.model.errors import ProtocolViolation
@@ -99,6 +101,17 @@ def test_compact_lengths_of_one_and_of_two_bytes(length: int) -> None:
     text, pos = p.read_compact_string(out, 0)
     assert text == "x" * length
     assert p.read_numbers(out, pos, "b", 1, True) == ([7] * length, len(out))
+
+
+@pytest.mark.parametrize("read", [p.read_compact_string, p.read_compact_nullable_string])
+def test_text_longer_than_the_plain_form_can_say_is_a_violation(read: Callable[[bytes, int], tuple[str, int]]) -> None:
+    out = bytearray()
+    p.write_compact_string(out, "x" * 0x7FFF)
+    assert read(bytes(out), 0) == ("x" * 0x7FFF, len(out))
+    out.clear()
+    p.write_compact_string(out, "x" * 0x8000)
+    with pytest.raises(ProtocolViolation, match="string of length 32768"):
+        read(bytes(out), 0)
 
 
 def test_records_are_a_view_of_the_frame() -> None:
