@@ -42,6 +42,7 @@ def begin_verification(
 def refuse_verification(partition: Partition, producer_id: int, proof: Verification, error: ErrorCode, size: int) -> AppendResult:
     """The coordinator did not confirm the transaction of a batch of ``size`` bytes. Of producers that it does not know nothing
     is kept, so that nobody fills memory with them; of others the order of their first batches is."""
+    proof.served()
     if partition.log is not None and error in _NOT_ITS_PRODUCER:
         partition.log.producers.verifications.abandon(producer_id, proof)
     return partition.count_refused(size, refused(error))

@@ -14,7 +14,7 @@ from __future__ import annotations
 class Verification:
     """One producer's question to its coordinator, from the question to the first batch. Identity is what counts."""
 
-    __slots__ = ("begun_ms", "epoch", "lowest_sequence", "starts_at_zero", "transactional_id")
+    __slots__ = ("asking", "begun_ms", "epoch", "lowest_sequence", "starts_at_zero", "transactional_id")
 
     def __init__(self, epoch: int, sequence: int, *, starts_at_zero: bool, transactional_id: str, now_ms: int) -> None:
         self.epoch = epoch
@@ -23,15 +23,22 @@ class Verification:
         """The producer bumps its epoch with each transaction (transaction.version 2), so its sequences begin anew."""
         self.transactional_id = transactional_id
         self.begun_ms = now_ms
+        self.asking = 1
+        """Batches that wait for an answer, or are about to be appended by it."""
 
     def asked_again(self, epoch: int, sequence: int, *, starts_at_zero: bool) -> None:
         """Another batch asks before the first is in: a newer epoch begins anew, the same one keeps its lowest sequence."""
+        self.asking += 1
         self.starts_at_zero = starts_at_zero
         if starts_at_zero and epoch != self.epoch:
             if epoch > self.epoch:
                 self.epoch, self.lowest_sequence = epoch, sequence
         else:
             self.lowest_sequence = min(self.lowest_sequence, sequence)
+
+    def served(self) -> None:
+        """One batch has its answer, and was appended if that allowed it."""
+        self.asking -= 1
 
 
 NOT_REQUIRED = Verification(-1, 0, starts_at_zero=False, transactional_id="", now_ms=0)
@@ -75,8 +82,9 @@ class Verifications:
         return self._by_producer.pop(producer_id, None)
 
     def abandon(self, producer_id: int, proof: Verification) -> None:
-        """The coordinator does not know this producer: nothing is kept of it."""
-        if self._by_producer.get(producer_id) is proof:
+        """The coordinator does not know this producer: nothing is kept of it, unless others ask as well. An older instance that
+        is told of its end must not take away what the one that took over is about to append by."""
+        if not proof.asking and self._by_producer.get(producer_id) is proof:
             del self._by_producer[producer_id]
 
     def clear(self) -> None:

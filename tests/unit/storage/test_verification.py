@@ -46,10 +46,24 @@ def test_only_the_question_that_failed_is_given_up() -> None:
     before = begin(asked)
     asked.end(7)
     now = begin(asked)
+    before.served()
     asked.abandon(7, before)
     assert asked.holds(7, now)
+    now.served()
     asked.abandon(7, now)
     assert len(asked) == 0
+
+
+def test_what_another_batch_asks_by_is_not_given_up() -> None:
+    asked = Verifications()
+    proof = begin(asked)
+    assert begin(asked) is proof
+    proof.served()
+    asked.abandon(7, proof)
+    assert asked.holds(7, proof)
+    proof.served()
+    asked.abandon(7, proof)
+    assert not asked.holds(7, proof)
 
 
 def test_a_broker_that_does_not_verify_needs_no_proof() -> None:

@@ -131,8 +131,8 @@ def _append_transactional(ctx: Context, request: ProduceView, partition: Partiti
         return refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     now_ms, zstd_allowed = ctx.now_ms(), ctx.api_version >= _ZSTD_FROM
     producer_id, epoch, sequence = _producer_of(records)
-    if producer_id < 0:
-        # It is refused for that.
+    if producer_id < 0 or sequence < 0:
+        # It is refused for that, and must not count as what its producer sent first.
         return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed)
     operation = operation_of_produce(ctx.api_version)
     proof = begin_verification(
@@ -160,12 +160,13 @@ def _producer_of(records: memoryview) -> tuple[int, int, int]:
 
 
 def _refused_as_a_whole(request: ProduceView) -> ErrorCode:
-    """What is wrong with a request whose transactional batches do not belong together."""
-    producers: set[int] = set()
+    """What is wrong with a request whose transactional batches do not belong together: its coordinator is asked about one
+    producer at one epoch, and a batch at another epoch would stay open for ever."""
+    producers: set[tuple[int, int]] = set()
     for _, _, wanted in request.topics:
         for _, records in wanted:
             if records is not None and len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL_BIT:
-                producers.add(_producer_of(records)[0])
+                producers.add(_producer_of(records)[:2])
     if producers and request.transactional_id is None:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers) > 1 else _NONE
@@ -237,6 +238,9 @@ class _Work:
                 assert entry.partition is not None
                 verdict = await ctx.run_blocking(entry.result.run)
                 entry.result = entry.partition.append_validated(verdict, ctx.now_ms(), acks, proof=entry.proof)
+        for entry in unverified:
+            if entry.proof is not None:
+                entry.proof.served()
         unsafe = self._unsafe()
         if unsafe:
             parked = ParkedAppend(deadline_ms, acks)

@@ -19,7 +19,7 @@ from tidelog.coordinator.transaction import coordinator
 from tidelog.coordinator.transaction.metadata import TV0, TV2
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, OFFSETS_TOPIC, TopicPartition
+from tidelog.model.ids import INTERNAL_TOPICS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, OFFSETS_TOPIC, TopicPartition
 from tidelog.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from tidelog.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -145,7 +145,8 @@ def add_partitions_to_txn(ctx: Context, request: AddPartitionsToTxnRequest) -> L
     """v0 to v3: a producer below transaction.version 2 adds partitions to its transaction. v4 and v5: a broker adds them, or asks
     whether they belong to it (``verify_only``), for several transactions at once (KIP-890).
 
-    Errors: 3 with 55 for the other partitions, 14, 16, 42, 47, 49, 51, 90, 120 for what does not belong to it.
+    Errors: 3 and, where a client names an internal topic, 29, with 55 for the other partitions; 14, 16, 42, 47, 49, 51, 90, 120
+    for what does not belong to it.
     """
     if ctx.api_version >= BATCHED_FROM:
         return _add_batched(ctx, request)
@@ -179,15 +180,12 @@ async def _add_batched(ctx: Context, request: AddPartitionsToTxnRequest) -> AddP
 
 
 def _add_one(ctx: Context, asked: AddPartitionsToTxnTransaction, client_version: int) -> Any:
-    """The results by topic of one transaction, or a coroutine of them. One partition that does not exist fails all of them."""
+    """The results by topic of one transaction, or a coroutine of them. One partition that is refused fails all of them."""
     producer = Producer(asked.producer_id, asked.producer_epoch)
     partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
-    missing = {partition for partition in partitions if not _exists(ctx, partition)}
-    if missing:
-        return _results(
-            asked.topics,
-            lambda partition: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition in missing else ErrorCode.OPERATION_NOT_ATTEMPTED,
-        )
+    refused = {partition: _refusal(ctx, partition) for partition in partitions}
+    if any(refused.values()):
+        return _results(asked.topics, lambda partition: refused[partition] or ErrorCode.OPERATION_NOT_ATTEMPTED)
 
     def respond(answer: ErrorCode | dict[TopicPartition, ErrorCode]) -> list[AddPartitionsToTxnTopicResult]:
         if isinstance(answer, dict):
@@ -205,9 +203,14 @@ def _add_one(ctx: Context, asked: AddPartitionsToTxnTransaction, client_version:
     return ask(ctx, ctx.broker.transactions, asked.transactional_id, call, respond, respond)
 
 
-def _exists(ctx: Context, partition: TopicPartition) -> bool:
+def _refusal(ctx: Context, partition: TopicPartition) -> ErrorCode:
+    """Why a partition cannot join a transaction; NONE when it can. Clients do not write to internal topics: of a group's offsets
+    they tell by AddOffsetsToTxn, and a broker adds those by itself."""
+    if ctx.api_version < BATCHED_FROM and partition.topic in INTERNAL_TOPICS:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = ctx.image.topics.by_name.get(partition.topic)
-    return topic is not None and 0 <= partition.partition < len(topic.partitions)
+    exists = topic is not None and 0 <= partition.partition < len(topic.partitions)
+    return ErrorCode.NONE if exists else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _results(

@@ -114,6 +114,7 @@ async def _proof(
     if error is not ErrorCode.NONE:
         refuse_verification(shard.partition, request.producer_id, proof, error, 0)
         return error
+    proof.served()
     return proof
 
 

@@ -291,6 +291,35 @@ def test_transactional_batches_of_two_producers_are_no_request() -> None:
     assert answers == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
 
 
+def test_transactional_batches_of_one_producer_at_two_epochs_are_no_request(coordinator: Coordinator) -> None:
+    """The coordinator is asked about one epoch; the other batch would lie in a transaction that no marker can end."""
+    world = in_world("a", "b")
+    answers = told(world, ("a", 0, transactional()), ("b", 0, transactional(epoch=1)))
+    assert answers == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+    assert coordinator.asked == []
+    assert told(world, ("a", 0, transactional()), ("b", 0, batch(producer_id=7, producer_epoch=1, base_sequence=0))) == [0, 0]
+
+
+def test_a_batch_without_a_sequence_does_not_count_as_the_first_one(coordinator: Coordinator) -> None:
+    world = in_world("a")
+    assert told(world, ("a", 0, transactional(-1))) == [ErrorCode.INVALID_RECORD]
+    assert coordinator.asked == []
+    assert told(world, ("a", 0, transactional(0))) == [0]
+
+
+def test_a_fenced_instance_does_not_take_away_what_the_next_one_appends_by(coordinator: Coordinator) -> None:
+    world = in_world("a")
+
+    def an_older_one_asks_as_well() -> None:
+        coordinator.meanwhile = lambda: None
+        coordinator.answer = ErrorCode.INVALID_PRODUCER_EPOCH
+        assert told(world, ("a", 0, transactional(epoch=0)), version=11) == [ErrorCode.INVALID_PRODUCER_EPOCH]
+        coordinator.answer = ErrorCode.NONE
+
+    coordinator.meanwhile = an_older_one_asks_as_well
+    assert told(world, ("a", 0, transactional(epoch=1)), version=11) == [0]
+
+
 def test_a_transactional_batch_without_a_producer_or_a_whole_header_is_refused_for_that() -> None:
     world = in_world("a")
     assert told(world, ("a", 0, batch(transactional=True))) == [ErrorCode.INVALID_RECORD]

@@ -165,6 +165,17 @@ def test_one_partition_that_does_not_exist_keeps_all_of_them_out(talk: Talk) -> 
     assert partitions_of(talk, "missing") == []
 
 
+def test_clients_add_no_internal_topics(talk: Talk) -> None:
+    """Their markers would go past the coordinator that lives there. As Kafka says."""
+    producer = init(talk, "internal")
+    for version in range(4):
+        assert add(talk, "internal", producer, ("__transaction_state", 0), ("t", 0), version=version) == [
+            E.TOPIC_AUTHORIZATION_FAILED,
+            E.OPERATION_NOT_ATTEMPTED,
+        ]
+    assert partitions_of(talk, "internal") == []
+
+
 def test_the_partition_of_a_groups_offsets_joins_the_transaction(talk: Talk) -> None:
     producer = init(talk, "offsets")
     assert add_offsets(talk, "offsets", producer) == 0

@@ -108,5 +108,17 @@ def test_markers_of_several_transactions_are_answered_together(talk: Talk) -> No
     assert mark(talk) == {}
 
 
+def test_markers_of_nobody_are_not_written(talk: Talk) -> None:
+    before = stable_offset(talk, 2)
+    assert mark(talk, marker(-1, 0, 2)) == {(-1, "t", 2): E.INVALID_REQUEST}
+    assert mark(talk, marker(6100, -1, 2)) == {(6100, "t", 2): E.INVALID_REQUEST}
+    assert stable_offset(talk, 2) == before
+
+
+def test_the_last_of_two_markers_for_a_partition_is_the_one_that_is_told_of(talk: Talk) -> None:
+    answers = mark(talk, marker(6200, 5, 2, 2), marker(6200, 4, 2))
+    assert answers == {(6200, "t", 2): E.INVALID_PRODUCER_EPOCH}
+
+
 def test_a_marker_for_groups_goes_through_their_coordinator(talk: Talk) -> None:
     assert mark(talk, marker(7000, 0, 0, topic=OFFSETS_TOPIC)) == {(7000, OFFSETS_TOPIC, 0): 0}
