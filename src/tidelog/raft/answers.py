@@ -62,7 +62,7 @@ def answered(quorum: Quorum, request_id: int, node_id: int, answer: Any, now_ms:
     if error is not ErrorCode.NONE:
         return False
     if isinstance(answer, VoteResponse):
-        _vote(quorum, node_id, partition.vote_granted, now_ms)
+        count_vote(quorum, node_id, partition.vote_granted, now_ms)
     elif isinstance(answer, BeginQuorumEpochResponse) and isinstance(quorum.state, LeaderState):
         if node_id in quorum.state.voters:
             quorum.state.voters[node_id].acknowledged = True
@@ -88,7 +88,8 @@ def _common(quorum: Quorum, error: ErrorCode, leader_id: int, epoch: int, nodes:
     return None
 
 
-def _vote(quorum: Quorum, node_id: int, granted: bool, now_ms: int) -> None:
+def count_vote(quorum: Quorum, node_id: int, granted: bool, now_ms: int) -> None:
+    """What a voter said, in a pre-vote or an election."""
     state = quorum.state
     if isinstance(state, Prospective):
         state.ballot.record(node_id, granted)

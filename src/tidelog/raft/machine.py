@@ -134,6 +134,9 @@ class RaftMachine:
         if unsupported and isinstance(state, Prospective):
             # A voter that knows no pre-vote: the election is held without one.
             self.quorum.become_candidate(now_ms, f"{node_id} knows no pre-vote")
+        elif refused and isinstance(state, Prospective):
+            # It will not answer; a pre-vote that cannot be won without it is better asked for again soon.
+            answers.count_vote(self.quorum, node_id, False, now_ms)
         elif refused and node_id == self.quorum.leader_id and not isinstance(state, (Candidate, Prospective)):
             polling.leader_unreachable(self.quorum, now_ms)
         change = self.quorum.leading().change if self.is_leader else None

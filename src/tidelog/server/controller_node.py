@@ -104,10 +104,11 @@ class ControllerNode:
         self._stopping = True
         for timer in self._timers.values():
             timer.cancel()
+        self._registration.close()
+        # Reachable until it has handed over: its successor wants its vote.
+        await self.runner.stop(HANDOVER_MS)
         for listener in self.listeners:
             listener.stop_accepting()
-        self._registration.close()
-        await self.runner.stop(HANDOVER_MS)
         await asyncio.gather(*(listener.drain(DRAIN_S) for listener in self.listeners))
         self._dir.release()
 

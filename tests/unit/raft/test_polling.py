@@ -106,6 +106,17 @@ def test_where_nobody_listens_the_leader_is_not_waited_for() -> None:
     assert node.machine.role is Role.PROSPECTIVE
 
 
+def test_a_pre_vote_that_cannot_be_won_without_a_dead_voter_is_given_up_at_once() -> None:
+    node = Driver()
+    node.follow(1)
+    node.pass_time(2000)
+    asked = node.sends(VoteRequest)
+    node.answer(asked[3], vote_answer(1, granted=False))
+    assert node.machine.role is Role.PROSPECTIVE
+    node.did(node.machine.failed(asked[2].request_id, node.now, refused=True))
+    assert node.machine.role is Role.FOLLOWER
+
+
 def test_a_voter_that_moved_says_so_after_a_while() -> None:
     moved = VoterSet.of([Voter(1, bytes([1]) * 16, (Endpoint("CONTROLLER", "old", 1),)), *voters(2, 3).voters])
     node = Driver(moved)
