@@ -81,6 +81,11 @@ class Member:
         """What the member said for ``protocol``; it must support it."""
         return next(metadata for name, metadata in self.protocols if name == protocol)
 
+    def subscription(self, protocol: str | None) -> bytes:
+        """What it said for ``protocol``, the group's last one; where it has said something else since, or there was none, what
+        it said for its first choice."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), self.protocols[0][1])
+
     def vote(self, candidates: Iterable[str]) -> str | None:
         """Its first choice among the candidates."""
         wanted = frozenset(candidates)

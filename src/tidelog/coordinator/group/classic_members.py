@@ -78,6 +78,7 @@ def join(c: Coordination, group: ConsumerGroup, join: Join, effects: Effects, no
         target = next_target(c, group, epoch, change.updated, now_ms)
         records += target.records
         updated = step(c, group, change, target, changed, records, now_ms)
+        check_sizes(c, records)
         timers = group.timers
         timers.joins.pop(member_id, None)
         timers.arm(timers.sessions, member_id, now_ms + request.session_timeout_ms)
@@ -149,7 +150,9 @@ def _turn_back(
         why = f"Downgrade group {group.group_id} from consumer to classic with stale assignment."
     else:
         updated = step(c, group, change, last_target(group, updated), changed, records, now_ms)
-    downgrade(c, group, (), updated, why, records, effects, now_ms)
+    if not downgrade(c, group, (), updated, why, records, effects, now_ms):
+        text = f"Cannot downgrade group {group.group_id}: as a classic group it would not fit into one record."
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
     return updated
 
 

@@ -223,7 +223,7 @@ def step(
 
 def check_sizes(c: Coordination, records: Iterable[GroupRecord]) -> None:
     """KafkaError UNKNOWN_SERVER_ERROR for what the log would not take: it concerns who asked, not the coordinator."""
-    largest = max((len(record.key) + len(record.value or b"") for record in records), default=0)
+    largest = max((record.size for record in records), default=0)
     if largest > c.settings.max_record_bytes:
         text = f"The subscription or assignment takes {largest} bytes; {c.settings.max_record_bytes} fit into a record."
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text)

@@ -51,9 +51,9 @@ def remove(c: Coordination, group: ConsumerGroup, member_ids: Sequence[str], eff
     records: list[GroupRecord] = []
     if may_downgrade(c, group, member_ids):
         why = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
-        downgrade(c, group, member_ids, None, why, records, effects, now_ms)
-        effects.records += records
-        return
+        if downgrade(c, group, member_ids, None, why, records, effects, now_ms):
+            effects.records += records
+            return
     leaving = [group.members[member_id] for member_id in member_ids]
     for member_id in member_ids:
         records += removal_records(group.group_id, member_id)

@@ -155,7 +155,7 @@ class GroupCoordinator(OffsetService):
                 effects.reply(token, rebalance.sync_error(refused.code))
             self._schedule(group)
         else:
-            membership.sync(group, token, request, effects, now_ms)
+            membership.sync(group, token, request, effects, self._settings, now_ms)
             self._schedule(group)
         return effects.outcome()
 

@@ -23,6 +23,9 @@ from tidelog.protocol.messages.join_group import JoinGroupRequest
 KNOWN_MEMBER_ID_FROM = 4
 STATIC_FROM = 5
 SKIP_ASSIGNMENT_FROM = 9
+LONGEST_PREFIX = 8_000
+"""Characters of a client's or an instance's name in a member id: with four bytes each and our part behind, it is text that the
+wire and the log can carry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +96,13 @@ class Joiner:
         instance_id = join.request.group_instance_id
         unique = uuid_to_text(random_uuid(self._rng))
         if instance_id is not None:
-            member_id = f"{instance_id}-{unique}"
+            member_id = f"{instance_id[:LONGEST_PREFIX]}-{unique}"
             if instance_id in group.static:
                 self._come_back(group, instance_id, member_id, join, effects, now_ms)
             else:
                 self._add(group, member_id, join, effects, now_ms)
             return
-        member_id = f"{join.client_id}-{unique}"
+        member_id = f"{join.client_id[:LONGEST_PREFIX]}-{unique}"
         if join.version >= KNOWN_MEMBER_ID_FROM:
             group.pending[member_id] = now_ms + join.request.session_timeout_ms
             effects.reply(join.token, rebalance.join_error(join.version, member_id, ErrorCode.MEMBER_ID_REQUIRED))
@@ -123,15 +126,14 @@ class Joiner:
         group.add(member)
         self._park(member, join, now_ms)
         group.new_member_joined = True
-        # Until its first rebalance ends a new member cannot heartbeat, so its session is given longer.
-        member.deadline_ms = now_ms + self._settings.new_member_join_timeout_ms
         rebalance.maybe_begin(group, effects, self._settings, now_ms, f"{member_id} joins")
 
-    @staticmethod
-    def _park(member: Member, join: Join, now_ms: int) -> None:
+    def _park(self, member: Member, join: Join, now_ms: int) -> None:
         member.join_token = join.token
         member.join_version = join.version
-        member.deadline_ms = now_ms + member.session_timeout_ms
+        # Until its first rebalance ends a new member cannot heartbeat, so its session is given longer.
+        own = self._settings.new_member_join_timeout_ms if member.is_new else member.session_timeout_ms
+        member.deadline_ms = now_ms + own
 
     # -- with an id ----------------------------------------------------------------------------------------------------------
 
@@ -203,8 +205,11 @@ class Joiner:
         group.replace_static(instance_id, new_id)
         self._update(member, join)
         if group.state is GroupState.STABLE and group.choose_protocol() == group.protocol:
-            self._step_in(group, member, join, former_leader, effects, now_ms)
-            return
+            record = group_record(group)
+            if record.size <= self._settings.max_record_bytes:
+                effects.records.append(record)
+                self._step_in(group, member, join, former_leader, effects, now_ms)
+                return
         if group.state is not GroupState.PREPARING_REBALANCE:
             rebalance.begin(group, effects, self._settings, now_ms, f"static member {instance_id} came back")
         self._park(member, join, now_ms)
@@ -212,9 +217,8 @@ class Joiner:
     def _step_in(
         self, group: ClassicGroup, member: Member, join: Join, former_leader: str | None, effects: Effects, now_ms: int
     ) -> None:
-        """No rebalance: the new id is made durable (KAFKA-10284) and answered. A leader of v9 is told to leave the assignment be;
-        an older one is told that the former id leads, so that it does not assign."""
-        effects.records.append(group_record(group))
+        """No rebalance: the new id was made durable (KAFKA-10284) and is answered. A leader of v9 is told to leave the assignment
+        be; an older one is told that the former id leads, so that it does not assign."""
         self._park(member, join, now_ms)
         leads = group.leader == member.member_id
         if leads and join.version >= SKIP_ASSIGNMENT_FROM:

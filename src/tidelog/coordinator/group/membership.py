@@ -38,7 +38,9 @@ def touch(member: Member, now_ms: int) -> None:
     member.deadline_ms = now_ms + member.session_timeout_ms
 
 
-def sync(group: ClassicGroup, token: Token, request: SyncGroupRequest, effects: Effects, now_ms: int) -> None:
+def sync(
+    group: ClassicGroup, token: Token, request: SyncGroupRequest, effects: Effects, settings: GroupSettings, now_ms: int
+) -> None:
     """A member asks for what it owns; the leader's request brings it for everybody."""
     error = _sync_error(group, request)
     if error is not None:
@@ -55,7 +57,7 @@ def sync(group: ClassicGroup, token: Token, request: SyncGroupRequest, effects: 
     member.sync_token = token
     if group.leader == member.member_id:
         assignments = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
-        rebalance.assign(group, assignments, effects, now_ms)
+        rebalance.assign(group, assignments, effects, settings, now_ms)
 
 
 def _sync_error(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode | None:

@@ -123,7 +123,7 @@ def _heed_claims(c: Coordination, classic: ClassicGroup, group: ConsumerGroup) -
 
 
 def _subscription(group: ClassicGroup, member: Member) -> ConsumerProtocolSubscription:
-    return read_subscription_message(member.protocols[0][1] if group.protocol is None else member.metadata(group.protocol))
+    return read_subscription_message(member.subscription(group.protocol))
 
 
 def _to_consumer_member(c: Coordination, group: ClassicGroup, member: Member) -> ConsumerMember:
@@ -172,25 +172,26 @@ def downgrade(
     records: list[GroupRecord],
     effects: Effects,
     now_ms: int,
-) -> None:
+) -> bool:
     """Turns the group back; ``why`` it rebalances at once, if it does. ``joining`` takes the place of the static member of its
-    instance id, under whose new id the records before tell of it. KafkaError GROUP_ID_NOT_FOUND when metadata are garbled."""
+    instance id, under whose new id the records before tell of it. False when the log would not take the group in one record, as
+    a classic group must be: nothing has changed then."""
     former = None if joining is None else group.static_member(joining.instance_id)
     gone = set(leaving)
     renamed = {}
     if joining is not None and former is not None:
         gone.add(former.member_id)
         renamed[former.member_id] = joining.member_id
-    records += group_tombstones(group, renamed)
     stay = [member for key, member in group.members.items() if key not in gone]
-    try:
-        classic = _to_classic_group(c, group, [*stay, *([] if joining is None else [joining])], now_ms)
-    except ProtocolViolation as error:
-        raise _not_found(f"Cannot downgrade the classic group {group.group_id}: {error}.") from error
-    records.append(group_record(classic, rebalances=why is not None))
+    classic = _to_classic_group(c, group, [*stay, *([] if joining is None else [joining])], now_ms)
+    record = group_record(classic, rebalances=why is not None)
+    if record.size > c.settings.max_record_bytes:
+        return False
+    records += [*group_tombstones(group, renamed), record]
     c.groups[group.group_id] = classic
     if why is not None:
         rebalance.begin(classic, effects, c.settings, now_ms, why)
+    return True
 
 
 def _held(member: ConsumerMember) -> Owned:
@@ -200,6 +201,15 @@ def _held(member: ConsumerMember) -> Owned:
     for topic_id, owned in member.revoking.items():
         held.setdefault(topic_id, {}).update(owned)
     return held
+
+
+def _version_for(member: Member, protocol: str) -> int:
+    """0 for a member whose metadata are garbled: only those of its first choice were looked at when it joined. Kafka 4.3 does not
+    turn the group back then; a member whose session ends would be looked at again and again."""
+    try:
+        return version_of(member.metadata(protocol))
+    except ProtocolViolation:
+        return 0
 
 
 def _to_classic_group(c: Coordination, group: ConsumerGroup, members: list[ConsumerMember], now_ms: int) -> ClassicGroup:
@@ -222,7 +232,6 @@ def _to_classic_group(c: Coordination, group: ConsumerGroup, members: list[Consu
         classic.add(one)
     classic.protocol = classic.choose_protocol()
     for member, one in zip(members, classic.members.values(), strict=True):
-        version = version_of(one.metadata(classic.protocol))
-        one.assignment = write_assignment(_held(member), c.topics, version)
+        one.assignment = write_assignment(_held(member), c.topics, _version_for(one, classic.protocol))
     classic.state = GroupState.STABLE
     return classic

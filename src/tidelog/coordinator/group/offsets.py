@@ -153,7 +153,7 @@ def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
         return None
     topics: list[str] = []
     for member in group.members.values():
-        own = read_subscription(member.metadata(group.protocol))
+        own = read_subscription(member.subscription(group.protocol))
         if own is None:
             return None
         topics += own

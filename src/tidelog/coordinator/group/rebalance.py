@@ -17,6 +17,9 @@ from tidelog.model.machine import Token
 from tidelog.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from tidelog.protocol.messages.sync_group import SyncGroupResponse
 
+LEAST_EXTENSION_MS = 1_000
+"""A member may ask for a rebalance timeout of 0; looking after it without a pause helps nobody."""
+
 
 def join_error(version: int, member_id: str, error: ErrorCode) -> JoinGroupResponse:
     """A refused join; before v7 the protocol name cannot be null."""
@@ -127,7 +130,7 @@ def end(group: ClassicGroup, effects: Effects, now_ms: int) -> None:
             group.remove(member.member_id)
     if group.members and not group.elect_joined_leader():
         # Only static members, none of them back yet: nobody could lead, so the phase goes on.
-        group.join_deadline_ms = now_ms + group.rebalance_timeout_ms
+        group.join_deadline_ms = now_ms + max(group.rebalance_timeout_ms, LEAST_EXTENSION_MS)
         return
     group.next_generation(now_ms)
     if not group.members:
@@ -155,12 +158,20 @@ def sync_deadline_passed(group: ClassicGroup, effects: Effects, settings: GroupS
     maybe_end(group, effects, now_ms)
 
 
-def assign(group: ClassicGroup, assignments: dict[str, bytes], effects: Effects, now_ms: int) -> None:
-    """The leader's assignment is there: it becomes a record, and everybody who waits gets a part of it."""
+def assign(group: ClassicGroup, assignments: dict[str, bytes], effects: Effects, settings: GroupSettings, now_ms: int) -> None:
+    """The leader's assignment is there: it becomes a record, and everybody who waits gets a part of it. One that the log would
+    not take concerns this group alone: everybody is told UNKNOWN_SERVER_ERROR, and joins again."""
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
+    record = group_record(group)
+    if record.size > settings.max_record_bytes:
+        for member in group.members.values():
+            _release_sync(member, effects, sync_error(ErrorCode.UNKNOWN_SERVER_ERROR), now_ms)
+        why = f"the assignment takes {record.size} bytes, and {settings.max_record_bytes} fit into a record"
+        begin(group, effects, settings, now_ms, why)
+        return
     group.move(GroupState.STABLE, now_ms, f"assignment for {len(assignments)} members")
-    effects.records.append(group_record(group))
+    effects.records.append(record)
     for member in group.members.values():
         _release_sync(member, effects, sync_response(group, member), now_ms)
 

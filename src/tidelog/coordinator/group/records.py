@@ -29,6 +29,11 @@ class GroupRecord:
     key: bytes
     value: bytes | None
 
+    @property
+    def size(self) -> int:
+        """Bytes of key and value."""
+        return len(self.key) + len(self.value or b"")
+
 
 @dataclass(frozen=True, slots=True)
 class OffsetKey:

@@ -85,3 +85,38 @@ def test_a_static_member_with_other_protocols_starts_a_rebalance() -> None:
     token = driver.join("g", instance="i1", session=60_000, protocols=(("b", b""),))
     assert token not in driver.answers
     assert driver.machine.groups["g"].state is GroupState.PREPARING_REBALANCE
+
+
+def test_a_static_member_whose_return_the_log_would_not_take_starts_a_rebalance() -> None:
+    driver = Driver(GroupSettings(max_record_bytes=2_000))
+    ids = static_pair(driver)
+    position = len(driver.log)
+    token = driver.join("g", instance="i1", protocols=(("range", b"x" * 2_000),))
+    assert token not in driver.answers and len(driver.log) == position
+    assert driver.heartbeat("g", ids[0], 1, "i0") == E.REBALANCE_IN_PROGRESS
+
+
+def test_a_new_member_that_repeats_its_join_is_waited_for_as_long_as_before() -> None:
+    driver = Driver()
+    ids = stable_group(driver)
+    newcomer, _ = driver.join_twice("g", session=6_000)
+    token = driver.join("g", newcomer, session=6_000)
+    for _ in range(3):
+        driver.advance(5_000)
+        assert driver.heartbeat("g", ids[0], 1) == driver.heartbeat("g", ids[1], 1) == E.REBALANCE_IN_PROGRESS
+    assert token not in driver.answers, "it cannot heartbeat while it waits"
+    for member in ids:
+        driver.join("g", member)
+    assert driver.answers[token].generation_id == 2
+
+
+def test_the_longest_name_of_a_client_makes_no_id_that_cannot_be_written() -> None:
+    driver = Driver()
+    leader, _ = driver.join_twice("g")
+    token = driver.join("g", version=3, client="é" * 16_383)
+    driver.join("g", instance="\N{GRINNING FACE}" * 8_191)
+    driver.advance(9_000)
+    long = driver.answers[token].member_id
+    assert len(long.encode()) < 32_768 and long.startswith("é" * 1_000)
+    driver.sync("g", leader, 1, {long: b"all"})
+    assert driver.machine.groups["g"].state is GroupState.STABLE

@@ -150,3 +150,40 @@ def test_an_empty_group_begins_anew_in_either_protocol() -> None:
     assert isinstance(driver.machine.groups["g"], ClassicGroup)
     driver.restart()
     assert isinstance(driver.machine.groups["g"], ClassicGroup)
+
+
+def garbled_pair(driver: ConsumerDriver) -> None:
+    """``new`` of the consumer protocol, and two classic members that share only a protocol whose metadata are garbled."""
+    driver.enter("g", "new")
+    for name in ("range", "sticky"):
+        newcomer(driver, protocols=((name, metadata()), ("odd", b"")), session=600_000)
+
+
+def test_garbled_metadata_do_not_keep_a_group_from_turning_back() -> None:
+    driver = driver_with()
+    garbled_pair(driver)
+    driver.advance(46_000)
+    assert classic(driver).protocol == "odd", "the session of the last consumer is over"
+    assert classic(driver).state is GroupState.PREPARING_REBALANCE
+
+
+def test_a_group_that_would_not_fit_into_one_record_does_not_turn_back() -> None:
+    driver = driver_with(max_record_bytes=3_000)
+    driver.enter("g", "new")
+    for _ in range(3):
+        newcomer(driver, protocols=(("range", metadata() + b"x" * 1_000),))
+    assert driver.beat("g", "new", -1).error_code == 0
+    assert len(driver.consumers("g").members) == 3
+    driver.restart()
+    assert len(driver.consumers("g").members) == 3
+
+
+def test_a_group_is_turned_over_while_a_member_changes_its_protocol() -> None:
+    driver = driver_with()
+    both = (("range", metadata()), ("sticky", metadata()))
+    old, token = driver.join_twice("g", protocols=both)
+    driver.advance(0)
+    driver.sync("g", old, driver.answers[token].generation_id, {old: assignment(t=[0, 1, 2])})
+    other, _ = driver.join_twice("g", protocols=both[1:])
+    assert driver.enter("g", "new").error_code == 0
+    assert driver.consumers("g").members.keys() == {old, other, "new"}

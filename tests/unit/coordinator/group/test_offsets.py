@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.coordinator.group.driver import Driver, stable_group
+from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.offsets import read_subscription
 from tidelog.model.errors import ErrorCode as E
 
@@ -100,3 +101,20 @@ def test_a_group_that_only_stores_offsets_loses_them_a_week_after_each_commit() 
     driver.commit("g", {("t", 1): 1})
     driver.advance(4 * 24 * 3_600_000)
     assert list(driver.machine.offsets.of("g")) == [("t", 1)]
+
+
+def test_what_members_read_is_known_while_one_of_them_changes_its_protocol() -> None:
+    driver = Driver()
+    both = (("range", subscription("read")), ("sticky", subscription("read")))
+    (leader, first), (follower, _) = [driver.join_twice("g", protocols=both) for _ in range(2)]
+    driver.advance(9_000)
+    assert driver.answers[first].protocol_name == "range"
+    driver.sync("g", leader, 1, {})
+    driver.sync("g", follower, 1)
+    driver.commit("g", {("read", 0): 5, ("other", 0): 5}, leader, 1)
+    driver.join("g", follower, protocols=both[1:])
+    assert driver.delete_offsets("g", "read") == E.GROUP_SUBSCRIBED_TO_TOPIC
+    assert driver.delete_offsets("g", "other") == 0
+    effects = Effects()
+    driver.machine.expire_offsets(effects, driver.now + driver.settings.offsets_retention_ms)
+    assert effects.records == [], "nothing expires while members come and go, and the other groups' timers run"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.unit.coordinator.group.driver import Driver, stable_group, static_pair
+from tidelog.coordinator.group.classic_group import GroupState
+from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.model.errors import ErrorCode as E
 
 
@@ -83,3 +85,34 @@ def test_static_members_that_are_late_stay_in_the_group() -> None:
     driver.advance(11_000)
     assert driver.answers[token].generation_id == 2
     assert ids[1] in driver.machine.groups["g"].members
+
+
+def test_an_assignment_that_the_log_would_not_take_concerns_its_group_alone() -> None:
+    driver = Driver(GroupSettings(max_record_bytes=2_000))
+    ids = [driver.join_twice("g") for _ in range(2)]
+    driver.advance(9_000)
+    (leader, _), (follower, _) = ids
+    waits = driver.sync("g", follower, 1)
+    position = len(driver.log)
+    brings = driver.sync("g", leader, 1, {leader: b"x" * 2_000})
+    assert [driver.answers[token].error_code for token in (waits, brings)] == [E.UNKNOWN_SERVER_ERROR] * 2
+    assert len(driver.log) == position, "a record too large would stop the coordinator of all groups"
+    assert driver.heartbeat("g", leader, 1) == E.REBALANCE_IN_PROGRESS
+    tokens = [driver.join("g", member) for member, _ in ids]
+    assert [driver.answers[token].generation_id for token in tokens] == [2, 2]
+    driver.sync("g", leader, 2, {leader: b"x" * 1_000})
+    assert driver.machine.groups["g"].state is GroupState.STABLE
+
+
+def test_static_members_with_no_time_to_come_back_are_not_looked_for_without_a_pause() -> None:
+    driver = Driver()
+    ids = static_pair(driver)
+    driver.sync("g", ids[1], 1, group_instance_id="i1")
+    driver.join("g", ids[1], instance="i1", session=60_000, rebalance=0, protocols=(("range", b"other"),))
+    driver.join("g", ids[0], instance="i0", session=60_000)
+    driver.sync("g", ids[0], 2, {ids[1]: b"all"}, group_instance_id="i0")
+    driver.sync("g", ids[1], 2, group_instance_id="i1")
+    driver.leave("g", (ids[0], "i0"))
+    assert driver.heartbeat("g", ids[1], 2, "i1") == E.REBALANCE_IN_PROGRESS
+    driver.run(driver.machine.expire(driver.now))
+    assert driver.machine.next_deadline() > driver.now, "else the node is busy with nothing else"
