@@ -16,7 +16,14 @@ from tidelog.storage.verification import Verification
 if TYPE_CHECKING:
     from tidelog.replication.partition import Partition
 
-_NOT_ITS_PRODUCER = (ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.INVALID_PRODUCER_EPOCH)
+_ASKED_AGAIN = (
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION,
+)
 
 
 def begin_verification(
@@ -40,9 +47,10 @@ def begin_verification(
 
 
 def refuse_verification(partition: Partition, producer_id: int, proof: Verification, error: ErrorCode, size: int) -> AppendResult:
-    """The coordinator did not confirm the transaction of a batch of ``size`` bytes. Of producers that it does not know nothing
-    is kept, so that nobody fills memory with them; of others the order of their first batches is."""
+    """The coordinator did not confirm the transaction of a batch of ``size`` bytes. Where the producer will ask again, the order
+    of its first batches is kept. After any other no there is nothing to come: a late batch of the transaction before would
+    only stand in the way of the next one's, and of producers that nobody knows memory would fill."""
     proof.served()
-    if partition.log is not None and error in _NOT_ITS_PRODUCER:
+    if partition.log is not None and error not in _ASKED_AGAIN:
         partition.log.producers.verifications.abandon(producer_id, proof)
     return partition.count_refused(size, refused(error))

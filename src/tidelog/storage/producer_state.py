@@ -162,7 +162,8 @@ class ProducerStateManager:
         if error:
             return error
         known = entry is not None and bool(entry.batches)
-        asked = self.verifications.get(producer_id)
+        # Into an open transaction nobody asks: a question under way is that of another instance.
+        asked = None if self.has_open_transaction(producer_id, epoch) else self.verifications.get(producer_id)
         if asked is not None and ((asked.starts_at_zero and first != 0 and not known) or first > asked.lowest_sequence):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if entry is None or entry.epoch == NO_PRODUCER_EPOCH:

@@ -241,7 +241,8 @@ def test_what_the_coordinator_does_not_confirm_is_not_appended(
     log = world.partition("a").log
     assert log is not None and log.log_end_offset == 0
     assert world.partition("a").stats.failed_produce_requests == 1
-    assert len(log.producers.verifications) == (0 if said is ErrorCode.INVALID_PRODUCER_EPOCH else 1)
+    asks_again = expected in {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.CONCURRENT_TRANSACTIONS}
+    assert len(log.producers.verifications) == asks_again
 
 
 def test_producers_that_the_coordinator_does_not_know_leave_nothing_behind(coordinator: Coordinator) -> None:
@@ -318,6 +319,31 @@ def test_a_fenced_instance_does_not_take_away_what_the_next_one_appends_by(coord
 
     coordinator.meanwhile = an_older_one_asks_as_well
     assert told(world, ("a", 0, transactional(epoch=1)), version=11) == [0]
+
+
+def test_a_late_batch_of_the_transaction_before_is_not_in_the_way_of_the_next_one(coordinator: Coordinator) -> None:
+    """Kafka remembers its sequence as the lowest one, and calls the right one out of order."""
+    world = in_world("a")
+    for sequence in range(3):
+        assert told(world, ("a", 0, transactional(sequence)), version=9) == [0]
+    write_marker(world.partition("a"), Marker(7, 0, True, 0), NOW_MS, NOW_MS + 1)
+    coordinator.answer = ErrorCode.INVALID_TXN_STATE
+    assert told(world, ("a", 0, transactional(1)), version=9) == [ErrorCode.INVALID_TXN_STATE]
+    coordinator.answer = ErrorCode.NONE
+    assert told(world, ("a", 0, transactional(3)), version=9) == [0]
+
+
+def test_a_question_of_another_instance_does_not_disturb_an_open_transaction(coordinator: Coordinator) -> None:
+    world = in_world("a")
+    assert told(world, ("a", 0, transactional(0, epoch=1)), version=9) == [0]
+
+    def the_open_one_goes_on() -> None:
+        coordinator.meanwhile = lambda: None
+        assert told(world, ("a", 0, transactional(1, epoch=1)), version=9) == [0]
+
+    coordinator.meanwhile = the_open_one_goes_on
+    coordinator.answer = ErrorCode.INVALID_PRODUCER_EPOCH
+    assert told(world, ("a", 0, transactional(0, epoch=0)), version=9) == [ErrorCode.INVALID_PRODUCER_EPOCH]
 
 
 def test_a_transactional_batch_without_a_producer_or_a_whole_header_is_refused_for_that() -> None:
