@@ -209,6 +209,11 @@ class Shard(Generic[M]):
         waiting = self._waiting[token] = Waiting()
         return token, waiting
 
+    @property
+    def waits(self) -> int:
+        """How many requests wait for an answer."""
+        return len(self._waiting)
+
     def abandon(self, token: Token) -> None:
         """Nobody wants this answer any more."""
         self._waiting.pop(token, None)

@@ -159,7 +159,11 @@ class Shards(Generic[M]):
         assert shard.machine is not None
         now_ms = self._world.now_ms()
         token, waiting = shard.wait()
-        shard.run(call(shard.machine, token, now_ms), now_ms)
+        try:
+            shard.run(call(shard.machine, token, now_ms), now_ms)
+        except BaseException:
+            shard.abandon(token)
+            raise
         self._after(shard)
         return token, waiting
 
@@ -178,7 +182,11 @@ class Shards(Generic[M]):
         assert shard.machine is not None
         now_ms = self._world.now_ms()
         token, waiting = shard.wait()
-        error = shard.run_within(transaction, call(shard.machine, token, now_ms), now_ms)
+        try:
+            error = shard.run_within(transaction, call(shard.machine, token, now_ms), now_ms)
+        except BaseException:
+            shard.abandon(token)
+            raise
         if error is not ErrorCode.NONE and not waiting.done:
             shard.abandon(token)
             waiting.error = error

@@ -8,6 +8,7 @@ What is decided here:
   ``REQUESTS_PER_TURN`` before other connections have their turn. Where several clients ask at once, their small answers leave
   together at the end of the loop's turn (``server.turn``).
 - A client that goes while its request waits is noticed, and its long poll abandoned.
+- Whatever ends the connection, answers to earlier requests leave first.
 - When a client closes, what it sent before is still handled: a producer with acks=0 may have closed right after its last batch.
   So a Produce is not abandoned like other requests that wait: its records have arrived.
 
@@ -211,13 +212,22 @@ class Connection:
             self._requests()
         except ProtocolViolation as error:
             self._violated(error)
-            self.close()
+            self._break_off()
         except OSError as error:
             self._cannot_send(error)
         except Exception:
             # A bug in one handler ends one connection, not the node.
             log.exception("a request of %s failed, closing its connection", self.peer_host)
-            self.close()
+            self._break_off()
+
+    def _break_off(self) -> None:
+        """The end, behind the answers to what was asked before."""
+        try:
+            if not self.closed and not self._sending:
+                self._flush()
+        except OSError as error:
+            self._cannot_send(error)
+        self.close()
 
     def _requests(self) -> None:
         next_frame, handle, ctx, answers = self._received.next_frame, self._handle, self._ctx, self._answers

@@ -11,7 +11,10 @@ Whoever asks twice in a row counts as alone. Answers leave before the loop looks
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Protocol
+
+log = logging.getLogger(__name__)
 
 
 class Answering(Protocol):
@@ -50,4 +53,7 @@ class Turn:
     def _end(self) -> None:
         ready, self._ready = self._ready, []
         for connection in ready:
-            connection.send_answers()
+            try:
+                connection.send_answers()
+            except Exception:  # the others' answers leave all the same
+                log.exception("the answers of one connection could not be sent")

@@ -165,13 +165,16 @@ class Broker:
     async def _serve(self, loop: asyncio.AbstractEventLoop, runtime: MovableRuntime) -> None:
         node = Node(self._config, runtime, self._fs, apis=self.faults.over(APIS))
         await node.start()
-        await self._prepare(node)
-        self.faults.within(node.coordinators)
-        self._loop, self._stop, self._node = loop, asyncio.Event(), node
-        assert self._started is not None
-        self._started.set()
-        await self._stop.wait()
-        await node.stop()
+        try:
+            await self._prepare(node)
+            self.faults.within(node.coordinators)
+            self._loop, self._stop, self._node = loop, asyncio.Event(), node
+            assert self._started is not None
+            self._started.set()
+            await self._stop.wait()
+        finally:
+            # Also of one that nobody will use: its port would stay taken.
+            await node.stop()
 
     @staticmethod
     async def _prepare(node: Node) -> None:
@@ -287,10 +290,11 @@ class Broker:
     def reset(self) -> None:
         """As if freshly started: no topics, no groups, no faults. Clients may stay connected.
 
-        After its disk failed (``fill_disk``) the broker in memory begins anew on its port.
+        After its disk was filled (``fill_disk``) the broker in memory begins anew on its port.
         """
         self.faults.clear()
-        if isinstance(self._fs, MemoryDisk) and not self._running().logs.online_dirs():
+        node, disk = self._running(), self._fs
+        if isinstance(disk, MemoryDisk) and (disk.full or node.failed.is_set() or not node.logs.online_dirs()):
             self._fs = MemoryDisk()
             self.restart()
             return

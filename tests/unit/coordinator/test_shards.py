@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import pytest
+
 from tests.unit.coordinator.shard_world import Notebook, ShardWorld
 from tidelog.coordinator.placement import partition_of
-from tidelog.coordinator.shard import Shard
+from tidelog.coordinator.shard import Shard, WithinTransaction
 from tidelog.coordinator.shards import RELOAD_AFTER_FAILED_LOAD_MS
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC, TopicPartition
-from tidelog.model.machine import NOTHING, Outcome
+from tidelog.model.machine import NOTHING, Outcome, Token
 from tidelog.records.record import Record
 
 
@@ -158,3 +162,17 @@ def test_reloaded_machines_know_what_their_logs_hold_and_whoever_waited_is_sent_
     assert again.machine.notes == [b"kept"]
     assert waiting.error is ErrorCode.NOT_COORDINATOR
     assert seen == [again.partition.topic_partition]
+
+
+def test_a_request_that_its_machine_stumbles_over_leaves_nobody_waiting() -> None:
+    world = ShardWorld()
+    shard = world.shards.find("g")
+    assert isinstance(shard, Shard)
+
+    def stumble(machine: Notebook, token: Token, now_ms: int) -> Outcome:
+        raise ZeroDivisionError
+
+    for ask in (partial(world.shards.ask, shard), partial(world.shards.ask_within, shard, WithinTransaction(1, 0, None))):
+        with pytest.raises(ZeroDivisionError):
+            ask(stumble)
+    assert not shard.waits

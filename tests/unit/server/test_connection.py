@@ -253,6 +253,19 @@ async def fail_later(body: bytes) -> list[bytes]:
     return []
 
 
+@pytest.mark.parametrize("bad", [violate, fail])
+def test_what_was_asked_before_a_request_that_ends_the_connection_is_answered(world: World, bad: Handle) -> None:
+    side = world.side(lambda body: bad(body) if body == b"bad" else echo(body))
+
+    async def main() -> None:
+        await side.send(frame(b"good") + frame(b"bad") + frame(b"late"))
+        assert await side.receive(11) == frame(b"re:good")
+        assert await side.ended()
+        assert side.handled == [b"good", b"bad"]
+
+    world.run(main)
+
+
 @pytest.mark.parametrize(("handle", "told"), [(violate, False), (fail, True), (fail_later, True)])
 def test_who_breaks_the_protocol_is_not_news_but_a_bug_is(
     world: World, handle: Handle, told: bool, caplog: pytest.LogCaptureFixture

@@ -79,3 +79,17 @@ def test_who_becomes_ready_while_answers_are_sent_has_its_turn_next() -> None:
     assert sent == ["first", "second"]
     loop.end_of_turn()
     assert sent == ["first", "second", "late"]
+
+
+def test_a_connection_that_fails_does_not_keep_the_answers_of_the_others() -> None:
+    loop, sent = Loop(), list[str]()
+    turn = Turn(loop)
+
+    class Broken(Connection):
+        def send_answers(self) -> None:
+            raise RuntimeError("a bug")
+
+    for connection in (Broken("a", sent), Connection("b", sent)):
+        turn.defers(connection)
+    loop.end_of_turn()
+    assert sent == ["b"]

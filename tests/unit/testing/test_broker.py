@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from tests.unit.broker.apis.live import Talk
+from tidelog.model import errors
 from tidelog.model.errors import ConfigError, ErrorCode
 from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.testing import Broker, Message
@@ -134,6 +136,36 @@ def test_a_reset_after_a_full_disk_begins_anew_on_the_same_port() -> None:
         broker.reset()
         broker.produce("t", "b")
         assert (broker.port, [message.text for message in broker.messages("t")]) == (port, ["b"])
+
+
+def test_a_reset_begins_anew_also_when_nobody_has_met_the_full_disk_yet_or_the_metadata_log_did() -> None:
+    with Broker() as broker:
+        broker.create_topic("t")
+        broker.fill_disk()
+        broker.reset()
+        broker.create_topic("t")
+        broker.fill_disk()
+        with pytest.raises(errors.KafkaError, match="its disk failed"):
+            broker.create_topic("u")
+        broker.fill_disk(False)
+        broker.reset()
+        broker.produce("t", "b")
+        assert broker.topics == ["t"]
+
+
+def test_a_broker_whose_start_fails_late_gives_its_port_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker() as broker:
+        port = broker.port
+
+    async def fail(node: object) -> None:
+        raise TimeoutError("no coordinators")
+
+    monkeypatch.setattr(Broker, "_prepare", staticmethod(fail))
+    with pytest.raises(TimeoutError, match="no coordinators"):
+        Broker(port=port).start()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", port))
+        probe.listen()
 
 
 def test_coordinators_are_there_before_anybody_asks() -> None:

@@ -169,6 +169,8 @@ class _Handler(BaseHTTPRequestHandler):
             answer, status = self.server.registry.serve(self._read()), 200
         except RegistryError as refused:
             answer, status = {"error_code": refused.code, "message": refused.message}, refused.status
+        except Exception as bug:  # the test is told what happened, not of a connection that ended
+            answer, status = {"error_code": 50001, "message": f"{type(bug).__name__}: {bug}"}, 500
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", CONTENT_TYPE)

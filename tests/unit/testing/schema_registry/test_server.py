@@ -302,3 +302,14 @@ def test_head_has_no_body(registry: SchemaRegistry) -> None:
         assert (answer.status, answer.read()) == (200, b"")
     with pytest.raises(urllib.error.HTTPError):
         urllib.request.urlopen(f"{registry.url}/nothing", timeout=10)
+
+
+def test_a_bug_of_the_registry_is_told_and_does_not_look_like_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(registry: SchemaRegistry, request: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(SchemaRegistry, "serve", fail)
+    with SchemaRegistry() as registry, pytest.raises(urllib.error.HTTPError) as told:
+        urllib.request.urlopen(f"{registry.url}/subjects")
+    assert told.value.code == 500
+    assert json.load(told.value) == {"error_code": 50001, "message": "ZeroDivisionError: a bug"}
