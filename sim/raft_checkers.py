@@ -75,6 +75,8 @@ class Checkers:
 
     def _on_majority(self, leader: SimVoter, high_watermark: int) -> None:
         last = next(b for b in leader.disk.log if b.base_offset < high_watermark <= b.next_offset)
+        if self.leaders.get(last.epoch) != leader.id:
+            raise Violation(f"leader {leader.id} commits up to epoch {last.epoch}, and no record of an epoch of its own")
         voters = leader.machine.voters
         holders = [
             each.id
