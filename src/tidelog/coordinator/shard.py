@@ -215,8 +215,12 @@ class Shard(Generic[M]):
         return len(self._waiting)
 
     def abandon(self, token: Token) -> None:
-        """Nobody wants this answer any more."""
-        self._waiting.pop(token, None)
+        """Nobody wants this answer any more. It counts as done, so that what keeps deadlines lets go of it, and of its client's
+        connection: it has none of its own."""
+        waiting = self._waiting.pop(token, None)
+        if waiting is not None:
+            waiting.on_done = None
+            waiting.finish()
 
     def run(self, outcome: Outcome, now_ms: int) -> None:
         """Makes an outcome's records safe and lets its answers go."""

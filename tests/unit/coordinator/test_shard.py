@@ -8,6 +8,7 @@ from tidelog.coordinator.shard import Shard, Waiting
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC
 from tidelog.records.batch import iter_headers
+from tidelog.replication.delayed import Purgatory
 from tidelog.storage.log_config import LogConfig
 
 SYNCED = LogConfig(flush_messages=1)
@@ -87,10 +88,15 @@ def test_an_abandoned_request_is_forgotten() -> None:
     world = ShardWorld(config=SYNCED)
     shard = found(world)
     token, waiting = world.shards.ask(shard, lambda machine, token, _: machine.write(token, b"a"))
+    told: list[Waiting] = []
+    waiting.on_done = lambda: told.append(waiting)
+    purgatory = Purgatory()
+    purgatory.park(waiting)
     shard.abandon(token)
+    assert len(purgatory) == 0, "it has no deadline: else it would be kept for ever, with its connection"
     world.world.manager.flush(world.world.partition(OFFSETS_TOPIC))
     world.world.run_jobs()
-    assert not waiting.done
+    assert waiting.response is None and told == []
 
 
 def test_more_than_a_batch_may_hold_is_written_as_several() -> None:
