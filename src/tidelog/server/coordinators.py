@@ -121,6 +121,7 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
         abort_check_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
         id_expiration_ms=config.transactional_id_expiration_ms,
         id_expiration_check_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
+        max_record_bytes=config.message_max_bytes,
     )
 
 

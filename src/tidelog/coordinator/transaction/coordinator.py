@@ -10,6 +10,7 @@ Decisions are elsewhere: ``transitions`` what a request may do, ``metadata`` wha
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -25,15 +26,18 @@ from tidelog.coordinator.transaction.records import (
     decode_value,
     encode_key,
     encode_value,
+    fits,
 )
 from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.state import MOVES, TransactionState
 from tidelog.coordinator.transaction.transitions import NewId, Producer
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 from tidelog.model.machine import NOTHING, Outcome, Reply, Token
 from tidelog.records.builder import RecordData
 from tidelog.records.record import Record
+
+log = logging.getLogger(__name__)
 
 NEVER_MS = 1 << 62
 
@@ -92,6 +96,7 @@ class TransactionCoordinator:
         "_rounds",
         "_server_version",
         "_settings",
+        "_unreadable",
         "transactions",
     )
 
@@ -107,6 +112,7 @@ class TransactionCoordinator:
         self._next_marker_ms = NEVER_MS
         self._rounds = 0
         self._loading = True
+        self._unreadable: set[str] = set()
         self.transactions: dict[str, TransactionMetadata] = {}
 
     @property
@@ -114,14 +120,22 @@ class TransactionCoordinator:
         """Partitions that have not said yet that they have the marker of a decided transaction."""
         return sum(len(outstanding.due) for outstanding in self._outstanding.values())
 
+    def refusal(self, transactional_id: str) -> ErrorCode | None:
+        """Why nothing is said of an id: it is empty, or its newest record cannot be read. What that said is not guessed: an open
+        transaction could be aborted that was committed. Everybody else's goes on."""
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE if transactional_id in self._unreadable else None
+
     # -- requests ------------------------------------------------------------------------------------------------------------
 
     def init(self, token: Token, transactional_id: str, timeout_ms: int, expected: Producer | None, now_ms: int) -> Outcome:
         """InitProducerId with a transactional id; replies an Answer."""
         effects = _Effects()
         known = self.transactions.get(transactional_id)
-        if not transactional_id:
-            decided: transitions.Decision = ErrorCode.INVALID_REQUEST
+        refusal = self.refusal(transactional_id)
+        if refusal is not None:
+            decided: transitions.Decision = refusal
         elif not 0 < timeout_ms <= self._settings.max_timeout_ms:
             decided = ErrorCode.INVALID_TRANSACTION_TIMEOUT
         else:
@@ -135,6 +149,8 @@ class TransactionCoordinator:
                 decided = transitions.init(
                     known, expected, timeout_ms, new_id=self._new_id, server_version=self._server_version(), now_ms=now_ms
                 )
+        if not isinstance(decided, ErrorCode) and not fits(decided, self._settings.max_record_bytes):
+            decided = ErrorCode.UNKNOWN_SERVER_ERROR
         if isinstance(decided, ErrorCode):
             effects.replies.append(Reply(token, Answer(decided)))
         elif decided.ending:
@@ -161,8 +177,9 @@ class TransactionCoordinator:
         effects = _Effects()
         asked = _Patient(token, producer, partitions, client_version, now_ms + patience_ms)
         known = self.transactions.get(transactional_id)
-        if not transactional_id:
-            effects.replies.append(Reply(token, ErrorCode.INVALID_REQUEST))
+        refusal = self.refusal(transactional_id)
+        if refusal is not None:
+            effects.replies.append(Reply(token, refusal))
         elif patience_ms > 0 and known is not None and known.ending:
             self._patient.setdefault(transactional_id, []).append(asked)
             heappush(self._patience, (asked.until_ms, transactional_id))
@@ -179,6 +196,10 @@ class TransactionCoordinator:
         )
         if not isinstance(decided, ErrorCode) and self._cannot_record(asked.client_version):
             decided = ErrorCode.UNSUPPORTED_VERSION
+        if not isinstance(decided, ErrorCode) and not fits(decided, self._settings.max_record_bytes):
+            count = len(decided.partitions)
+            log.error("%s: a transaction over %d partitions is too much for one record", decided.transactional_id, count)
+            decided = ErrorCode.UNKNOWN_SERVER_ERROR
         if isinstance(decided, ErrorCode):
             effects.replies.append(Reply(asked.token, decided))
             return known
@@ -190,8 +211,9 @@ class TransactionCoordinator:
         self, token: Token, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]
     ) -> Outcome:
         """AddPartitionsToTxn that only asks; replies the error of each partition."""
-        if not transactional_id:
-            answer = dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+        refusal = self.refusal(transactional_id)
+        if refusal is not None:
+            answer = dict.fromkeys(partitions, refusal)
         else:
             answer = transitions.verify_partitions(self.transactions.get(transactional_id), producer, partitions)
         return Outcome(replies=(Reply(token, answer),))
@@ -202,8 +224,9 @@ class TransactionCoordinator:
         """EndTxn; replies an Answer, once the decision is safe."""
         effects = _Effects()
         known = self.transactions.get(transactional_id)
-        if not transactional_id:
-            decided: transitions.Decision = ErrorCode.INVALID_REQUEST
+        refusal = self.refusal(transactional_id)
+        if refusal is not None:
+            decided: transitions.Decision = refusal
         else:
             decided = transitions.end(
                 known, producer, commit=commit, client_version=client_version, new_id=self._new_id, now_ms=now_ms
@@ -333,11 +356,27 @@ class TransactionCoordinator:
             self._next_marker_ms = min(self._next_marker_ms, due_ms)
 
     def replay_stored(self, record: Record, now_ms: int) -> None:
-        """A record as it lies in the log; keys of other kinds are passed over."""
-        transactional_id = None if record.key is None else decode_key(bytes(record.key))
+        """A record as it lies in the log; keys of other kinds are passed over, and so are those that cannot be read."""
+        try:
+            transactional_id = None if record.key is None else decode_key(bytes(record.key))
+        except (ProtocolViolation, ValueError) as problem:
+            log.error("offset %d: a key that cannot be read is passed over: %s", record.offset, problem)
+            return
         if transactional_id is None:
             return
-        metadata = None if record.value is None else decode_value(transactional_id, bytes(record.value))
+        try:
+            metadata = None if record.value is None else decode_value(transactional_id, bytes(record.value))
+        except (ProtocolViolation, ValueError) as problem:
+            log.error(
+                "offset %d: transactional id %r is not served before a later record (a tombstone forgets it): %s",
+                record.offset,
+                transactional_id,
+                problem,
+            )
+            self._unreadable.add(transactional_id)
+            metadata = None
+        else:
+            self._unreadable.discard(transactional_id)
         if metadata is not None and metadata.state is TransactionState.DEAD:
             metadata = None
         self.replay(TransactionRecord(transactional_id, metadata), now_ms)

@@ -14,9 +14,11 @@ from tidelog.protocol.messages import describe_transactions, list_transactions
 
 
 def describe(machine: TransactionCoordinator, transactional_id: str) -> describe_transactions.TransactionState:
-    """One transactional id; TRANSACTIONAL_ID_NOT_FOUND (105), INVALID_REQUEST for the empty one."""
-    if not transactional_id:
-        return describe_transactions.TransactionState(transactional_id="", error_code=ErrorCode.INVALID_REQUEST)
+    """One transactional id; TRANSACTIONAL_ID_NOT_FOUND (105), INVALID_REQUEST for the empty one, COORDINATOR_NOT_AVAILABLE for
+    one whose record cannot be read."""
+    refusal = machine.refusal(transactional_id)
+    if refusal is not None:
+        return describe_transactions.TransactionState(transactional_id=transactional_id, error_code=refusal)
     known = machine.transactions.get(transactional_id)
     if known is None:
         return describe_transactions.TransactionState(

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 
 from tidelog.coordinator.transaction.metadata import TransactionMetadata
 from tidelog.coordinator.transaction.state import TransactionState
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import NO_PRODUCER_ID, TopicPartition
 from tidelog.protocol.messages.transaction_log_key import TransactionLogKey
 from tidelog.protocol.messages.transaction_log_value import PartitionsSchema, TransactionLogValue
 
 FLEXIBLE_RECORDS_FROM = 1
 """The transaction.version since which values have tagged fields."""
+LARGEST_PARTITION = 264
+"""Bytes of one partition whose topic has the longest name, which nobody shares."""
+ROOM = 256
+"""What a batch of one record and the tagged fields of a later state of the same transaction take: who can begin can end."""
 _INT16 = struct.Struct(">h")
 _KEY_VERSION = 0
 
@@ -64,6 +68,14 @@ def encode_value(metadata: TransactionMetadata, server_version: int) -> bytes:
     return _INT16.pack(version) + value.encode(version)
 
 
+def fits(metadata: TransactionMetadata, limit: int) -> bool:
+    """Whether its record has at most ``limit`` bytes. Measured only where many partitions or a long name make it doubtful."""
+    name_bytes = len(metadata.transactional_id.encode())
+    if 2 * name_bytes + LARGEST_PARTITION * len(metadata.partitions) + ROOM < limit:
+        return True
+    return name_bytes + len(encode_value(metadata, FLEXIBLE_RECORDS_FROM)) + ROOM <= limit
+
+
 def _by_topic(metadata: TransactionMetadata) -> list[PartitionsSchema]:
     topics: dict[str, PartitionsSchema] = {}
     for topic, partition in metadata.partitions:
@@ -84,12 +96,19 @@ def decode_value(transactional_id: str, raw: bytes) -> TransactionMetadata:
             f"the value of {transactional_id!r} has version {version}; 0 to {TransactionLogValue.MAX_VERSION} are read"
         )
     value = TransactionLogValue.decode(raw[2:], version)
+    state = TransactionState(value.transaction_status)
+    possible = value.producer_id >= 0 and value.producer_epoch >= 0 and value.next_producer_id >= NO_PRODUCER_ID
+    if not possible or state is TransactionState.PREPARE_EPOCH_FENCE:
+        raise ValueError(
+            f"the value of {transactional_id!r} cannot be: state {state.name}, producer {value.producer_id}, epoch "
+            f"{value.producer_epoch}, next producer {value.next_producer_id}"
+        )
     return TransactionMetadata(
         transactional_id,
         value.producer_id,
         value.producer_epoch,
         value.transaction_timeout_ms,
-        TransactionState(value.transaction_status),
+        state,
         last_update_ms=value.transaction_last_update_timestamp_ms,
         start_ms=value.transaction_start_timestamp_ms,
         previous_producer_id=value.previous_producer_id,

@@ -17,3 +17,5 @@ class TransactionSettings:
     """An unused transactional id is forgotten after this (transactional.id.expiration.ms)."""
     id_expiration_check_interval_ms: int = 3_600_000
     """How often such ids are looked for (transaction.remove.expired.transaction.cleanup.interval.ms)."""
+    max_record_bytes: int = 1_048_588
+    """The largest record of a transaction (message.max.bytes); more partitions than go into it cannot join."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import struct
 
 import pytest
 
 from tests.unit.coordinator.transaction.driver import P0, P1, P2, Driver
+from tidelog.coordinator.transaction.describing import describe
 from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer
 from tidelog.coordinator.transaction.metadata import LAST_EPOCH
 from tidelog.coordinator.transaction.records import TransactionRecord, encode_key
@@ -14,6 +16,7 @@ from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.state import TransactionState as S
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode as E
+from tidelog.model.ids import TopicPartition
 from tidelog.model.machine import NOTHING
 from tidelog.records.builder import RecordData
 
@@ -332,3 +335,64 @@ def test_a_record_that_no_decision_leads_to_is_a_bug() -> None:
     driver.add(owner, P0)
     with pytest.raises(AssertionError, match="cannot become"):
         driver.machine.replay(TransactionRecord("x", None), driver.now)
+
+
+# -- logs that others wrote --------------------------------------------------------------------------------------------------
+
+
+def value_v0(state: int, *, producer_id: int = 5, epoch: int = 0) -> bytes:
+    return b"\x00\x00" + struct.pack(">qhibiqq", producer_id, epoch, 1000, state, -1, 0, 0)
+
+
+@pytest.mark.parametrize("key", [b"\x00\x00\x00\x50ab", b"\x00\x00\x00\x02\xff\xfe", b"\x00\x00", b"", b"\x00"])
+def test_a_key_that_cannot_be_read_is_passed_over(key: bytes) -> None:
+    driver = Driver()
+    producer = driver.producer()
+    driver.log.append(RecordData(key, b"x", 0))
+    driver.restart()
+    assert driver.add(producer, P0) is E.NONE
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"\x00\x09",
+        b"\x00\x01\x00",
+        value_v0(99),
+        value_v0(int(S.PREPARE_EPOCH_FENCE)),
+        value_v0(int(S.ONGOING), producer_id=-1),
+        value_v0(int(S.EMPTY), epoch=-1),
+    ],
+)
+def test_an_id_whose_record_cannot_be_read_is_not_served_and_all_others_are(value: bytes) -> None:
+    """Nothing is guessed: what it said may have been that an open transaction is committed."""
+    driver = Driver()
+    producer, other = driver.producer(), driver.producer("y")
+    assert driver.add(producer, P0) is E.NONE
+    driver.log.append(RecordData(encode_key("x"), value, 0))
+    driver.restart()
+    assert driver.init().error is E.COORDINATOR_NOT_AVAILABLE
+    assert driver.add(producer, P1) is E.COORDINATOR_NOT_AVAILABLE
+    assert driver.verify(producer, P0) == [E.COORDINATOR_NOT_AVAILABLE]
+    assert driver.end(producer, commit=True).error is E.COORDINATOR_NOT_AVAILABLE
+    assert describe(driver.machine, "x").error_code == E.COORDINATOR_NOT_AVAILABLE
+    driver.advance(120_000)
+    assert driver.sent == [] and driver.add(other, P0, transactional_id="y") is E.NONE
+    driver.log.append(RecordData(encode_key("x"), None, 0))
+    driver.restart()
+    assert driver.init().error is E.NONE
+
+
+def test_a_transaction_that_no_record_could_hold_is_refused_and_what_was_begun_can_end() -> None:
+    driver = Driver(settings=TransactionSettings(max_record_bytes=2_000))
+    producer = driver.producer()
+    names = [TopicPartition("n" * 200 + str(number), 0) for number in range(20)]
+    joined = 0
+    while driver.add(producer, names[joined]) is E.NONE:
+        joined += 1
+    assert 5 <= joined < 10
+    assert driver.add(producer, names[joined]) is E.UNKNOWN_SERVER_ERROR
+    assert driver.end(producer, commit=True).error is E.NONE
+    assert max(len(record.key or b"") + len(record.value or b"") for record in driver.log) < 2_000
+    assert driver.init("i" * 3_000).error is E.UNKNOWN_SERVER_ERROR
