@@ -7,6 +7,7 @@ seconds: when one is not resolved yet, when topics were created since, or when t
 
 from __future__ import annotations
 
+import logging
 from enum import Enum
 
 from tidelog.coordinator.group.consumer_group import NOT_RESOLVED, ConsumerGroup, ConsumerMember, ResolvedRegex
@@ -16,6 +17,7 @@ from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.subscription_regex import InvalidRegex, resolve
 from tidelog.model.errors import ErrorCode, KafkaError
 
+log = logging.getLogger(__name__)
 LEAST_INTERVAL_MS = 10_000
 
 
@@ -93,9 +95,20 @@ def refresh_records(c: Coordination, group: ConsumerGroup, now_ms: int) -> list[
         except InvalidRegex:
             # It was valid when it was stored, by another implementation's rules.
             topics = frozenset()
+        record = regex_record(group.group_id, pattern, ResolvedRegex(topics, c.topics.version, now_ms))
+        if record.size > c.settings.max_record_bytes:
+            log.warning(
+                "group %s: the %d topics that the pattern %.80s matches take %d bytes, and %d fit into a record; it counts as "
+                "matching none. Subscribe with several patterns, or by names.",
+                *(group.group_id, len(topics), pattern, record.size, c.settings.max_record_bytes),
+            )
+            topics = frozenset()
+            record = regex_record(group.group_id, pattern, ResolvedRegex(topics, c.topics.version, now_ms))
         subscribed |= topics
         changed = changed or topics != group.regexes.get(pattern, NOT_RESOLVED).topics
-        records.append(regex_record(group.group_id, pattern, ResolvedRegex(topics, c.topics.version, now_ms)))
+        records.append(record)
+    # Those that whoever subscribed to them left behind, as a static member does that comes back under another member's id.
+    records += [regex_tombstone(group.group_id, pattern) for pattern in group.regexes if not group.subscribers(pattern)]
     metadata_hash = c.topics.hash_of(subscribed)
     if records and (changed or metadata_hash != group.metadata_hash):
         records.append(epoch_record(group.group_id, group.epoch + 1, metadata_hash))

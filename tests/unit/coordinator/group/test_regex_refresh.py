@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.coordinator.group.consumer_driver import INTERVAL, ConsumerDriver
+from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.model.errors import ErrorCode as E
 
 TOPICS = {"x1": 1, "x2": 1, "y": 1}
@@ -104,3 +107,32 @@ def test_patterns_of_a_group_that_is_gone_are_not_looked_up() -> None:
     position = len(driver.log)
     driver.advance(0)
     assert driver.types_since(position) == []
+
+
+def test_topics_that_do_not_fit_into_a_record_match_none_and_stop_no_other_group(caplog: pytest.LogCaptureFixture) -> None:
+    driver = ConsumerDriver(GroupSettings(max_record_bytes=500), topics={f"x{n}{'y' * 200}": 1 for n in range(3)})
+    subscribe(driver, "a", "x.*")
+    driver.advance(0)
+    assert driver.consumers("g").regexes["x.*"].topics == frozenset()
+    assert max(record.size for record in driver.log) <= 500, "a larger one would stop the coordinator, again and again"
+    assert "the 3 topics that the pattern x.* matches take" in caplog.text
+    driver.beat("g", "a", 1)
+    position = len(driver.log)
+    driver.advance(1_000)
+    driver.beat("g", "a", 1)
+    driver.advance(0)
+    assert driver.types_since(position) == [], "it is not looked up with each heartbeat"
+
+
+def test_a_pattern_that_a_member_left_behind_as_it_became_another_is_taken_back() -> None:
+    driver = ConsumerDriver(topics=TOPICS)
+    assert driver.enter("g", "s", ["y"], instance_id="i").error_code == 0
+    subscribe(driver, "a", "x1")
+    driver.advance(0)
+    driver.beat("g", "s", -2, instance_id="i")
+    driver.advance(11_000)
+    assert driver.enter("g", "a", instance_id="i", subscribed_topic_regex="x.*").error_code == 0
+    driver.advance(0)
+    assert list(driver.consumers("g").regexes) == ["x.*"]
+    driver.restart()
+    assert list(driver.consumers("g").regexes) == ["x.*"]
