@@ -152,7 +152,7 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
             config.group_consumer_min_assignment_interval_ms,
             config.group_consumer_max_assignment_interval_ms,
         ),
-        max_record_bytes=max(0, config.message_max_bytes - BATCH_ROOM),
+        max_record_bytes=max(0, min(config.message_max_bytes, config.offsets_topic_segment_bytes) - BATCH_ROOM),
         consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
     )

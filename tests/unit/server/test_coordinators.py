@@ -16,6 +16,11 @@ def test_settings_of_groups_come_from_the_nodes_settings() -> None:
     assert (settings.min_session_timeout_ms, settings.max_size, settings.offsets_retention_ms) == (10, 7, 120_000)
 
 
+def test_a_groups_record_is_as_large_as_a_batch_and_a_segment_of_the_offsets_topic_take() -> None:
+    for name in ("message.max.bytes", "offsets.topic.segment.bytes"):
+        assert group_settings(BrokerConfig.from_properties({name: "100000"})).max_record_bytes == 98_976
+
+
 def test_settings_of_transactions_come_from_the_nodes_settings() -> None:
     config = BrokerConfig.from_properties(
         {

@@ -231,12 +231,15 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Whether somebody with this protocol type and these protocols may join."""
-        names = list(names)
+        common = set(names)
         if not self.members:
-            return bool(protocol_type) and bool(names)
-        return protocol_type == self.protocol_type and any(
-            all(any(name == own for own, _ in member.protocols) for member in self.members.values()) for name in names
-        )
+            return bool(protocol_type) and bool(common)
+        if protocol_type != self.protocol_type:
+            return False
+        for member in self.members.values():
+            # However many names there are, each is looked at once: a client says how many.
+            common.intersection_update(name for name, _ in member.protocols)
+        return bool(common)
 
     def choose_protocol(self) -> str:
         """The candidate with the most votes; among equals the one that got its first vote first."""

@@ -105,10 +105,10 @@ def read_reported(topics: list[RequestTopicPartitions] | None) -> Reported | Non
     """What a member says that it reads; a topic that comes twice counts once with all."""
     if topics is None:
         return None
-    reported: dict[bytes, frozenset[int]] = {}
+    reported: dict[bytes, set[int]] = {}
     for topic in topics:
-        reported[topic.topic_id] = reported.get(topic.topic_id, frozenset()) | frozenset(topic.partitions)
-    return reported
+        reported.setdefault(topic.topic_id, set()).update(topic.partitions)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in reported.items()}
 
 
 def join_static(

@@ -45,12 +45,12 @@ def read_assignment_message(assignment: bytes) -> ConsumerProtocolAssignment:
 
 def by_topic_id(topics: Iterable[AssignedTopic | OwnedTopic], metadata: TopicMetadata) -> dict[bytes, frozenset[int]]:
     """Partitions by topic id; topics that do not exist are left out."""
-    found: dict[bytes, frozenset[int]] = {}
+    found: dict[bytes, set[int]] = {}
     for topic in topics:
         topic_id = metadata.id_of(topic.topic)
         if topic_id is not None:
-            found[topic_id] = found.get(topic_id, frozenset()) | frozenset(topic.partitions)
-    return found
+            found.setdefault(topic_id, set()).update(topic.partitions)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in found.items()}
 
 
 def write_assignment(partitions: Partitions | Owned, metadata: TopicMetadata, version: int) -> bytes:

@@ -83,7 +83,7 @@ class Joiner:
     def _is_full(self, group: ClassicGroup, member_id: str) -> bool:
         """A member that is in does not count again; during a rebalance only those that came back count."""
         limit = self._settings.max_size
-        if group.state in {GroupState.EMPTY, GroupState.DEAD}:
+        if group.state in {GroupState.EMPTY, GroupState.DEAD} or len(group.members) < limit:
             return False
         if group.state is GroupState.PREPARING_REBALANCE:
             known = member_id in group.pending or (member_id in group.members and group.members[member_id].join_token is not None)

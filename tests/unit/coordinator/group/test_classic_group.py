@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.coordinator.group.driver import Driver
 from tidelog.coordinator.group.classic_group import MOVES, ClassicGroup, GroupState, Member
+from tidelog.model.errors import ErrorCode
 
 
 def test_the_protocol_with_most_votes_among_those_that_all_support_is_used() -> None:
@@ -31,6 +32,17 @@ def group_of(*names: str) -> ClassicGroup:
             )
         )
     return group
+
+
+def test_however_many_protocols_two_members_name_their_common_one_is_found() -> None:
+    driver = Driver()
+    first = tuple((f"a{n}", b"") for n in range(50_000))
+    driver.join("g", version=3, protocols=(*first, ("both", b"")))
+    second = tuple((f"b{n}", b"") for n in range(50_000))
+    token = driver.join("g", version=3, protocols=(*second, ("both", b"")))
+    driver.advance(9_000)
+    assert driver.answers[token].protocol_name == "both"
+    assert driver.answers[driver.join("g", version=3, protocols=second)].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_move_that_is_not_in_the_table_is_a_bug() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tests.unit.coordinator.group.consumer_driver import INTERVAL, ConsumerDriver, settled_pair, topic_id
 from tidelog.coordinator.group.consumer_group import ConsumerGroupState, MemberState
+from tidelog.coordinator.group.consumer_heartbeat import read_reported
 from tidelog.coordinator.group.settings import Bounded, GroupSettings
 from tidelog.model.errors import ErrorCode as E
+from tidelog.protocol.messages.consumer_group_heartbeat import RequestTopicPartitions
 
 T = topic_id("t")
 
@@ -181,3 +183,8 @@ def test_a_subscription_that_no_record_can_hold_is_refused_and_disturbs_nobody()
     assert answer.error_code == E.UNKNOWN_SERVER_ERROR and "1000 fit" in (answer.error_message or "")
     assert len(driver.log) == written and list(driver.consumers("g").members) == ["a"]
     assert driver.beat("g", "a", 2).error_code == 0
+
+
+def test_a_topic_that_is_reported_a_hundred_thousand_times_is_looked_at_as_often() -> None:
+    topics = [RequestTopicPartitions(topic_id=topic_id("t"), partitions=[number]) for number in range(100_000)]
+    assert read_reported(topics) == {topic_id("t"): frozenset(range(100_000))}

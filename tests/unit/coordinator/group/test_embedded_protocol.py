@@ -43,3 +43,8 @@ def test_versions_above_ours_are_read_as_ours() -> None:
 def test_what_cannot_be_read_is_a_violation(garbled: bytes) -> None:
     with pytest.raises(ProtocolViolation):
         read_subscription_message(garbled)
+
+
+def test_a_topic_that_is_named_a_hundred_thousand_times_is_looked_at_as_often() -> None:
+    topics = [TopicPartition(topic="t", partitions=[number]) for number in range(100_000)]
+    assert len(by_topic_id(topics, TOPICS)[topic_id("t")]) == 100_000
