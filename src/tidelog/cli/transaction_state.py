@@ -190,7 +190,8 @@ def abort(session: AdminSession, producer: Producer) -> None:
         producer_epoch=producer.epoch,
         transaction_result=False,
         topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[index])],
-        coordinator_epoch=producer.coordinator_epoch,
+        # As Kafka's tool: the first epoch where no coordinator has written a marker yet.
+        coordinator_epoch=max(0, producer.coordinator_epoch),
     )
     leader = session.leaders([topic]).get(producer.partition)
     if leader is None:

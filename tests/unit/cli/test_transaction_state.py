@@ -50,3 +50,11 @@ def test_an_unknown_transactional_id_is_not_made_by_ending_it(session: AdminSess
     with pytest.raises(CommandFailed, match="TRANSACTIONAL_ID_NOT_FOUND"):
         transaction_state.force_terminate(session, "nobody")
     assert [each.transactional_id for each in transaction_state.list_transactions(session)] == ["payments"]
+
+
+def test_a_marker_has_an_epoch_also_where_no_coordinator_has_written_one_before(session: AdminSession) -> None:
+    (found,) = transaction_state.producers(session, [("orders", 2)])
+    assert found.coordinator_epoch == -1
+    transaction_state.abort(session, found)
+    (ended,) = transaction_state.producers(session, [("orders", 2)])
+    assert (ended.coordinator_epoch, ended.start_offset) == (0, None)
