@@ -71,6 +71,7 @@ class Coordinators:
         self, config: BrokerConfig, replicas: ReplicaManager, runtime: LoopRuntime, new_id: NewId, write_marker: WriteMarker
     ) -> None:
         self._world = LoopWorld(runtime)
+        self._stopped = False
         groups, transactions = group_settings(config), transaction_settings(config)
         rng: Rng = runtime.rng
 
@@ -96,7 +97,10 @@ class Coordinators:
         self.markers.shards = self.transactions
 
     def follow(self, delta: ClusterDelta | None = None) -> None:
-        """The replica manager has taken an image over. Offsets of topics that are gone go with them."""
+        """The replica manager has taken an image over. Offsets of topics that are gone go with them. A node that stops still
+        hears of the cluster, and begins nothing anew."""
+        if self._stopped:
+            return
         for shards in (self.groups, self.transactions):
             if shards.exists or shards.running:
                 shards.follow()
@@ -109,6 +113,7 @@ class Coordinators:
 
     def stop(self) -> None:
         """Everybody who waits is answered."""
+        self._stopped = True
         self._world.stop()
         self.groups.stop()
         self.transactions.stop()

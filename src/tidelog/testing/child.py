@@ -101,6 +101,8 @@ class ChildBroker(Broker):
     """See ``Broker``; made by ``Broker(process=True)``."""
 
     _process: subprocess.Popen[bytes] | None = None
+    _owner = 0
+    """The process that started it: a fork of that has a copy of this, and must leave the child alone."""
     _log = Path()
     _last_log = ""
 
@@ -133,6 +135,7 @@ class ChildBroker(Broker):
         handle, name = tempfile.mkstemp(prefix="tidelog-", suffix=".log")
         self._forget_log()
         self._log = Path(name)
+        self._owner = os.getpid()
         with os.fdopen(handle, "wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tidelog.testing.child_process"],
@@ -203,6 +206,8 @@ class ChildBroker(Broker):
             self._log = Path()
 
     def __del__(self) -> None:
+        if self._owner != os.getpid():
+            return
         self.kill()
         self._forget_log()
 

@@ -6,6 +6,7 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.server.coordinators import LoopWorld, group_settings, transaction_settings
 from tidelog.server.runtime import LoopRuntime
+from tidelog.testing import Broker
 
 
 def test_settings_of_groups_come_from_the_nodes_settings() -> None:
@@ -19,6 +20,18 @@ def test_settings_of_groups_come_from_the_nodes_settings() -> None:
 def test_a_groups_record_is_as_large_as_a_batch_and_a_segment_of_the_offsets_topic_take() -> None:
     for name in ("message.max.bytes", "offsets.topic.segment.bytes"):
         assert group_settings(BrokerConfig.from_properties({name: "100000"})).max_record_bytes == 98_976
+
+
+def test_what_a_stopping_node_hears_of_the_cluster_loads_nothing() -> None:
+    with Broker() as broker:
+
+        def stopped() -> bool:
+            coordinators = broker._running().coordinators
+            coordinators.stop()
+            coordinators.follow()
+            return coordinators.groups.running or coordinators.transactions.running
+
+        assert broker._call(stopped) is False
 
 
 def test_settings_of_transactions_come_from_the_nodes_settings() -> None:

@@ -143,3 +143,13 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_a_fork_of_the_tests_process_leaves_the_broker_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Broker(process=True) as broker:
+        with monkeypatch.context() as forked:
+            forked.setattr(os, "getpid", lambda: 0)
+            assert isinstance(broker, ChildBroker)
+            broker.__del__()
+        broker.create_topic("t")
+        assert broker.topics == ["t"]
