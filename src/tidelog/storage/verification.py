@@ -45,6 +45,10 @@ NOT_REQUIRED = Verification(-1, 0, starts_at_zero=False, transactional_id="", no
 """For a broker that was told not to verify (transaction.partition.verification.enable=false)."""
 
 
+MOST_REMEMBERED = 10_000
+"""So many questions of one partition are kept besides those that are under way, whatever clients make up."""
+
+
 class Verifications:
     """All questions of one partition that are under way, one per producer."""
 
@@ -62,12 +66,21 @@ class Verifications:
         """The question to be asked; the one that is under way already, if there is one."""
         found = self._by_producer.get(producer_id)
         if found is None:
+            if len(self._by_producer) >= MOST_REMEMBERED:
+                self._make_room()
             found = self._by_producer[producer_id] = Verification(
                 epoch, sequence, starts_at_zero=starts_at_zero, transactional_id=transactional_id, now_ms=now_ms
             )
         else:
             found.asked_again(epoch, sequence, starts_at_zero=starts_at_zero)
         return found
+
+    def _make_room(self) -> None:
+        """Forgets the oldest question that is not under way: of it only the order of first batches is lost."""
+        for producer_id, one in self._by_producer.items():
+            if not one.asking:
+                del self._by_producer[producer_id]
+                return
 
     def get(self, producer_id: int) -> Verification | None:
         """The one that counts now."""

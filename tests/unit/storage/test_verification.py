@@ -1,5 +1,8 @@
 """What proof of a transaction is worth, and for how long (KIP-890)."""
 
+import pytest
+
+from tidelog.storage import verification
 from tidelog.storage.verification import NOT_REQUIRED, Verification, Verifications
 
 
@@ -64,6 +67,22 @@ def test_what_another_batch_asks_by_is_not_given_up() -> None:
     proof.served()
     asked.abandon(7, proof)
     assert not asked.holds(7, proof)
+
+
+def test_questions_that_came_to_nothing_do_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "MOST_REMEMBERED", 3)
+    asked = Verifications()
+
+    def ask(producer_id: int) -> Verification:
+        return asked.begin(producer_id, 0, 0, starts_at_zero=False, transactional_id="x", now_ms=0)
+
+    first = ask(0)
+    for producer_id in range(1, 10):
+        ask(producer_id).served()
+    assert len(asked) == 3 and asked.holds(0, first), "the one that is under way stays"
+    for producer_id in range(10, 20):
+        ask(producer_id)
+    assert len(asked) == 11, "as many as there are requests"
 
 
 def test_a_broker_that_does_not_verify_needs_no_proof() -> None:

@@ -231,16 +231,18 @@ class _Work:
         ctx, acks = self._ctx, self._request.acks
         deadline_ms = ctx.now_ms() + self._request.timeout_ms
         unverified = [entry for entry in self._entries if entry.result.__class__ is _Unverified]
-        if unverified:
-            await self._verify(unverified)
-        for entry in self._entries:
-            if isinstance(entry.result, DeepValidation):
-                assert entry.partition is not None
-                verdict = await ctx.run_blocking(entry.result.run)
-                entry.result = entry.partition.append_validated(verdict, ctx.now_ms(), acks, proof=entry.proof)
-        for entry in unverified:
-            if entry.proof is not None:
-                entry.proof.served()
+        try:
+            if unverified:
+                await self._verify(unverified)
+            for entry in self._entries:
+                if isinstance(entry.result, DeepValidation):
+                    assert entry.partition is not None
+                    verdict = await ctx.run_blocking(entry.result.run)
+                    entry.result = entry.partition.append_validated(verdict, ctx.now_ms(), acks, proof=entry.proof)
+        finally:  # also when the client went away meanwhile
+            for entry in unverified:
+                if entry.proof is not None:
+                    entry.proof.served()
         unsafe = self._unsafe()
         if unsafe:
             parked = ParkedAppend(deadline_ms, acks)
@@ -265,19 +267,22 @@ class _Work:
         names = [entry.partition.topic_partition for entry in entries if entry.partition is not None]
         asked = entries[0].result
         assert isinstance(asked, _Unverified) and request.transactional_id is not None
+        for entry in entries:
+            assert isinstance(entry.result, _Unverified)
+            entry.proof = entry.result.proof
         errors = await verify_or_add(ctx, request.transactional_id, asked.producer_id, asked.producer_epoch, names, operation)
         for entry, name in zip(entries, names, strict=True):
             batch, error = entry.result, errors[name]
             assert isinstance(batch, _Unverified) and entry.partition is not None
             if error is not _NONE:
                 told = produce_error(error, operation)
+                entry.proof = None
                 entry.result = refuse_verification(entry.partition, batch.producer_id, batch.proof, told, len(batch.records))
                 entry.result.error_message = (
                     f"{request.transactional_id}: the coordinator did not confirm that {name} is part of the transaction: "
                     f"{error.name}. Nothing was appended."
                 )
                 continue
-            entry.proof = batch.proof
             zstd_allowed = ctx.api_version >= _ZSTD_FROM
             entry.result = entry.partition.append(
                 batch.records, ctx.now_ms(), request.acks, zstd_allowed=zstd_allowed, proof=batch.proof

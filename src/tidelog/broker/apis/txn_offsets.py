@@ -109,7 +109,13 @@ async def _proof(
     if operation is not Operation.ADD and not ctx.config.transaction_partition_verification_enable:
         return NOT_REQUIRED
     where = shard.partition.topic_partition
-    errors = await verify_or_add(ctx, request.transactional_id, request.producer_id, request.producer_epoch, [where], operation)
+    try:
+        errors = await verify_or_add(
+            ctx, request.transactional_id, request.producer_id, request.producer_epoch, [where], operation
+        )
+    except BaseException:  # the client went away meanwhile
+        proof.served()
+        raise
     error = errors[where]
     if error is not ErrorCode.NONE:
         refuse_verification(shard.partition, request.producer_id, proof, error, 0)

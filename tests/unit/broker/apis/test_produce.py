@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -331,6 +332,21 @@ def test_a_late_batch_of_the_transaction_before_is_not_in_the_way_of_the_next_on
     assert told(world, ("a", 0, transactional(1)), version=9) == [ErrorCode.INVALID_TXN_STATE]
     coordinator.answer = ErrorCode.NONE
     assert told(world, ("a", 0, transactional(3)), version=9) == [0]
+
+
+def test_the_question_of_a_client_that_goes_away_is_not_under_way_any_more(coordinator: Coordinator) -> None:
+    world = in_world("a")
+
+    def gone() -> None:
+        raise asyncio.CancelledError
+
+    coordinator.meanwhile = gone
+    with pytest.raises(asyncio.CancelledError):
+        told(world, ("a", 0, transactional()))
+    log = world.partition("a").log
+    assert log is not None
+    proof = log.producers.verifications.get(7)
+    assert proof is not None and proof.asking == 0
 
 
 def test_a_question_of_another_instance_does_not_disturb_an_open_transaction(coordinator: Coordinator) -> None:
