@@ -265,9 +265,10 @@ class TransactionCoordinator:
         outstanding = self._outstanding.get(answer.transactional_id)
         if outstanding is None or outstanding.round != answer.round:
             return NOTHING
-        outstanding.answered(answer.partition, answer.error, now_ms)
+        due_ms = outstanding.answered(answer.partition, answer.error, now_ms)
+        if due_ms is not None:
+            self._next_marker_ms = min(self._next_marker_ms, due_ms)
         if outstanding.due:
-            self._next_marker_ms = min(self._next_marker_ms, outstanding.next_due())
             return NOTHING
         effects = _Effects()
         self._complete(answer.transactional_id, effects, now_ms)

@@ -84,16 +84,17 @@ class Outstanding:
         """When a partition has to be asked (again); there must be one."""
         return min(self.due.values())
 
-    def answered(self, partition: TopicPartition, error: ErrorCode, now_ms: int) -> None:
-        """An answer to this round."""
+    def answered(self, partition: TopicPartition, error: ErrorCode, now_ms: int) -> int | None:
+        """An answer to this round; when the partition is to be asked again, None when it is not."""
         if partition not in self.due:
-            return
+            return None
         if error in DONE:
             del self.due[partition]
-            return
+            return None
         pause = self._pauses.get(partition, FIRST_PAUSE_MS)
         self._pauses[partition] = min(2 * pause, LONGEST_PAUSE_MS)
         self.due[partition] = now_ms + pause
+        return now_ms + pause
 
     def take_due(self, now_ms: int) -> list[TopicPartition]:
         """Those to be asked now; they have UNANSWERED_MS to answer."""

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.coordinator.transaction.driver import P0, P1, P2
+from tests.unit.coordinator.transaction.driver import P0, P1, P2, Driver
 from tidelog.coordinator.transaction.markers import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, UNANSWERED_MS, Outstanding, write_markers
 from tidelog.coordinator.transaction.metadata import new_transactional_id
+from tidelog.coordinator.transaction.state import TransactionState
 from tidelog.model.errors import ErrorCode as E
 
 
@@ -38,6 +39,27 @@ def test_a_partition_that_refuses_is_asked_again_at_growing_distances_for_ever()
         assert outstanding.take_due(now) == [P0]
     assert pauses[:3] == [FIRST_PAUSE_MS, 2 * FIRST_PAUSE_MS, 4 * FIRST_PAUSE_MS]
     assert pauses[-1] == LONGEST_PAUSE_MS
+
+
+def test_an_answer_says_when_its_partition_is_asked_again_so_that_nobody_looks_at_all_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A transaction over 16,000 partitions stopped everything for seconds."""
+    outstanding = Outstanding(1, [P0, P1], 500)
+    assert outstanding.answered(P0, E.NOT_LEADER_OR_FOLLOWER, 100) == 100 + FIRST_PAUSE_MS
+    assert outstanding.answered(P0, E.NONE, 100) is None and outstanding.answered(P2, E.NOT_LEADER_OR_FOLLOWER, 100) is None
+    driver = Driver()
+    producer = driver.producer()
+    driver.add(producer, P0, P1, P2)
+    driver.end(producer, commit=True)
+    (request,) = driver.sent
+    monkeypatch.setattr(Outstanding, "next_due", lambda self: pytest.fail("looked at every partition"))
+    driver.answer(request, P0)
+    driver.answer(request, P1, E.NOT_LEADER_OR_FOLLOWER)
+    assert driver.machine.next_deadline() == driver.now + FIRST_PAUSE_MS
+    driver.answer(request, P1)
+    driver.answer(request, P2)
+    assert driver.known().state is TransactionState.COMPLETE_COMMIT
 
 
 def test_a_partition_that_does_not_answer_is_asked_again() -> None:
