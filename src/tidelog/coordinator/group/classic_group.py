@@ -96,6 +96,7 @@ class ClassicGroup:
     """Members in the order in which they joined; ``leader`` is one of them unless the group is empty."""
 
     __slots__ = (
+        "_common",
         "generation",
         "group_id",
         "initial_delay_left_ms",
@@ -137,6 +138,8 @@ class ClassicGroup:
         """During the delay before a group's first rebalance: how much longer it may be extended; else None."""
         self.new_member_joined = False
         self.story: list[str] = []
+        self._common: set[str] | None = None
+        """Protocols that all members support, as far as it is known."""
 
     # -- moves ---------------------------------------------------------------------------------------------------------------
 
@@ -171,11 +174,14 @@ class ClassicGroup:
             assert member.instance_id not in self.static
             self.static[member.instance_id] = member.member_id
         self.members[member.member_id] = member
+        if self._common is not None:
+            self._common.intersection_update(name for name, _ in member.protocols)
         self.pending.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> Member:
         """Takes a member out; another one leads when it led."""
         member = self.members.pop(member_id)
+        self._common = None
         self.pending_sync.pop(member_id, None)
         if member.instance_id is not None and self.static.get(member.instance_id) == member_id:
             del self.static[member.instance_id]
@@ -231,15 +237,21 @@ class ClassicGroup:
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
         """Whether somebody with this protocol type and these protocols may join."""
-        common = set(names)
         if not self.members:
-            return bool(protocol_type) and bool(common)
-        if protocol_type != self.protocol_type:
-            return False
-        for member in self.members.values():
+            return bool(protocol_type) and any(True for _ in names)
+        if self._common is None:
             # However many names there are, each is looked at once: a client says how many.
-            common.intersection_update(name for name, _ in member.protocols)
-        return bool(common)
+            members = iter(self.members.values())
+            self._common = {name for name, _ in next(members).protocols}
+            for member in members:
+                self._common.intersection_update(name for name, _ in member.protocols)
+        return protocol_type == self.protocol_type and any(name in self._common for name in names)
+
+    def change_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
+        """What a member supports from now on."""
+        if protocols != member.protocols:
+            member.protocols = protocols
+            self._common = None
 
     def choose_protocol(self) -> str:
         """The candidate with the most votes; among equals the one that got its first vote first."""
@@ -261,6 +273,7 @@ class ClassicGroup:
         assert all(self.members[key].instance_id == instance for instance, key in self.static.items()), self.story
         assert all(key == member.member_id for key, member in self.members.items()), self.story
         assert all(key in self.members for key in self.pending_sync), self.story
+        assert self._common is None or self._common == set(self.candidates()) or not self.members, self.story
         assert not (self.pending.keys() & self.members.keys()), self.story
         assert (self.join_deadline_ms is not None) == (self.state is GroupState.PREPARING_REBALANCE), self.story
         if self.state in {GroupState.EMPTY, GroupState.DEAD}:

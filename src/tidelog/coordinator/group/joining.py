@@ -177,14 +177,14 @@ class Joiner:
             answer = rebalance.join_error(member.join_version, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
             effects.reply(member.join_token, answer)
             member.join_token = None
-        self._update(member, join)
+        self._update(group, member, join)
         # Parked only after the round has begun: begin() speaks to members that wait for an assignment, as this one may.
         rebalance.maybe_begin(group, effects, self._settings, now_ms, f"{member.member_id} {why}")
         self._park(member, join, now_ms)
 
     @staticmethod
-    def _update(member: Member, join: Join) -> None:
-        member.protocols = join.protocols
+    def _update(group: ClassicGroup, member: Member, join: Join) -> None:
+        group.change_protocols(member, join.protocols)
         member.rebalance_timeout_ms = join.rebalance_timeout_ms
         member.session_timeout_ms = join.request.session_timeout_ms
         member.client_id = join.client_id
@@ -203,7 +203,7 @@ class Joiner:
             token, member.sync_token = member.sync_token, None
             effects.reply(token, rebalance.sync_error(ErrorCode.FENCED_INSTANCE_ID))
         group.replace_static(instance_id, new_id)
-        self._update(member, join)
+        self._update(group, member, join)
         if group.state is GroupState.STABLE and group.choose_protocol() == group.protocol:
             record = group_record(group)
             if record.size <= self._settings.max_record_bytes:

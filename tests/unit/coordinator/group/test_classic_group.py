@@ -45,6 +45,25 @@ def test_however_many_protocols_two_members_name_their_common_one_is_found() -> 
     assert driver.answers[driver.join("g", version=3, protocols=second)].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+def test_what_all_members_support_follows_who_comes_changes_and_goes() -> None:
+    both, one, other = (("x", b""), ("y", b"")), (("x", b""),), (("y", b""),)
+    driver = Driver()
+    first, _ = driver.join_twice("g", protocols=both)
+    second, _ = driver.join_twice("g", protocols=both)
+    driver.advance(9_000)
+
+    def may_join(protocols: tuple[tuple[str, bytes], ...]) -> bool:
+        return bool(driver.answers[driver.join("g", protocols=protocols)].error_code == ErrorCode.MEMBER_ID_REQUIRED)
+
+    assert may_join(one) and may_join(other)
+    driver.join("g", second, protocols=other)
+    assert not may_join(one) and may_join(other)
+    driver.leave("g", (second, None))
+    assert may_join(one) and may_join(other)
+    driver.join("g", first, protocols=one)
+    assert may_join(one) and not may_join(other)
+
+
 def test_a_move_that_is_not_in_the_table_is_a_bug() -> None:
     with pytest.raises(AssertionError):
         ClassicGroup("g", 0).move(GroupState.STABLE, 0, "no")
