@@ -38,11 +38,11 @@ NOT_SERVED = ("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.
 """Settings of the judges' broker that tidelog does not have yet: a node refuses to start with what it would ignore."""
 
 FRANZ_GO = (
-    "Test(848|GroupETL|Issue|Consume|DirectPartitionPurge|AddRemovePartitions|Pause|Pooling|GroupSimple|HookPollStart|LookbackMilli"
+    "Test(848|GroupETL|TxnEtl|Issue|Consume|DirectPartitionPurge|AddRemovePartitions|Pause|Pooling|GroupSimple|HookPollStart|LookbackMilli"
     "|Ping|UnknownGroupOffsetFetchPinned|ProcessHooks|Client_Produce|MaxVersions|Pool|Hook|Consumer|Producer|PreferLagFn|Manual"
     "|.*Rack)"
 )
-"""Its tests of what a node serves: those for transactions would only wait for their time limit."""
+"""Its tests of what a node serves: those for share groups and SCRAM would only wait for their time limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,11 @@ JUDGES = (
     Judge("apache-tools", "Apache Kafka's tests of its command-line tools, 4.3.1", launched=True),
     Judge("kafka-cli", "Apache Kafka's command-line tools, 4.3.1"),
     Judge("kafka-python", "integration tests of kafka-python 3.0.12"),
-    Judge("connect", "kcat and Kafka Connect 4.3.1, exactly once", mode="quick"),
+    Judge("connect", "kcat, Kafka Connect 4.3.1 with exactly once, MirrorMaker 2"),
     Judge("verifiable", "workers of Apache Kafka's system tests, 4.3.1", mode="quick"),
     Judge(
         "franz-go",
-        "tests of the Go client franz-go v1.22.2, but for transactions, share groups and SCRAM",
+        "tests of the Go client franz-go v1.22.2, but for share groups and SCRAM",
         mode="quick",
         settings=(("RUN", FRANZ_GO),),
     ),
