@@ -160,11 +160,17 @@ class Faults:
         if fault.kind is _Kind.DELAY:
             await self._sleep(fault.delay_s)
         elif fault.kind is _Kind.HOLD:
-            event = asyncio.Event()
+            held = (asyncio.get_running_loop(), asyncio.Event())
             with self._guard:
-                self._held.setdefault(key, []).append((asyncio.get_running_loop(), event))
+                self._held.setdefault(key, []).append(held)
                 self._guard.notify_all()
-            await event.wait()
+            try:
+                await held[1].wait()
+            finally:
+                # Not released, if it is still there: its client has gone, or its broker.
+                with self._guard:
+                    if held in self._held.get(key, []):
+                        self._held[key].remove(held)
 
     # -- requests ------------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ import pytest
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from tests.unit.broker.apis.live import Talk
+from tidelog.protocol.messages.metadata import MetadataRequest
 from tidelog.testing import Broker
 
 
@@ -251,3 +253,15 @@ def test_nonsense_is_refused() -> None:
             broker.faults.drop("FETCH", times=0)
         with pytest.raises(KeyError):
             broker.faults.drop("FETSCH")
+
+
+def test_what_was_held_when_its_broker_ended_is_not_there_to_be_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidelog.server.node.DRAIN_S", 0.05)
+    with Broker() as broker:
+        broker.faults.hold("METADATA")
+        talk = Talk(broker.port)
+        talk.send(MetadataRequest(topics=[]), 9)
+        broker.faults.wait_held("METADATA")
+        broker.restart()
+        assert broker.faults.release() == 0
+        broker.reset()
