@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.broker.apis import producing_conversation
 from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.transaction_conversation import conversation
 from tidelog.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -32,3 +33,8 @@ def test_a_conversation_goes_as_with_apache_kafka(level: int, more: dict[str, in
             assert talk.ask(UpdateFeaturesRequest(feature_updates=[update]), 1).error_code == 0
             talk.close()
         assert conversation(broker.port, level) == (GOLDEN / f"level-{level}.txt").read_text().splitlines()
+
+
+def test_a_conversation_with_partitions_and_groups_goes_as_with_apache_kafka() -> None:
+    with Broker(config=SETTINGS) as broker:
+        assert producing_conversation.conversation(broker.port) == (GOLDEN / "producing.txt").read_text().splitlines()
