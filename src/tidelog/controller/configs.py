@@ -23,6 +23,8 @@ from tidelog.protocol.messages import alter_configs as legacy
 from tidelog.protocol.messages import incremental_alter_configs as incremental
 from tidelog.protocol.messages.config_record import ConfigRecord
 
+LONGEST_VALUE = 32_767
+"""Bytes of a string in Kafka's protocol and records."""
 KNOWN_RESOURCES = frozenset({TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE})
 
 
@@ -166,6 +168,10 @@ def _check_settings(decision: Decision, resource: ConfigResource, settings: Mapp
     problem = decision.rules.problem(resource[0], resource[1], settings)
     if problem is not None:
         raise Refused(*problem)
+    for name, value in settings.items():
+        if len(value.encode()) > LONGEST_VALUE:  # APPEND can make a list that no record can hold
+            message = f"The value of {name} would have {len(value.encode())} bytes; {LONGEST_VALUE} are the most there can be."
+            raise Refused(ErrorCode.INVALID_CONFIG, message)
 
 
 def _records(

@@ -339,6 +339,9 @@ def write_compact_string(out: bytearray, value: str) -> None:
     if length < 0x80:
         out.append(length)
     else:
+        if length > _MAX_STRING + 1:
+            # Nobody could read it: not a client, and not this node its own metadata log at the next start.
+            raise ValueError(f"string of length {length - 1}; {_MAX_STRING} bytes are the most there can be")
         write_uvarint(out, length)
     out += data
 

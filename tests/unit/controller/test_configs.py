@@ -58,6 +58,14 @@ def test_lists_grow_and_shrink_from_what_is_set_or_from_the_default(topics: Any)
     assert topics.settings_of("t")["list"] == "y,z"
 
 
+def test_a_list_does_not_grow_beyond_what_a_record_can_hold(topics: Any) -> None:
+    half = ",".join(f"{number:07}" for number in range(2_500))
+    assert alter(topics, (2, "t"), ("list", APPEND, half)) == (0, "")
+    code, says = alter(topics, (2, "t"), ("list", APPEND, half.replace("0", "x")))
+    assert (code, "32767 are the most" in says) == (ErrorCode.INVALID_CONFIG, True)
+    assert topics.settings_of("t")["list"] == half
+
+
 @pytest.mark.parametrize(
     ("resource", "changes", "code", "says"),
     [

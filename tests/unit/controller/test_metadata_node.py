@@ -187,8 +187,8 @@ def test_what_was_loaded_is_announced_as_one_change_from_nothing(log_dir: Path) 
 
 def large(count: int) -> Callable[[QuorumController, Any, int], ControllerResult]:
     def handler(controller: QuorumController, request: Any, now_ms: int) -> ControllerResult:
-        value = "v" * (3 * 1024 * 1024)
-        records = [ConfigRecord(resource_type=4, resource_name="1", name=f"n{n}", value=value) for n in range(count)]
+        value = "v" * 30_000
+        records = [ConfigRecord(resource_type=4, resource_name="1", name=f"n{n:03}", value=value) for n in range(count)]
         return ControllerResult.of("done", records)
 
     return handler
@@ -196,16 +196,17 @@ def large(count: int) -> Callable[[QuorumController, Any, int], ControllerResult
 
 def test_a_group_too_large_for_a_batch_is_a_transaction_of_several(log_dir: Path) -> None:
     node = start(log_dir)
-    pending = node.submit(large(5), None, NOW)
+    pending = node.submit(large(600), None, NOW)
     assert node.flush_now(NOW) == [pending]
     sizes = [header.size for header, _ in node.log.batches_from(BEGINNING)]
     assert len(sizes) == 3
     assert max(sizes) <= 8 * 1024 * 1024
-    assert names(node)[3 + len(LEVELS) :] == ["BeginTransactionRecord", *["ConfigRecord"] * 5, "EndTransactionRecord"]
-    assert pending.offset == BEGINNING + 6
-    assert sorted(node.image.broker_configs(1)) == ["n0", "n1", "n2", "n3", "n4"]
+    assert names(node)[3 + len(LEVELS) :] == ["BeginTransactionRecord", *["ConfigRecord"] * 600, "EndTransactionRecord"]
+    assert pending.offset == BEGINNING + 601
+    expected = [f"n{n:03}" for n in range(600)]
+    assert sorted(node.image.broker_configs(1)) == expected
     node.close(NOW)
-    assert sorted(start(log_dir).image.broker_configs(1)) == ["n0", "n1", "n2", "n3", "n4"]
+    assert sorted(start(log_dir).image.broker_configs(1)) == expected
 
 
 def test_a_transaction_left_open_is_aborted_and_never_seen(log_dir: Path) -> None:

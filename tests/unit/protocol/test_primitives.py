@@ -108,8 +108,11 @@ def test_text_longer_than_the_plain_form_can_say_is_a_violation(read: Callable[[
     out = bytearray()
     p.write_compact_string(out, "x" * 0x7FFF)
     assert read(bytes(out), 0) == ("x" * 0x7FFF, len(out))
+    with pytest.raises(ValueError, match="string of length 32768"):
+        p.write_compact_string(out, "x" * 0x8000)
     out.clear()
-    p.write_compact_string(out, "x" * 0x8000)
+    p.write_uvarint(out, 0x8001)
+    out += b"x" * 0x8000
     with pytest.raises(ProtocolViolation, match="string of length 32768"):
         read(bytes(out), 0)
 
