@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.report import machine
 from bench.suite.conftest import KINDS
-from tests.interop.java import compiled
+from tests.interop.java import classes
 from tests.interop.nodes import ROOT, environment
 
 SIDES = {
@@ -94,7 +94,7 @@ def main() -> None:
     arguments = parser.parse_args()
     sides = arguments.sides.split(",")
     if "apache" in sides:
-        compiled()
+        classes()
     about = f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, {arguments.rounds} rounds. {machine()}"
     results: dict[str, list[dict[str, float]]] = {kind: [] for kind in sides}
     for number in range(arguments.rounds):

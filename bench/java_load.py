@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -16,7 +13,7 @@ from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import RequestHeader, encode_request
 from tidelog.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tidelog.records.builder import RecordData, build_batch
-from tools.jars import JarsMissing, cache, ensure, jars_dir
+from tools.jars import compiled, ensure
 
 SOURCE = Path(__file__).with_name("Bench.java")
 CLIENT_FLAGS = ("-Xms256M", "-Xmx1G")
@@ -28,26 +25,15 @@ class LoadFailed(Exception):
     """A load generator ended with an error; the text is the end of what it printed."""
 
 
-def compiled() -> Path:
-    """The folder with ``Bench.class``."""
-    stamp = hashlib.sha256(SOURCE.read_bytes() + str(jars_dir()).encode()).hexdigest()[:12]
-    target = cache() / f"bench-{stamp}"
-    if not target.exists():
-        fresh = target.with_suffix(".new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        command = ["javac", "-nowarn", "-d", str(fresh), "-cp", f"{ensure()}/*", str(SOURCE)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise JarsMissing(f"{SOURCE.name} does not compile:\n{done.stderr}")
-        with contextlib.suppress(OSError):
-            fresh.rename(target)
-    return target
+def classes() -> Path:
+    """The folder with ``Bench.class``. Raises JarsMissing."""
+    return compiled("bench", [SOURCE], ensure())
 
 
 def run(main: str, *args: str) -> str:
     """Run a class; what it printed. Raises LoadFailed."""
-    classes = f"{compiled()}:{ensure()}/*"
-    command = ["java", *CLIENT_FLAGS, f"-Dlog4j2.configurationFile={LOG4J}", "-Dlog.level=error", "-cp", classes, main, *args]
+    path = f"{classes()}:{ensure()}/*"
+    command = ["java", *CLIENT_FLAGS, f"-Dlog4j2.configurationFile={LOG4J}", "-Dlog.level=error", "-cp", path, main, *args]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=RUN_LIMIT_S)
     except subprocess.TimeoutExpired as late:

@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 SETUP = Path(__file__).resolve().parent.parent / "tests" / "interop" / "setup"
@@ -87,22 +88,29 @@ def ensure(setup: Path = SETUP) -> Path:
     return target
 
 
+def compiled(name: str, sources: Sequence[Path], jars: Path) -> Path:
+    """The folder with the classes of ``sources``; compiled when they or the jars have changed. Raises JarsMissing."""
+    stamp = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + str(jars).encode()).hexdigest()[:12]
+    target = cache() / f"{name}-{stamp}"
+    if target.exists():
+        return target
+    need("javac", "openjdk-17-jdk-headless")
+    fresh = target.with_suffix(f".{os.getpid()}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    command = ["javac", "-nowarn", "-d", str(fresh), "-cp", f"{jars}/*", *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        names = ", ".join(source.name for source in sources)
+        raise JarsMissing(f"{names}: it does not compile:\n{done.stderr}")
+    with contextlib.suppress(OSError):  # another run was quicker
+        fresh.rename(target)
+    return target
+
+
 def compiled_against(setup: Path) -> tuple[Path, Path]:
-    """The folder with the classes of the Java sources in ``setup``, and the one with the jars. Raises JarsMissing."""
+    """The folder with the classes of the Java sources in ``setup``, and the one with its jars. Raises JarsMissing."""
     jars = ensure(setup)
-    sources = sorted(setup.glob("*.java"))
-    stamp = hashlib.sha256(b"".join(source.read_bytes() for source in sources) + jars.name.encode()).hexdigest()[:12]
-    target = cache() / f"{setup.name}-classes-{stamp}"
-    if not target.exists():
-        need("javac", "openjdk-17-jdk-headless")
-        fresh = target.with_suffix(f".{os.getpid()}")
-        command = ["javac", "-nowarn", "-d", str(fresh), "-cp", f"{jars}/*", *map(str, sources)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise JarsMissing(f"the programs in {setup.name} do not compile:\n{done.stderr}")
-        with contextlib.suppress(OSError):  # another run was quicker
-            fresh.rename(target)
-    return target, jars
+    return compiled(f"{setup.name}-classes", sorted(setup.glob("*.java")), jars), jars
 
 
 def pin(setup: Path) -> None:

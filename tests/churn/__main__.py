@@ -32,7 +32,7 @@ from tests.churn.history import Event, Run, Seen, incomplete, violations
 from tests.interop.java import JavaSide
 from tests.interop.nodes import FEATURES, ROOT, Node, environment
 from tidelog.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from tools.jars import cache, ensure, jars_dir
+from tools.jars import compiled, ensure
 
 TOPICS = {"churn-a": 12, "churn-b": 6}
 PARTITIONS = [f"{topic}-{number}" for topic, count in TOPICS.items() for number in range(count)]
@@ -62,19 +62,14 @@ JVM = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-X
 
 def java_members() -> Path:
     """The folder with ``Members.class``."""
-    target = cache() / f"churn-{jars_dir().name}"
-    source = Path(__file__).with_name("Members.java")
-    stamp = target / "Members.class"
-    if not stamp.exists() or stamp.stat().st_mtime < source.stat().st_mtime:
-        subprocess.run(["javac", "-nowarn", "-d", str(target), "-cp", f"{ensure()}/*", str(source)], check=True)
-    return target
+    return compiled("churn", [Path(__file__).with_name("Members.java")], ensure())
 
 
 @dataclass
 class Host:
     """A process with members of one library."""
 
-    library: str
+    kind: str
     slots: int
     number: int
     process: Any = None
@@ -188,14 +183,14 @@ class Churn:
     # -- hosts and members ---------------------------------------------------------------------------------------------------
 
     def history(self, host: Host) -> Path:
-        return self.home / f"history-{host.number}-{host.library}.jsonl"
+        return self.home / f"history-{host.number}-{host.kind}.jsonl"
 
     def launch(self, host: Host) -> None:
         history = str(self.history(host))
-        if host.library == "java":
+        if host.kind == "java":
             command = ["java", *JVM, "-cp", f"{java_members()}:{ensure()}/*", "Members", self.node.bootstrap, history]
         else:
-            command = [sys.executable, "-m", "tests.churn.worker", host.library, self.node.bootstrap, history]
+            command = [sys.executable, "-m", "tests.churn.worker", host.kind, self.node.bootstrap, history]
         with (self.home / f"host-{host.number}.log").open("ab") as log:
             host.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, cwd=ROOT, env=environment()
@@ -204,11 +199,11 @@ class Churn:
             self.join(host)
 
     def join(self, host: Host) -> None:
-        role = self.role() if host.library in {"java", "librdkafka"} else self.roles[0]
+        role = self.role() if host.kind in {"java", "librdkafka"} else self.roles[0]
         group, protocol, assignor = role
         self.named += 1
-        name = f"{host.library}-{self.named}"
-        free = self.free_instances.setdefault((host.library, *role), [])
+        name = f"{host.kind}-{self.named}"
+        free = self.free_instances.setdefault((host.kind, *role), [])
         instance = None
         if free and self.rng.random() < 0.7:
             instance = free.pop()
@@ -230,7 +225,7 @@ class Churn:
     def forget(self, host: Host, name: str) -> None:
         member = host.members.pop(name)
         if member["instance"]:
-            role = (host.library, member["group"], member["protocol"], member["assignor"])
+            role = (host.kind, member["group"], member["protocol"], member["assignor"])
             self.free_instances.setdefault(role, []).append(member["instance"])
 
     # -- what happens --------------------------------------------------------------------------------------------------------
@@ -279,7 +274,7 @@ class Churn:
             if host.process is None and now >= host.back_at:
                 self.launch(host)
             if host.process is not None and not host.frozen_until and host.process.poll() is not None:
-                raise AssertionError(f"the {host.library} host ended by itself; see {self.home}/host-{host.number}.log")
+                raise AssertionError(f"the {host.kind} host ended by itself; see {self.home}/host-{host.number}.log")
             self.bury(host)
 
     def bury(self, host: Host) -> None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import base64
-import contextlib
-import hashlib
 import json
-import shutil
 import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
-from tools.jars import SETUP, JarsMissing, cache, ensure, jars_dir, need
+from tools.jars import SETUP, compiled, ensure
 
 LOG4J = SETUP / "log4j2.properties"
 SOURCES = (SETUP / "Roundtrip.java", SETUP / "Decisions.java", SETUP / "Transactional.java", SETUP / "Members.java")
@@ -21,23 +18,9 @@ JVM_FLAGS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=
 ANSWER_LIMIT_S = 120
 
 
-def compiled() -> Path:
-    """The folder with ``Roundtrip.class``; compiled when the source or the jars have changed."""
-    sources = b"".join(source.read_bytes() for source in SOURCES)
-    stamp = hashlib.sha256(sources + str(jars_dir()).encode()).hexdigest()[:12]
-    target = cache() / f"roundtrip-{stamp}"
-    if target.exists():
-        return target
-    need("javac", "openjdk-17-jdk-headless")
-    fresh = target.with_suffix(".new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    command = ["javac", "-nowarn", "-d", str(fresh), "-cp", f"{ensure()}/*", *map(str, SOURCES)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise JarsMissing(f"the Java side does not compile:\n{done.stderr}")
-    with contextlib.suppress(OSError):  # another run was quicker
-        fresh.rename(target)
-    return target
+def classes() -> Path:
+    """The folder with ``Roundtrip.class``. Raises JarsMissing."""
+    return compiled("roundtrip", SOURCES, ensure())
 
 
 def as_text(data: bytes | None) -> str | None:
@@ -69,7 +52,7 @@ class JavaSide:
                 *JVM_FLAGS,
                 f"-Dlog4j2.configurationFile={LOG4J}",
                 "-cp",
-                f"{compiled()}:{ensure()}/*",
+                f"{classes()}:{ensure()}/*",
                 "Roundtrip",
             ]
             with self.log.open("ab") as log:

@@ -8,7 +8,6 @@ hold.
 
 from __future__ import annotations
 
-import hashlib
 import random
 import signal
 import subprocess
@@ -27,7 +26,7 @@ from tests.interop.nodes import FEATURES, ROOT, Node, environment
 from tests.transactions.shifted_node import write_offset
 from tests.transactions.worker import INPUT, OUTPUT, PARTITIONS, QUICK
 from tidelog.testing.checker import Recorder, Verdict, check
-from tools.jars import cache, ensure
+from tools.jars import compiled, ensure
 
 SOURCE = Path(__file__).parent / "JavaWorker.java"
 PROPERTIES = {
@@ -48,12 +47,8 @@ WORKER_LIMIT_S = 25
 
 
 def java_worker() -> Path:
-    """The folder with ``JavaWorker.class``, compiled when its source has changed."""
-    target = cache() / f"java-worker-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]}"
-    if not target.exists():
-        command = ["javac", "-nowarn", "-Xlint:-deprecation", "-d", str(target), "-cp", f"{ensure()}/*", str(SOURCE)]
-        subprocess.run(command, check=True, capture_output=True)
-    return target
+    """The folder with ``JavaWorker.class``."""
+    return compiled("java-worker", [SOURCE], ensure())
 
 
 class ShiftableNode(Node):
