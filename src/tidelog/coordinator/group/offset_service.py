@@ -14,7 +14,7 @@ from tidelog.coordinator.group.consumer_group import ConsumerGroup, ConsumerGrou
 from tidelog.coordinator.group.consumer_records import group_tombstones
 from tidelog.coordinator.group.coordination import Coordination, Group
 from tidelog.coordinator.group.effects import Effects
-from tidelog.coordinator.group.offsets import Offsets, commit_error, reads
+from tidelog.coordinator.group.offsets import Offsets, commit_error, is_too_long, reads, take_commit
 from tidelog.coordinator.group.records import (
     CommittedOffset,
     GroupRecord,
@@ -57,23 +57,18 @@ class OffsetService:
         other here, for the sake of clients that store offsets without a group."""
         effects = Effects()
         error = self._commit_error(request, version, now_ms)
+        limit = self._settings.offset_metadata_max_bytes
         topics = []
         for topic in request.topics:
             answers = []
             for partition in topic.partitions:
                 metadata = partition.committed_metadata or ""
-                own = error
-                if own is None and self._is_too_long(metadata):
-                    own = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                if own is None:
-                    committed = CommittedOffset(
-                        partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, topic.topic_id
-                    )
-                    key = OffsetKey(request.group_id, topic.name, partition.partition_index)
-                    effects.records.append(offset_record(key, committed))
-                answers.append(
-                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=own or ErrorCode.NONE)
+                committed = CommittedOffset(
+                    partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, topic.topic_id
                 )
+                key = OffsetKey(request.group_id, topic.name, partition.partition_index)
+                own = take_commit(effects, key, committed, refusal=error, metadata_max_bytes=limit)
+                answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=own))
             topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
         effects.reply(token, OffsetCommitResponse(topics=topics))
         return effects.outcome()
@@ -86,16 +81,13 @@ class OffsetService:
                 (topic.topic_id, partition.partition_index)
                 for topic in request.topics
                 for partition in topic.partitions
-                if not self._is_too_long(partition.committed_metadata or "")
+                if not is_too_long(partition.committed_metadata or "", self._settings.offset_metadata_max_bytes)
             )
             return consumer_offsets.commit_error(group, request.member_id, epoch, version, partitions)
         error = commit_error(group, request.member_id, request.group_instance_id, epoch, version)
         if error is None and group is not None and request.member_id in group.members:
             membership.touch(group.members[request.member_id], now_ms)
         return error
-
-    def _is_too_long(self, metadata: str) -> bool:
-        return len(metadata.encode()) > self._settings.offset_metadata_max_bytes
 
     def commit_transactional(self, token: Token, request: TxnOffsetCommitRequest, now_ms: int) -> Outcome:
         """TxnOffsetCommit for partitions that exist. Its records belong into a batch of the producer's transaction."""
@@ -113,7 +105,7 @@ class OffsetService:
             (self.coordination.topics.id_of(topic.name) or ZERO_UUID, partition.partition_index)
             for topic in request.topics
             for partition in topic.partitions
-            if not self._is_too_long(partition.committed_metadata or "")
+            if not is_too_long(partition.committed_metadata or "", self._settings.offset_metadata_max_bytes)
         )
         error = consumer_offsets.commit_error(group, request.member_id, request.generation_id, None, partitions)
         # Producers know generations only.

@@ -9,6 +9,7 @@ not expire. Source: KIP-211, KIP-496.
 from __future__ import annotations
 
 from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
+from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.pending_offsets import PendingOffsets
 from tidelog.coordinator.group.records import CommittedOffset, GroupRecord, OffsetKey, offset_record
 from tidelog.model.errors import ErrorCode
@@ -110,6 +111,23 @@ class Offsets:
             for place, commit in commits.items()
             if place[0] not in subscribed and now_ms - commit.commit_timestamp_ms >= retention_ms
         ]
+
+
+def is_too_long(metadata: str, limit: int) -> bool:
+    """Whether what a client wants remembered with an offset has more than ``limit`` bytes."""
+    return len(metadata.encode()) > limit
+
+
+def take_commit(
+    effects: Effects, key: OffsetKey, committed: CommittedOffset, *, refusal: ErrorCode | None, metadata_max_bytes: int
+) -> ErrorCode:
+    """One partition of a commit: its record, unless the group refuses all of it or the metadata are too long; the answer."""
+    if refusal is not None:
+        return refusal
+    if is_too_long(committed.metadata, metadata_max_bytes):
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    effects.records.append(offset_record(key, committed))
+    return ErrorCode.NONE
 
 
 def commit_error(

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from tidelog.coordinator.group import membership
 from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
 from tidelog.coordinator.group.effects import Effects
-from tidelog.coordinator.group.records import CommittedOffset, OffsetKey, offset_record
+from tidelog.coordinator.group.offsets import take_commit
+from tidelog.coordinator.group.records import CommittedOffset, OffsetKey
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Outcome, Token
 from tidelog.protocol.messages.txn_offset_commit import (
@@ -53,17 +54,10 @@ def commit(
         answers = []
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
-            own = error
-            if own is None and len(metadata.encode()) > metadata_max_bytes:
-                own = ErrorCode.OFFSET_METADATA_TOO_LARGE
-            if own is None:
-                committed = CommittedOffset(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
-                effects.records.append(
-                    offset_record(OffsetKey(request.group_id, topic.name, partition.partition_index), committed)
-                )
-            answers.append(
-                TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=own or ErrorCode.NONE)
-            )
+            committed = CommittedOffset(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
+            key = OffsetKey(request.group_id, topic.name, partition.partition_index)
+            own = take_commit(effects, key, committed, refusal=error, metadata_max_bytes=metadata_max_bytes)
+            answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=own))
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
     effects.reply(token, TxnOffsetCommitResponse(topics=topics))
     return effects.outcome()
