@@ -83,7 +83,7 @@ def read_varint(data: bytes, pos: int) -> tuple[int, int]:
     return (value >> 1) ^ -(value & 1), pos
 
 
-def _read_bytes(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
+def read_field(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
     """Length-prefixed bytes that must end by ``end``; -1 is null."""
     size = data[pos]
     if size & 0x80:
@@ -107,10 +107,10 @@ def _read_headers(data: bytes, pos: int, end: int) -> Headers:
         raise CorruptBatch(f"{count} headers claimed in {end - pos} bytes")
     found: list[tuple[str | bytes, bytes | None]] = []
     for _ in range(count):
-        key, pos = _read_bytes(data, pos, end)
+        key, pos = read_field(data, pos, end)
         if key is None:
             raise CorruptBatch("a header without a key")
-        value, pos = _read_bytes(data, pos, end)
+        value, pos = read_field(data, pos, end)
         found.append((key.decode("utf-8", "surrogateescape"), value))
     if pos != end:
         raise CorruptBatch(f"record ends {end - pos} bytes before its length says")
@@ -135,8 +135,8 @@ def iter_records(
                 raise CorruptBatch(f"record of {length} bytes where {size - pos} are left")
             timestamp_delta, pos = read_varint(data, pos + 1)
             offset_delta, pos = read_varint(data, pos)
-            key, pos = _read_bytes(data, pos, end)
-            value, pos = _read_bytes(data, pos, end)
+            key, pos = read_field(data, pos, end)
+            value, pos = read_field(data, pos, end)
             headers: Headers = ()
             if pos + 1 == end and data[pos] == 0:
                 pos = end

@@ -18,7 +18,7 @@ from array import array
 from typing import NamedTuple
 
 from tidelog.records.batch import Buffer, CorruptBatch
-from tidelog.records.record import read_varint, wrap_long
+from tidelog.records.record import read_field, read_varint, wrap_long
 
 MAX_COLUMN_BYTES = 0x7FFFFFFF
 """Arrow's 32-bit offsets can count this far: take the columns out before they could."""
@@ -151,8 +151,8 @@ def _records(data: bytes, count: int) -> list[_Record]:
                 raise CorruptBatch(f"record of {length} bytes where {size - pos} are left")
             timestamp_delta, pos = read_varint(data, pos + 1)
             offset_delta, pos = read_varint(data, pos)
-            key, pos = _field(data, pos, end)
-            value, pos = _field(data, pos, end)
+            key, pos = read_field(data, pos, end)
+            value, pos = read_field(data, pos, end)
             headers, pos = _read_headers(data, pos, end)
             if pos != end:
                 raise CorruptBatch(f"record ends {end - pos} bytes before its length says")
@@ -164,25 +164,16 @@ def _records(data: bytes, count: int) -> list[_Record]:
     return found
 
 
-def _field(data: bytes, pos: int, end: int) -> tuple[bytes | None, int]:
-    size, pos = read_varint(data, pos)
-    if size == -1:
-        return None, pos
-    if not 0 <= size <= end - pos:
-        raise CorruptBatch(f"field of {size} bytes in a record that has {end - pos} left")
-    return data[pos : pos + size], pos + size
-
-
 def _read_headers(data: bytes, pos: int, end: int) -> tuple[list[tuple[bytes, bytes | None]], int]:
     count, pos = read_varint(data, pos)
     if not 0 <= count <= (end - pos) // 2:
         raise CorruptBatch(f"{count} headers claimed in {end - pos} bytes")
     headers = []
     for _ in range(count):
-        key, pos = _field(data, pos, end)
+        key, pos = read_field(data, pos, end)
         if key is None:
             raise CorruptBatch("a header without a key")
-        value, pos = _field(data, pos, end)
+        value, pos = read_field(data, pos, end)
         headers.append((key, value))
     return headers, pos
 
