@@ -118,18 +118,22 @@ def fetch_row(shape: Shape) -> Row:
     return Row(f"fetch {shape}", "fetch", "mb_per_s", "MiB/s", True, work)
 
 
+def after_warm_up(side: Side, scale: Scale, work: Callable[[], Numbers]) -> Numbers:
+    """The numbers of a work that warms up by itself, with the broker's CPU for what came after: at about the same rate."""
+    before = side.cpu()
+    numbers = work()
+    cpu = (side.cpu() - before) * numbers["seconds"] / (numbers["seconds"] + scale.warmup)
+    return {**numbers, "broker_cpu_s": round(cpu, 3), "broker_cpu_us_per_request": round(cpu / numbers["requests"] * 1e6, 2)}
+
+
 def requests_row(connections: int) -> Row:
     def work(side: Side, scale: Scale) -> Numbers:
         topic = f"requests-{connections}"
         side.node.create(topic)
         request, error_at = produce_request(topic, 100)
         frame = base64.b64encode(request).decode()
-        before = side.cpu()
-        numbers = bench("requests", "127.0.0.1", side.port, connections, scale.seconds, scale.warmup, frame, error_at)
-        # the warm-up's share is taken off: it ran at about the same rate
-        share = numbers["seconds"] / (numbers["seconds"] + scale.warmup)
-        cpu = (side.cpu() - before) * share
-        return {**numbers, "broker_cpu_s": round(cpu, 3), "broker_cpu_us_per_request": round(cpu / numbers["requests"] * 1e6, 2)}
+        args = ("127.0.0.1", side.port, connections, scale.seconds, scale.warmup, frame, error_at)
+        return after_warm_up(side, scale, lambda: bench("requests", *args))
 
     plural = "s" if connections > 1 else ""
     return Row(f"one record a request, {connections} connection{plural}", "requests", "per_s", "requests/s", True, work)
@@ -155,10 +159,7 @@ def small_transactions_row() -> Row:
     def work(side: Side, scale: Scale) -> Numbers:
         side.node.create("small-transactions", 3)
         args = (side.node.bootstrap, "small-transactions", 3, 30, scale.seconds, scale.warmup)
-        before = side.cpu()
-        numbers = bench("transactions", *args)
-        share = numbers["seconds"] / (numbers["seconds"] + scale.warmup)
-        return {**numbers, "broker_cpu_s": round((side.cpu() - before) * share, 3)}
+        return after_warm_up(side, scale, lambda: bench("transactions", *args))
 
     return Row("transactions of 30 records in 3 partitions, one after another", "requests", "per_s", "commits/s", True, work)
 
