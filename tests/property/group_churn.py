@@ -20,7 +20,7 @@ from tidelog.coordinator.group.consumer_heartbeat import Beat
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.settings import Bounded, GroupSettings
-from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage, PartitionImage, TopicImage, TopicsImage
+from tidelog.metadata.image import PartitionImage, TopicImage, TopicsImage
 from tidelog.model.errors import ErrorCode as E
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, RequestTopicPartitions
@@ -49,17 +49,6 @@ def grouped(places: set[Place]) -> dict[str, list[int]]:
 
 class ChurnDriver(Driver):
     """A coordinator with a cluster whose topics change, and a log that may be compacted before it is loaded."""
-
-    def __init__(self, settings: GroupSettings, seed: int) -> None:
-        self.image: ClusterImage = EMPTY_IMAGE
-        super().__init__(settings, seed)
-
-    def _load(self) -> GroupCoordinator:
-        machine = GroupCoordinator(self.settings, self.rng, self.now, lambda: self.image)
-        for record in self.log:
-            machine.replay(record, self.now)
-        machine.loaded(self.now)
-        return machine
 
     def compact(self) -> None:
         """Only the last record of each key is left, in its place, and some of the tombstones."""

@@ -31,14 +31,6 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture
-def talk(broker: Broker) -> Iterator[Talk]:
-    talk = Talk(broker.port)
-    talk.find("any")
-    yield talk
-    talk.close()
-
-
-@pytest.fixture
 def topic_id(talk: Talk) -> bytes:
     return bytes(talk.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12).topics[0].topic_id)
 

@@ -27,14 +27,6 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-@pytest.fixture
-def talk(broker: Broker) -> Iterator[Talk]:
-    talk = Talk(broker.port)
-    talk.find("any")
-    yield talk
-    talk.close()
-
-
 def join(talk: Talk, group: str, version: int, member: str = "") -> JoinGroupResponse:
     """The answer to a join; since v4 the second one, which has the id that the first one was given."""
     request = JoinGroupRequest(

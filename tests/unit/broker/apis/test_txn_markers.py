@@ -23,14 +23,6 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-@pytest.fixture
-def talk(broker: Broker) -> Iterator[Talk]:
-    talk = Talk(broker.port)
-    talk.find("any")
-    yield talk
-    talk.close()
-
-
 def mark(talk: Talk, *markers: WritableTxnMarker, version: int = 2) -> dict[tuple[int, str, int], int]:
     answer = talk.ask(WriteTxnMarkersRequest(markers=list(markers)), version)
     return {

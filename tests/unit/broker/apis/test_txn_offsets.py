@@ -26,14 +26,6 @@ def broker() -> Iterator[Broker]:
         yield running
 
 
-@pytest.fixture
-def talk(broker: Broker) -> Iterator[Talk]:
-    talk = Talk(broker.port)
-    talk.find("any")
-    yield talk
-    talk.close()
-
-
 def fetched(talk: Talk, group: str, *, stable: bool) -> tuple[int, int]:
     """(error, offset) of t-0."""
     request = OffsetFetchRequest(

@@ -9,7 +9,6 @@ from tests.unit.coordinator.group.driver import Driver
 from tidelog.coordinator.group.consumer_group import ConsumerGroup, ConsumerMember
 from tidelog.coordinator.group.consumer_heartbeat import Beat
 from tidelog.coordinator.group.consumer_records import read_consumer_key
-from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.metadata.image import GROUP_RESOURCE, BrokerImage, ClusterImage, PartitionImage, TopicImage, TopicsImage
@@ -53,15 +52,7 @@ class ConsumerDriver(Driver):
     """Topics ``t`` with three partitions, and more as the test says."""
 
     def __init__(self, settings: GroupSettings | None = None, seed: int = 1, topics: dict[str, int] | None = None) -> None:
-        self.image = image_of({"t": 3} if topics is None else topics)
-        super().__init__(settings, seed)
-
-    def _load(self) -> GroupCoordinator:
-        machine = GroupCoordinator(self.settings, self.rng, self.now, lambda: self.image)
-        for record in self.log:
-            machine.replay(record, self.now)
-        machine.loaded(self.now)
-        return machine
+        super().__init__(settings, seed, image_of({"t": 3} if topics is None else topics))
 
     def set_topics(self, topics: dict[str, int]) -> None:
         """The cluster's topics are these now."""

@@ -10,6 +10,7 @@ from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.joining import Join
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.settings import GroupSettings
+from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
 from tidelog.model.machine import Outcome, Token
 from tidelog.protocol.messages.heartbeat import HeartbeatRequest
 from tidelog.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -22,7 +23,8 @@ from tidelog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequ
 class Driver:
     """One coordinator with its log, the time and the answers so far."""
 
-    def __init__(self, settings: GroupSettings | None = None, seed: int = 1) -> None:
+    def __init__(self, settings: GroupSettings | None = None, seed: int = 1, image: ClusterImage = EMPTY_IMAGE) -> None:
+        self.image = image
         self.settings = settings or GroupSettings()
         self.rng = random.Random(seed)
         self.now = 1_000_000
@@ -32,7 +34,7 @@ class Driver:
         self.machine = self._load()
 
     def _load(self) -> GroupCoordinator:
-        machine = GroupCoordinator(self.settings, self.rng, self.now)
+        machine = GroupCoordinator(self.settings, self.rng, self.now, lambda: self.image)
         for record in self.log:
             machine.replay(record, self.now)
         machine.loaded(self.now)
