@@ -92,7 +92,8 @@ class ClientConnection:
         self._waiting.append((correlation_id, api_key, version))
         return encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request)
 
-    def _decode(self, frame: bytes | memoryview) -> Any:
+    def accept(self, frame: bytes | memoryview) -> tuple[int, int, memoryview]:
+        """(API key, version, body) of the next response, for whoever cuts frames himself."""
         if not self._waiting:
             raise ProtocolViolation("the broker answers what nobody asked")
         correlation_id, api_key, version = self._waiting.popleft()
@@ -102,4 +103,8 @@ class ClientConnection:
         answered, position = decode_response_header(frame, response_header_is_flexible(api_key, version))
         if answered != correlation_id:
             raise ProtocolViolation(f"the broker answers request {answered}, asked was {correlation_id}")
-        return registry.response_class(api_key).decode(memoryview(frame)[position:], version)
+        return api_key, version, memoryview(frame)[position:]
+
+    def _decode(self, frame: bytes | memoryview) -> Any:
+        api_key, version, body = self.accept(frame)
+        return registry.response_class(api_key).decode(body, version)

@@ -211,6 +211,11 @@ class FrameReader:
         self._start = start + size
         return self._view[start : self._start]
 
+    def take_pending(self) -> memoryview:
+        """What came and was not given out; it is the caller's, and this reader is not to be used any more."""
+        pending, self._start = self._view[self._start : self._end], self._end
+        return pending
+
     def feed(self, data: Buffer) -> list[bytes]:
         """Takes any bytes and gives copies of the frames they complete: for whoever has bytes instead of a socket."""
         frames = []

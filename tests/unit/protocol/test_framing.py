@@ -166,3 +166,14 @@ def test_an_idle_connection_gives_back_what_a_large_frame_took() -> None:
     reader.shrink()
     assert reader.capacity == 4096
     assert reader.feed(frame_of(b"next")) == [b"next"]
+
+
+def test_what_is_pending_can_be_taken_and_outlives_the_reader() -> None:
+    reader = FrameReader()
+    room = reader.writable()
+    room[:9] = b"\0\0\0\x01a\0\0\0\x02"
+    reader.received(9)
+    frame = reader.next_frame()
+    rest = reader.take_pending()
+    assert (bytes(frame or b""), bytes(rest)) == (b"a", b"\0\0\0\x02")
+    assert reader.pending == 0
