@@ -86,6 +86,14 @@ class BrokerConfig(BrokerValues):
         """Listeners of the controller; empty for the embedded one."""
         return tuple(point for point in self.endpoints if point.listener in self._controller_names())
 
+    @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener on which brokers talk to each other: inter.broker.listener.name, else the one that is called
+        like security.inter.broker.protocol. Where there is none, Kafka does not start; here the first listener does."""
+        named = self.inter_broker_listener_name or self.security_inter_broker_protocol
+        names = [point.listener for point in self.broker_endpoints]
+        return named.upper() if named.upper() in names or not names else names[0]
+
     def advertised(self, ports: Mapping[str, int], hostname: str) -> tuple[EndPoint, ...]:
         """What clients are told of the broker's listeners.
 

@@ -298,3 +298,26 @@ def test_topic_config_has_a_field_for_every_topic_option() -> None:
 
 def test_the_object_shows_no_values() -> None:
     assert repr(BrokerConfig.from_properties({"ssl.key.password": "s3cret"})) == "BrokerConfig(node_id=1, 6 set)"
+
+
+@pytest.mark.parametrize(
+    ("listeners", "settings", "expected"),
+    [
+        ("PLAINTEXT://:9092", {}, "PLAINTEXT"),
+        ("OUT://:9092,PLAINTEXT://:9094", {}, "PLAINTEXT"),
+        ("OUT://:9092,IN://:9094", {"inter.broker.listener.name": "in"}, "IN"),
+        ("OUT://:9092,IN://:9094", {}, "OUT"),
+    ],
+)
+def test_brokers_talk_to_each_other_on_the_listener_that_is_named(
+    listeners: str, settings: dict[str, str], expected: str
+) -> None:
+    given = {
+        "process.roles": "broker",
+        "node.id": "1",
+        "listeners": listeners,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUT:PLAINTEXT,IN:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        **settings,
+    }
+    assert BrokerConfig(given).inter_broker_listener == expected
