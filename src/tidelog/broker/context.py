@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from tidelog.broker.transaction_questions import TransactionQuestions
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import FileSlice, Rng
 
 if TYPE_CHECKING:
@@ -103,6 +105,25 @@ class Controller(Protocol):
         ...
 
 
+class OtherBrokers(Protocol):
+    """The brokers of the cluster besides this one, on the listener that brokers use among themselves."""
+
+    def ask(self, broker_id: int, purpose: str, request: Any, timeout_ms: int) -> Awaitable[Any]:
+        """Await it: the response of broker ``broker_id``. Requests of one ``purpose`` are answered in their order.
+
+        KafkaError when there is none: BROKER_NOT_AVAILABLE when the broker is not registered or not on that listener,
+        NETWORK_EXCEPTION, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION.
+        """
+        ...
+
+
+class NoOtherBrokers:
+    """The brokers besides the only one."""
+
+    async def ask(self, broker_id: int, purpose: str, request: Any, timeout_ms: int) -> Any:
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {broker_id} is asked, and there are no other brokers here.")
+
+
 @dataclass(slots=True)
 class Broker:
     """What all connections of a node share. ``image`` is replaced with each committed change, never changed itself."""
@@ -123,8 +144,13 @@ class Broker:
     """The groups whose coordinator this broker is."""
     transactions: Shards[TransactionCoordinator]
     """The transactional ids whose coordinator this broker is."""
+    others: OtherBrokers = field(default_factory=NoOtherBrokers)
     topics_being_created: dict[str, None] = field(default_factory=dict)
     """Topics that a Metadata request asked for and the controller is making."""
+    transaction_questions: TransactionQuestions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.transaction_questions = TransactionQuestions(self.runtime, self.others)
 
 
 class Context:

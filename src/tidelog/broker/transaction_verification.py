@@ -13,12 +13,12 @@ from enum import Enum
 
 from tidelog.broker.asking import ask
 from tidelog.broker.context import Context
+from tidelog.broker.transaction_questions import Errors, Question
+from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.transaction.metadata import TV2
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import TopicPartition
-
-Errors = dict[TopicPartition, ErrorCode]
+from tidelog.model.ids import NO_BROKER, TRANSACTION_STATE_TOPIC, TopicPartition
 
 
 class Operation(Enum):
@@ -58,9 +58,31 @@ async def verify_or_add(
     Errors: INVALID_PRODUCER_EPOCH for a fenced producer, INVALID_PRODUCER_ID_MAPPING, INVALID_REQUEST, CONCURRENT_TRANSACTIONS
     while the transaction before is being completed (an ADD waits for add.partitions.to.txn.retry.backoff.max.ms first),
     TRANSACTION_ABORTABLE (INVALID_TXN_STATE for VERIFY_OLD) when a partition does not belong to it, NOT_COORDINATOR,
-    COORDINATOR_LOAD_IN_PROGRESS.
+    COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE while nobody coordinates, NETWORK_EXCEPTION.
     """
-    producer = Producer(producer_id, producer_epoch)
+    coordinator = _coordinator(ctx, transactional_id)
+    if isinstance(coordinator, ErrorCode):
+        errors = dict.fromkeys(partitions, coordinator)
+    elif coordinator == ctx.broker.node_id:
+        errors = await _ask_here(ctx, transactional_id, Producer(producer_id, producer_epoch), partitions, operation)
+    else:
+        question = Question(transactional_id, producer_id, producer_epoch, partitions, operation is Operation.ADD)
+        errors = await _ask_there(ctx, coordinator, question)
+    return {partition: _as_told(error, operation) for partition, error in errors.items()}
+
+
+def _coordinator(ctx: Context, transactional_id: str) -> int | ErrorCode:
+    """The broker that coordinates the transactional id. While there is no topic for any, this one says that it does not."""
+    topic = ctx.image.topics.by_name.get(TRANSACTION_STATE_TOPIC)
+    if topic is None:
+        return ctx.broker.node_id
+    leader = topic.partitions[partition_of(transactional_id, len(topic.partitions))].leader
+    return ErrorCode.COORDINATOR_NOT_AVAILABLE if leader == NO_BROKER else leader
+
+
+async def _ask_here(
+    ctx: Context, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], operation: Operation
+) -> Errors:
     shards = ctx.broker.transactions
     if operation is Operation.ADD:
         patience_ms = ctx.config.add_partitions_to_txn_retry_backoff_max_ms
@@ -84,7 +106,20 @@ async def verify_or_add(
             lambda error: dict.fromkeys(partitions, error),
         )
     errors: Errors = answer if isinstance(answer, dict) else await answer
-    return {partition: _as_told(error, operation) for partition, error in errors.items()}
+    return errors
+
+
+async def _ask_there(ctx: Context, coordinator: int, question: Question) -> Errors:
+    """A coordinator elsewhere answers at once that it completes the transaction before: it is asked again for as long as a
+    producer should not hear of that."""
+    config, questions = ctx.config, ctx.broker.transaction_questions
+    until_ms = ctx.now_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
+    while True:
+        errors = await questions.ask(coordinator, question, config.request_timeout_ms)
+        busy = question.adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
+        if not busy or ctx.now_ms() + config.add_partitions_to_txn_retry_backoff_ms >= until_ms:
+            return errors
+        await questions.pause(config.add_partitions_to_txn_retry_backoff_ms)
 
 
 def _as_told(error: ErrorCode, operation: Operation) -> ErrorCode:

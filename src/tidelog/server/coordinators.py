@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from tidelog.broker.context import OtherBrokers
 from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy, served_assignors
@@ -14,10 +15,10 @@ from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.transitions import NewId
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.features import TRANSACTION_VERSION
-from tidelog.model.ids import NO_SEQUENCE, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from tidelog.model.ids import NO_BROKER, NO_SEQUENCE, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from tidelog.model.ports import Rng
 from tidelog.replication.replica_manager import ReplicaManager
-from tidelog.server.markers import LocalMarkers, WriteMarker
+from tidelog.server.markers import MarkerCarrier, WriteMarker
 from tidelog.server.runtime import Alarm, LoopRuntime
 
 BATCH_ROOM = 1_024
@@ -64,11 +65,18 @@ class LoopWorld:
 class Coordinators:
     """The shards of both coordinators, and what makes them follow the cluster.
 
-    ``new_id`` gives producer ids; ``write_marker`` ends a transaction in one partition of this node.
+    ``new_id`` gives producer ids; ``write_marker`` ends a transaction in one partition of this node, ``others`` are asked about
+    partitions that they lead.
     """
 
     def __init__(
-        self, config: BrokerConfig, replicas: ReplicaManager, runtime: LoopRuntime, new_id: NewId, write_marker: WriteMarker
+        self,
+        config: BrokerConfig,
+        replicas: ReplicaManager,
+        runtime: LoopRuntime,
+        new_id: NewId,
+        write_marker: WriteMarker,
+        others: OtherBrokers | None = None,
     ) -> None:
         self._world = LoopWorld(runtime)
         self._stopped = False
@@ -84,8 +92,12 @@ class Coordinators:
         def server_version() -> int:
             return replicas.image.features.get(TRANSACTION_VERSION, 0)
 
+        def remote_leader(partition: TopicPartition) -> int | None:
+            found = replicas.image.topics.partition(*partition)
+            return None if found is None or found.leader in (NO_BROKER, replicas.broker_id) else found.leader
+
         self.groups: Shards[GroupCoordinator] = Shards(OFFSETS_TOPIC, replicas, make_groups, self._world)
-        self.markers = LocalMarkers(runtime, write_marker)
+        self.markers = MarkerCarrier(runtime, write_marker, remote_leader, others)
         self.transactions: Shards[TransactionCoordinator] = Shards(
             TRANSACTION_STATE_TOPIC,
             replicas,

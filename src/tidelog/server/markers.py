@@ -1,19 +1,24 @@
-"""Carries transaction markers to the partitions that this node leads, and their answers back to the coordinator.
+"""Carries transaction markers to the leaders of partitions, here and on other brokers, and their answers back to the coordinator.
 
-Every partition answers once: with an error when its marker could not be written, after which the coordinator asks again. What is
-not led here is answered NOT_LEADER_OR_FOLLOWER.
+Every partition answers once: with an error when its marker could not be written, or when nobody knows whether it was; then the
+coordinator asks again, and whoever leads the partition then is asked. Markers to one broker travel together, those of many
+transactions in one request; one request to a broker is under way at a time.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidelog.broker.batches import Batches
+from tidelog.broker.context import NoOtherBrokers, OtherBrokers
+from tidelog.broker.marker_requests import PartitionMarker, errors_of, markers_request
 from tidelog.coordinator.shard import Shard
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
-from tidelog.coordinator.transaction.markers import MarkerAnswer, WriteMarkers
-from tidelog.model.errors import ErrorCode
+from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, WriteMarkers
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import TopicPartition
 from tidelog.replication.markers import Marker
 from tidelog.server.runtime import LoopRuntime
@@ -24,20 +29,62 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WriteMarker = Callable[[TopicPartition, Marker], ErrorCode | Awaitable[ErrorCode]]
+RemoteLeader = Callable[[TopicPartition], int | None]
+
+MOST_AT_ONCE = 5_000
+"""Markers in one request; some hundred kilobytes."""
+PURPOSE = "markers"
+_EXPECTED = (
+    ErrorCode.NONE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+"""What elections and restarts bring; no line in the log for each partition of each transaction."""
 
 
-class LocalMarkers:
-    """``write`` is what WriteTxnMarkers does with one partition; ``shards`` gets the answers."""
+@dataclass(frozen=True, slots=True)
+class _Errand:
+    """One partition's marker on its way to another broker, and whom to tell."""
 
-    def __init__(self, runtime: LoopRuntime, write: WriteMarker) -> None:
+    shard: Shard[TransactionCoordinator]
+    request: WriteMarkers
+    wanted: PartitionMarker
+
+
+def _always_here(partition: TopicPartition) -> int | None:
+    return None
+
+
+class MarkerCarrier:
+    """``write`` is what WriteTxnMarkers does with one partition of this broker; ``shards`` gets the answers. ``remote_leader``
+    names the broker that leads a partition, None where this one does or nobody."""
+
+    def __init__(
+        self,
+        runtime: LoopRuntime,
+        write: WriteMarker,
+        remote_leader: RemoteLeader = _always_here,
+        others: OtherBrokers | None = None,
+    ) -> None:
         self._runtime = runtime
         self.write = write
+        self._remote_leader = remote_leader
+        self._others = others or NoOtherBrokers()
         self.shards: Shards[TransactionCoordinator] | None = None
+        self._errands: Batches[_Errand] = Batches(
+            runtime, self._carry, key=lambda errand: errand.wanted.key, most=MOST_AT_ONCE, purpose=PURPOSE
+        )
 
     def send(self, shard: Shard[TransactionCoordinator], request: WriteMarkers) -> None:
-        """Begins with all partitions of ``request``; many are answered before this returns."""
+        """Begins with all partitions of ``request``; many of those that are here are answered before this returns."""
         marker = Marker(request.producer_id, request.producer_epoch, request.committed, shard.epoch, request.transaction_version)
         for partition in request.partitions:
+            leader = self._remote_leader(partition)
+            if leader is not None:
+                self._errands.put(leader, _Errand(shard, request, PartitionMarker(partition, marker)))
+                continue
             try:
                 result = self.write(partition, marker)
             except Exception:  # the others must not go without their markers for it
@@ -58,11 +105,30 @@ class LocalMarkers:
             error = ErrorCode.UNKNOWN_SERVER_ERROR
         self._answer(shard, request, partition, error)
 
+    async def _carry(self, broker_id: int, errands: list[_Errand]) -> None:
+        # Whoever coordinates now sends what the stopped ones had to send; partitions would refuse these as late.
+        errands = [errand for errand in errands if not errand.shard.failed]
+        if not errands:
+            return
+        try:
+            request = markers_request(errand.wanted for errand in errands)
+            errors = errors_of(await self._others.ask(broker_id, PURPOSE, request, UNANSWERED_MS))
+            otherwise = ErrorCode.UNKNOWN_SERVER_ERROR
+        except KafkaError as error:
+            log.info("%d markers did not reach broker %d: %s", len(errands), broker_id, error)
+            errors, otherwise = {}, error.code
+        for errand in errands:
+            error_of_one = errors.get(errand.wanted.key, otherwise)
+            try:
+                self._answer(errand.shard, errand.request, errand.wanted.partition, error_of_one)
+            except Exception:  # one coordinator's failure must not leave the markers of the others unanswered
+                log.exception("%s: the answer about a marker of %s", errand.wanted.partition, errand.request.transactional_id)
+
     def _answer(
         self, shard: Shard[TransactionCoordinator], request: WriteMarkers, partition: TopicPartition, error: ErrorCode
     ) -> None:
         assert self.shards is not None
         answer = MarkerAnswer(request.transactional_id, request.round, partition, error)
-        if error is not ErrorCode.NONE:
+        if error not in _EXPECTED:
             log.info("marker of %s in %s: %s", request.transactional_id, partition, error.name)
         self.shards.tell(shard, lambda machine, now_ms: machine.marker_answered(answer, now_ms))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.unit.broker.node_world import run
+from tests.unit.broker.node_world import NOW_MS, NodeWorld, run
 from tests.unit.broker.one_coordinator import OneCoordinator
 from tests.unit.coordinator.transaction.driver import P0, P1
+from tidelog.broker.transaction_questions import Errors, Question
 from tidelog.broker.transaction_verification import (
     Operation,
     operation_of_offset_commit,
@@ -16,7 +19,7 @@ from tidelog.broker.transaction_verification import (
 )
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode as E
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import TRANSACTION_STATE_TOPIC, TopicPartition
 
 
 def asked(coordinator: OneCoordinator, producer: Producer, operation: Operation, *partitions: TopicPartition) -> list[E]:
@@ -97,3 +100,59 @@ def test_errors_that_old_producers_would_not_retry_become_one_that_they_do() -> 
     assert produce_error(E.CONCURRENT_TRANSACTIONS, Operation.ADD) is E.CONCURRENT_TRANSACTIONS
     for error in (E.NONE, E.TRANSACTION_ABORTABLE, E.INVALID_TXN_STATE, E.INVALID_PRODUCER_EPOCH, E.INVALID_PRODUCER_ID_MAPPING):
         assert produce_error(error, Operation.VERIFY_OLD) is error
+
+
+# A coordinator on another broker
+
+
+class Elsewhere:
+    """Broker 5 leads the only partition of ``__transaction_state``; waiting lets the time pass that is waited for."""
+
+    def __init__(self, leader: int, *answers: E) -> None:
+        self.world = NodeWorld()
+        self.world.create(TRANSACTION_STATE_TOPIC)
+        image = self.world.broker.image
+        topic = image.topics.by_name[TRANSACTION_STATE_TOPIC]
+        moved = replace(topic, partitions=(replace(topic.partitions[0], leader=leader),))
+        by_name, by_id = {TRANSACTION_STATE_TOPIC: moved}, {topic.id: moved}
+        self.world.broker.image = replace(image, topics=replace(image.topics, by_name=by_name, by_id=by_id))
+        self.asked: list[tuple[int, Question]] = []
+        self.paused_ms = 0
+        self.answers = list(answers)
+        self.world.broker.transaction_questions = self  # type: ignore[assignment]
+        self.world.runtime.now_ms = lambda: NOW_MS + self.paused_ms  # type: ignore[method-assign]
+
+    async def ask(self, coordinator: int, question: Question, timeout_ms: int) -> Errors:
+        assert timeout_ms == 30_000
+        self.asked.append((coordinator, question))
+        return dict.fromkeys(question.partitions, self.answers.pop(0))
+
+    async def pause(self, delay_ms: int) -> None:
+        self.paused_ms += delay_ms
+
+    def errors(self, operation: Operation) -> list[E]:
+        return list(run(verify_or_add(self.world.context(), "x", 7, 1, (P0, P1), operation)).values())
+
+
+@pytest.mark.parametrize("operation", list(Operation))
+def test_the_broker_that_leads_the_ids_partition_is_asked(operation: Operation) -> None:
+    elsewhere = Elsewhere(5, E.NONE)
+    assert elsewhere.errors(operation) == [E.NONE, E.NONE]
+    assert elsewhere.asked == [(5, Question("x", 7, 1, (P0, P1), operation is Operation.ADD))]
+
+
+def test_a_coordinator_elsewhere_is_asked_again_for_a_tenth_of_a_second_while_it_completes_the_transaction_before() -> None:
+    busy = E.CONCURRENT_TRANSACTIONS
+    elsewhere = Elsewhere(5, busy, busy, E.NONE)
+    assert elsewhere.errors(Operation.ADD) == [E.NONE, E.NONE]
+    assert (len(elsewhere.asked), elsewhere.paused_ms) == (3, 40)
+    elsewhere = Elsewhere(5, *[busy] * 5)
+    assert elsewhere.errors(Operation.ADD) == [busy, busy]
+    assert (len(elsewhere.asked), elsewhere.paused_ms) == (5, 80)
+    elsewhere = Elsewhere(5, busy)
+    assert elsewhere.errors(Operation.VERIFY) == [busy, busy], "who only verifies asks anew by himself"
+
+
+def test_while_nobody_coordinates_nobody_is_asked() -> None:
+    elsewhere = Elsewhere(-1)
+    assert elsewhere.errors(Operation.ADD) == [E.COORDINATOR_NOT_AVAILABLE] * 2

@@ -1,0 +1,71 @@
+"""Questions to other brokers, many in one request: while one request to a broker is under way, others gather for the next.
+
+So a question never waits for company, and under load there are few requests. Questions with the same key never share a request:
+their answers could not be told apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Generic, Protocol, TypeVar
+
+Q = TypeVar("Q")
+
+
+class Spawns(Protocol):
+    """Where the requests are carried."""
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> object: ...
+
+
+class Batches(Generic[Q]):
+    """``carry(broker_id, questions)`` asks up to ``most`` questions at once, and answers each of them, whatever happens."""
+
+    def __init__(
+        self,
+        runtime: Spawns,
+        carry: Callable[[int, list[Q]], Coroutine[Any, Any, None]],
+        *,
+        key: Callable[[Q], Hashable],
+        most: int,
+        purpose: str,
+    ) -> None:
+        self._runtime = runtime
+        self._carry = carry
+        self._key = key
+        self._most = most
+        self._purpose = purpose
+        self._waiting: dict[int, list[Q]] = {}
+        """By broker; a broker is in it exactly while a task carries questions to it."""
+
+    def put(self, broker_id: int, question: Q) -> None:
+        """To be asked of this broker, with the next request."""
+        waiting = self._waiting.get(broker_id)
+        if waiting is not None:
+            waiting.append(question)
+            return
+        self._waiting[broker_id] = [question]
+        self._runtime.spawn(self._run(broker_id), f"{self._purpose} to broker {broker_id}")
+
+    def waiting(self, broker_id: int) -> int:
+        """How many questions are gathered for the next request."""
+        return len(self._waiting.get(broker_id, ()))
+
+    async def _run(self, broker_id: int) -> None:
+        try:
+            while batch := self._take(broker_id):
+                await self._carry(broker_id, batch)
+        finally:
+            del self._waiting[broker_id]
+
+    def _take(self, broker_id: int) -> list[Q]:
+        taken: dict[Hashable, Q] = {}
+        left: list[Q] = []
+        for question in self._waiting[broker_id]:
+            key = self._key(question)
+            if key in taken or len(taken) >= self._most:
+                left.append(question)
+            else:
+                taken[key] = question
+        self._waiting[broker_id] = left
+        return list(taken.values())

@@ -1,0 +1,75 @@
+"""WriteTxnMarkers as a coordinator's broker sends it: which markers go into one request, and what its answer says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
+from tidelog.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from tidelog.replication.markers import Marker
+
+Errors = dict[tuple[int, TopicPartition], ErrorCode]
+"""By producer id and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMarker:
+    """One marker for one partition."""
+
+    partition: TopicPartition
+    marker: Marker
+
+    @property
+    def key(self) -> tuple[int, TopicPartition]:
+        """What answers are told apart by: an answer names no epoch."""
+        return self.marker.producer_id, self.partition
+
+
+def markers_request(wanted: Iterable[PartitionMarker]) -> WriteTxnMarkersRequest:
+    """All of them at once; each decision once, with its partitions by topic."""
+    topics: dict[Marker, dict[str, WritableTxnMarkerTopic]] = {}
+    for each in wanted:
+        by_name = topics.setdefault(each.marker, {})
+        topic = by_name.setdefault(each.partition.topic, WritableTxnMarkerTopic(name=each.partition.topic))
+        topic.partition_indexes.append(each.partition.partition)
+    return WriteTxnMarkersRequest(
+        markers=[
+            WritableTxnMarker(
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transaction_result=marker.committed,
+                topics=list(by_name.values()),
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
+            )
+            for marker, by_name in topics.items()
+        ]
+    )
+
+
+def errors_of(response: WriteTxnMarkersResponse) -> Errors:
+    """What each partition said. Where a broker says twice that it has the marker and that it has not, it has not."""
+    errors: Errors = {}
+    for result in response.markers:
+        for topic in result.topics:
+            for each in topic.partitions:
+                key = result.producer_id, TopicPartition(topic.name, each.partition_index)
+                error = _known(each.error_code)
+                errors[key] = errors.get(key) or error
+    return errors
+
+
+def _known(code: int) -> ErrorCode:
+    try:
+        error = ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    # Only this broker's own image says that a partition is gone for good; the other's may be behind.
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is ErrorCode.UNKNOWN_TOPIC_ID else error

@@ -1,0 +1,146 @@
+"""AddPartitionsToTxn as a partition's broker sends it: questions about transactions that another broker coordinates (KIP-890).
+
+Questions to one broker travel together. Which error a client is told: ``transaction_verification``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidelog.broker.batches import Batches
+from tidelog.coordinator.shard import Waiting
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import TopicPartition
+from tidelog.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+
+if TYPE_CHECKING:
+    from tidelog.broker.context import OtherBrokers, Runtime
+
+Errors = dict[TopicPartition, ErrorCode]
+
+MOST_AT_ONCE = 1_000
+"""Transactions in one request."""
+PURPOSE = "transactions"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Do these partitions belong to the producer's transaction? With ``adds`` they do from now on, if they may."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: Sequence[TopicPartition]
+    adds: bool
+
+
+class TransactionQuestions:
+    """Asks other brokers."""
+
+    def __init__(self, runtime: Runtime, others: OtherBrokers) -> None:
+        self._runtime = runtime
+        self._others = others
+        self._asked: Batches[tuple[Question, int, Waiting]] = Batches(
+            runtime, self._carry, key=lambda asked: asked[0].transactional_id, most=MOST_AT_ONCE, purpose=PURPOSE
+        )
+
+    async def ask(self, coordinator: int, question: Question, timeout_ms: int) -> Errors:
+        """What broker ``coordinator`` says of each partition; NETWORK_EXCEPTION when it says nothing."""
+        waiting = Waiting()
+        self._asked.put(coordinator, (question, timeout_ms, waiting))
+        try:
+            await self._runtime.wait(waiting)
+        finally:
+            # When the client has gone, nothing may hold on to its connection.
+            waiting.on_done = None
+            waiting.finish()
+        answer: Errors = waiting.response
+        return answer
+
+    async def pause(self, delay_ms: int) -> None:
+        """Before the next question."""
+        waiting = Waiting()
+        waiting.deadline_ms = self._runtime.now_ms() + delay_ms
+        try:
+            await self._runtime.wait(waiting)
+        finally:
+            waiting.on_done = None
+            waiting.finish()
+
+    async def _carry(self, broker_id: int, asked: list[tuple[Question, int, Waiting]]) -> None:
+        wanted = [each for each in asked if not each[2].done]
+        if not wanted:
+            return
+        try:
+            request = questions_request([question for question, _, _ in wanted])
+            timeout_ms = max(timeout for _, timeout, _ in wanted)
+            response = await self._others.ask(broker_id, PURPOSE, request, timeout_ms)
+            answers = errors_of(response, [question for question, _, _ in wanted])
+        except KafkaError as error:
+            answers = [_unanswered(question, error.code) for question, _, _ in wanted]
+        for (_, _, waiting), errors in zip(wanted, answers, strict=True):
+            waiting.response = errors
+            waiting.finish()
+
+
+def _unanswered(question: Question, code: ErrorCode) -> Errors:
+    """A broker that knows no such question is older than the check: it guards its transactions as it did then. Nothing can be
+    added there, though."""
+    skipped = code is ErrorCode.UNSUPPORTED_VERSION and not question.adds
+    return dict.fromkeys(question.partitions, ErrorCode.NONE if skipped else ErrorCode.NETWORK_EXCEPTION)
+
+
+def questions_request(questions: Sequence[Question]) -> AddPartitionsToTxnRequest:
+    """All of them at once, of one transactional id at most one."""
+    transactions = []
+    for question in questions:
+        topics: dict[str, AddPartitionsToTxnTopic] = {}
+        for name, index in question.partitions:
+            topics.setdefault(name, AddPartitionsToTxnTopic(name=name)).partitions.append(index)
+        transactions.append(
+            AddPartitionsToTxnTransaction(
+                transactional_id=question.transactional_id,
+                producer_id=question.producer_id,
+                producer_epoch=question.producer_epoch,
+                verify_only=not question.adds,
+                topics=list(topics.values()),
+            )
+        )
+    return AddPartitionsToTxnRequest(transactions=transactions)
+
+
+def errors_of(response: AddPartitionsToTxnResponse, questions: Sequence[Question]) -> list[Errors]:
+    """What the coordinator says to each question; what it passes over is UNKNOWN_SERVER_ERROR."""
+    if response.error_code:
+        code = _known(response.error_code)
+        told = ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code
+        return [dict.fromkeys(question.partitions, told) for question in questions]
+    said: Mapping[str, Errors] = {
+        each.transactional_id: {
+            TopicPartition(topic.name, partition.partition_index): _known(partition.partition_error_code)
+            for topic in each.topic_results
+            for partition in topic.results_by_partition
+        }
+        for each in response.results_by_transaction
+    }
+    return [
+        {
+            partition: said.get(question.transactional_id, {}).get(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
+            for partition in question.partitions
+        }
+        for question in questions
+    ]
+
+
+def _known(code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
