@@ -72,6 +72,20 @@ def tell_watchers(partition: Watched, new_bytes: int) -> None:
         watcher.changed(partition, key, new_bytes)
 
 
+class Tail:
+    """Those watchers of a partition that look at its log's end, beyond what consumers may see."""
+
+    __slots__ = ("watchers",)
+
+    def __init__(self) -> None:
+        self.watchers: dict[Any, Any] = {}
+
+    def tell(self, partition: Watched, new_bytes: int) -> None:
+        """``new_bytes`` were appended (0: only the high watermark moved), or STATE_CHANGED."""
+        for watcher, key in list(self.watchers.items()):
+            watcher.changed(partition, key, new_bytes)
+
+
 class ParkedFetch:
     """A fetch that found fewer than ``min_bytes`` bytes.
 

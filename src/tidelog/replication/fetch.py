@@ -15,7 +15,8 @@ from typing import Protocol
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext, FetchPartition
-from tidelog.replication.partition import Partition, PartitionRead
+from tidelog.replication.partition import Partition
+from tidelog.replication.reads import PartitionRead
 
 
 class Partitions(Protocol):
@@ -30,8 +31,8 @@ class Fetch:
     """A fetch between its request and its answer. ``reads`` is what was found in each partition that was looked at."""
 
     __slots__ = (
+        "_any_replica",
         "_committed",
-        "_follower",
         "_manager",
         "_max_bytes",
         "_min_bytes",
@@ -51,14 +52,14 @@ class Fetch:
         min_bytes: int,
         max_bytes: int,
         committed: bool,
-        follower: bool,
+        any_replica: bool = False,
     ) -> None:
         self._manager = manager
         self.context = context
         self._max_bytes = max_bytes
         self._min_bytes = min(min_bytes, max_bytes)
         self._committed = committed
-        self._follower = follower
+        self._any_replica = any_replica
         self.bytes_read = 0
         self.has_news = context.is_empty
         """There is something to say whatever the number of bytes: an error, divergence, or nothing was asked."""
@@ -96,7 +97,9 @@ class Fetch:
             committed=self._committed,
             leader_epoch=wanted.current_leader_epoch,
             last_fetched_epoch=wanted.last_fetched_epoch,
-            follower=self._follower,
+            caller=self.context.caller,
+            follower_start=wanted.follower_start,
+            any_replica=self._any_replica,
         )
         wanted.read_stable_offset = read.last_stable_offset
         wanted.held_back = read.last_stable_offset < read.high_watermark

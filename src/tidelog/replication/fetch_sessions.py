@@ -25,7 +25,9 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import Rng
 from tidelog.replication.delayed import Parked, ParkedFetch, Watched
-from tidelog.replication.partition import Partition, PartitionRead
+from tidelog.replication.partition import Partition
+from tidelog.replication.reads import PartitionRead
+from tidelog.replication.replica import Caller
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -51,6 +53,7 @@ class FetchPartition:
     __slots__ = (
         "current_leader_epoch",
         "fetch_offset",
+        "follower_start",
         "held_back",
         "index",
         "last_fetched_epoch",
@@ -72,6 +75,7 @@ class FetchPartition:
         self.index = index
         self.current_leader_epoch = ids.NO_EPOCH
         self.fetch_offset = 0
+        self.follower_start = ids.NO_OFFSET
         self.last_fetched_epoch = ids.NO_EPOCH
         self.max_bytes = 0
         self.partition: Partition | None = None
@@ -87,7 +91,7 @@ class FetchPartition:
 
     def ask(self, wanted: WantedPartition) -> None:
         """Take over what a request asks of this partition."""
-        _, self.current_leader_epoch, self.fetch_offset, self.last_fetched_epoch, _, self.max_bytes = wanted
+        _, self.current_leader_epoch, self.fetch_offset, self.last_fetched_epoch, self.follower_start, self.max_bytes = wanted
 
     def answer(self, read: PartitionRead) -> bool:
         """Remember what was read as answered. False: the client knows all of this, an incremental answer leaves it out."""
@@ -126,12 +130,13 @@ class FetchRequest(Protocol):
 class FetchSession:
     """What one client fetches, between its requests. ``epoch`` is the one its next request has to name."""
 
-    __slots__ = ("by_id", "created_ms", "due", "epoch", "id", "last_used_ms", "partitions", "privileged", "watchers")
+    __slots__ = ("by_id", "caller", "created_ms", "due", "epoch", "id", "last_used_ms", "partitions", "watchers")
 
-    def __init__(self, session_id: int, partitions: Iterable[FetchPartition], *, by_id: bool, privileged: bool, now_ms: int):
+    def __init__(self, session_id: int, partitions: Iterable[FetchPartition], *, by_id: bool, caller: Caller | None, now_ms: int):
         self.id = session_id
         self.by_id = by_id
-        self.privileged = privileged
+        self.caller = caller
+        """The follower whose session it is; None for consumers."""
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
@@ -178,11 +183,11 @@ class FetchSession:
         if wanted.watched is not partition and partition is not None:
             self._unwatch(wanted)
             wanted.watched = partition
-            partition.watchers[self] = wanted
+            (partition.watchers if self.caller is None else partition.tail.watchers)[self] = wanted
 
     def _unwatch(self, wanted: FetchPartition) -> None:
         if wanted.watched is not None:
-            wanted.watched.watchers.pop(self, None)
+            (wanted.watched.watchers if self.caller is None else wanted.watched.tail.watchers).pop(self, None)
             wanted.watched = None
 
     def settle(self, wanted: FetchPartition, read: PartitionRead) -> None:
@@ -230,7 +235,7 @@ class FetchAnswer:
 class FetchContext:
     """One fetch: the partitions to read, in order, and what to do with what was read. ``session`` is None unless incremental."""
 
-    __slots__ = ("_by_id", "_cache", "_creates", "_epoch", "_everything", "_privileged", "session")
+    __slots__ = ("_by_id", "_cache", "_creates", "_epoch", "_everything", "caller", "session")
 
     def __init__(
         self,
@@ -240,15 +245,15 @@ class FetchContext:
         session: FetchSession | None = None,
         creates: bool = False,
         by_id: bool = False,
-        privileged: bool = False,
+        caller: Caller | None = None,
     ) -> None:
         self.session = session
+        self.caller = caller
         self._cache = cache
         self._everything = everything
         self._epoch = session.epoch if session is not None else FINAL_EPOCH
         self._creates = creates
         self._by_id = by_id
-        self._privileged = privileged
 
     @property
     def due(self) -> Sequence[FetchPartition]:
@@ -274,8 +279,9 @@ class FetchContext:
             parked.watch(session, None)
             return
         for wanted in wanted_partitions:
-            if wanted.partition is not None:
-                parked.watch(wanted.partition, wanted)
+            partition = wanted.partition
+            if partition is not None:
+                parked.watch(partition if self.caller is None else partition.tail, wanted)
 
     def finish(self, reads: Mapping[FetchPartition, PartitionRead], now_ms: int) -> FetchAnswer:
         """The answer, given what was read. To be called once."""
@@ -285,7 +291,7 @@ class FetchContext:
                 return FetchAnswer(ErrorCode.NONE, NO_SESSION, list(reads.items()))
             for wanted, read in reads.items():
                 wanted.answer(read)
-            created = self._cache.create(self._everything, by_id=self._by_id, privileged=self._privileged, now_ms=now_ms)
+            created = self._cache.create(self._everything, by_id=self._by_id, caller=self.caller, now_ms=now_ms)
             return FetchAnswer(ErrorCode.NONE, created, list(reads.items()))
         if self.is_superseded:
             return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, NO_SESSION)
@@ -317,10 +323,10 @@ class FetchSessionCache:
         """Partitions in all sessions."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def open(self, request: FetchRequest, now_ms: int, *, by_id: bool, privileged: bool) -> FetchContext | ErrorCode:
+    def open(self, request: FetchRequest, now_ms: int, *, by_id: bool, caller: Caller | None = None) -> FetchContext | ErrorCode:
         """What the request is about; or the error of the whole request: 70 no such session, 71 other epoch, 106 other naming.
 
-        ``by_id``: this version names topics by id. ``privileged``: a follower asks.
+        ``by_id``: this version names topics by id. ``caller``: the follower that asks.
         """
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -328,7 +334,7 @@ class FetchSessionCache:
             if closed is not None:
                 closed.close()
             creates = epoch == INITIAL_EPOCH
-            return FetchContext(self, _full(request, by_id), creates=creates, by_id=by_id, privileged=privileged)
+            return FetchContext(self, _full(request, by_id), creates=creates, by_id=by_id, caller=caller)
         session = self._sessions.get(request.session_id)
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -336,6 +342,13 @@ class FetchSessionCache:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH
         if session.by_id != by_id:
             return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        if (caller is None) is not (session.caller is None):
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if caller is not None and session.caller is not None:
+            if caller.broker_id != session.caller.broker_id:
+                return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            session.caller.last_fetch_ms = caller.last_fetch_ms
+            session.caller.broker_epoch = caller.broker_epoch
         session.wake()
         before = len(session.partitions)
         session.update(request)
@@ -346,22 +359,22 @@ class FetchSessionCache:
         # Re-inserted: the dictionary's order is the order of use.
         del self._sessions[session.id]
         if not session.partitions:
-            return FetchContext(self, ())
+            return FetchContext(self, (), caller=session.caller)
         self._sessions[session.id] = session
         session.last_used_ms = now_ms
         session.epoch = epoch + 1 if epoch < MAX_EPOCH else 1
-        return FetchContext(self, (), session=session)
+        return FetchContext(self, (), session=session, caller=session.caller)
 
-    def create(self, partitions: Sequence[FetchPartition], *, by_id: bool, privileged: bool, now_ms: int) -> int:
+    def create(self, partitions: Sequence[FetchPartition], *, by_id: bool, caller: Caller | None, now_ms: int) -> int:
         """A new session's id; NO_SESSION when there is no room for it."""
         if self.partition_count + len(partitions) > MAX_PARTITIONS:
             return NO_SESSION
-        if len(self._sessions) >= self._slots and not self._evict(len(partitions), privileged, now_ms):
+        if len(self._sessions) >= self._slots and not self._evict(len(partitions), caller is not None, now_ms):
             return NO_SESSION
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._rng.randrange(1, MAX_EPOCH)
-        self._sessions[session_id] = FetchSession(session_id, partitions, by_id=by_id, privileged=privileged, now_ms=now_ms)
+        self._sessions[session_id] = FetchSession(session_id, partitions, by_id=by_id, caller=caller, now_ms=now_ms)
         return session_id
 
     def _evict(self, size: int, privileged: bool, now_ms: int) -> bool:
@@ -371,9 +384,9 @@ class FetchSessionCache:
         victim = next(iter(self._sessions.values()))
         if now_ms - victim.last_used_ms <= self._eviction_ms:
             candidates = [
-                (session.privileged, len(session.partitions), session.id)
+                (session.caller is not None, len(session.partitions), session.id)
                 for session in self._sessions.values()
-                if now_ms - session.created_ms > self._eviction_ms or (privileged and not session.privileged)
+                if now_ms - session.created_ms > self._eviction_ms or (privileged and session.caller is None)
             ]
             if not candidates:
                 return False

@@ -4,28 +4,30 @@ What is decided here: who may append and read and with which leader epoch (KIP-3
 watermark, last stable offset), when records are safe enough to acknowledge (acks, min.insync.replicas, flush.messages), and
 how far records may be deleted.
 
-High watermark, while this broker is the only in-sync replica: the log end, but never beyond what is flushed while the topic's
-flush settings demand a flush. With further in-sync replicas it waits for them. It never moves back.
+High watermark of a leader: what all in-sync replicas hold (``in_sync``), and never beyond what is flushed here while the topic's
+flush settings demand a flush. It never moves back. A follower's is its leader's, as far as its own log goes.
 
 ``append`` and ``read`` are the hot path: they return plain values, and failures of one partition are error codes in them. A
 StorageFailure concerns a whole log dir: the host (``replica_manager``) is told, the request gets KAFKA_STORAGE_ERROR.
 
-Elsewhere: the log itself (``storage``), which offset a time or an epoch means (``offset_lookup``), who waits (``delayed``), which
-partitions there are (``replica_manager``).
+Elsewhere: the log itself (``storage``), which offset a time or an epoch means (``offset_lookup``), who waits (``delayed``), who is
+in sync (``in_sync``), what a follower does to its log (``following``), which partitions there are (``replica_manager``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from tidelog.metadata.image import PartitionImage
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition, Uuid
-from tidelog.model.ports import FileSlice
-from tidelog.replication.delayed import STATE_CHANGED, Watcher, tell_watchers
+from tidelog.replication.delayed import STATE_CHANGED, Tail, Watcher, tell_watchers
+from tidelog.replication.in_sync import Leadership, follower_fetched
 from tidelog.replication.offset_lookup import end_of_epoch
+from tidelog.replication.reads import PartitionRead
+from tidelog.replication.replica import Caller
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.flush import FlushJob
@@ -47,47 +49,6 @@ _WALK_COMPRESSED_BYTES = 2 * 1024
 """The same for compressed batches: a small one may grow a thousandfold."""
 
 
-class PartitionRead:
-    """What a fetch found in one partition. On an error the offsets are -1 and there are no records.
-
-    ``size`` counts the bytes of ``records``, a slice of the log that nobody has read yet. ``aborted`` is None unless the read
-    was of committed records only: then (producer id, first offset) of each aborted transaction that overlaps it.
-    ``diverging`` is (epoch, end offset) where the follower's log leaves the leader's. ``caught_up``: there is nothing more, until
-    the partition tells its watchers.
-    """
-
-    __slots__ = (
-        "aborted",
-        "caught_up",
-        "diverging",
-        "error",
-        "high_watermark",
-        "last_stable_offset",
-        "log_start_offset",
-        "records",
-        "size",
-    )
-
-    def __init__(
-        self,
-        error: ErrorCode,
-        high_watermark: int = -1,
-        last_stable_offset: int = -1,
-        log_start_offset: int = -1,
-        records: FileSlice | None = None,
-        size: int = 0,
-    ) -> None:
-        self.error = error
-        self.high_watermark = high_watermark
-        self.last_stable_offset = last_stable_offset
-        self.log_start_offset = log_start_offset
-        self.records = records
-        self.size = size
-        self.aborted: Sequence[tuple[int, int]] | None = None
-        self.diverging: tuple[int, int] | None = None
-        self.caught_up = False
-
-
 def is_long(deep: DeepValidation) -> bool:
     """Whether walking over a batch takes longer than a trip to a thread and back."""
     header = deep.header
@@ -102,6 +63,9 @@ def refused(error: ErrorCode) -> AppendResult:
 class PartitionHost(Protocol):
     """What a partition asks of the replica manager."""
 
+    lag_max_ms: int
+    """replica.lag.time.max.ms."""
+
     def flush(self, partition: Partition) -> None:
         """Flush its log in the background, then call ``finish_flush``."""
         ...
@@ -110,17 +74,32 @@ class PartitionHost(Protocol):
         """The partition's log dir failed."""
         ...
 
+    def isr_wanted(self, partition: Partition) -> None:
+        """The controller is to be asked for ``leadership.pending``."""
+        ...
+
+    def may_join_isr(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether the broker is unfenced, stays, and is the one with this epoch (-1: it does not say)."""
+        ...
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether the broker is registered and not fenced."""
+        ...
+
+    def is_replaced(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether a later incarnation of the broker than this one has registered."""
+        ...
+
 
 class Partition:
     """A partition as this broker has it. ``log`` is None while its log dir is offline."""
 
     __slots__ = (
         "_flush_needed_to",
-        "_host",
         "_told_log_start",
-        "_unexposed_bytes",
         "broker_id",
         "deleted",
+        "host",
         "index",
         "is_internal",
         "is_leader",
@@ -128,14 +107,17 @@ class Partition:
         "leader",
         "leader_epoch",
         "leader_epoch_start_offset",
+        "leadership",
         "log",
         "min_insync_replicas",
         "partition_epoch",
         "produce_frames",
         "replicas",
         "stats",
+        "tail",
         "topic",
         "topic_id",
+        "unexposed_bytes",
         "watchers",
     )
 
@@ -155,7 +137,7 @@ class Partition:
         self.broker_id = broker_id
         self.log = log
         self.stats = stats
-        self._host = host
+        self.host = host
         self.leader = ids.NO_BROKER
         self.leader_epoch = ids.NO_EPOCH
         self.partition_epoch = -1
@@ -164,20 +146,31 @@ class Partition:
         self.is_internal = topic in ids.INTERNAL_TOPICS
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
+        self.leadership: Leadership | None = None
+        """Of the other replicas, while this broker leads and there are any."""
         self.deleted = False
         self.watchers: dict[Watcher, Any] = {}
+        """Who waits for what consumers may see, and for acknowledgements."""
+        self.tail = Tail()
+        """Who waits for the log's end: followers."""
         self.min_insync_replicas = 1
         """min.insync.replicas, but never more than there are replicas."""
         self.produce_frames: dict[int, tuple[Callable[..., bytes], int, bytes]] = {}
         """How a Produce answer about this partition alone is packed, by version; the handler's."""
-        self._unexposed_bytes = 0
+        self.unexposed_bytes = 0
+        """About what was appended and is not shown to consumers yet."""
         self._flush_needed_to = ids.NO_OFFSET
         self._told_log_start = log.log_start_offset if log is not None else ids.NO_OFFSET
 
     # -- what the cluster says ------------------------------------------------------------------------------------------
 
-    def update_metadata(self, image: PartitionImage) -> None:
-        """Follow the metadata log: leader, epochs, ISR. Whoever waits here looks again when the leadership moved."""
+    def update_metadata(self, image: PartitionImage, now_ms: int = 0) -> None:
+        """Follow the metadata log: leader, epochs, ISR. Whoever waits here looks again when the leadership moved.
+
+        What the controller's answer to a change of the ISR said already, and more, is not taken back.
+        """
+        if image.leader_epoch == self.leader_epoch and image.partition_epoch < self.partition_epoch:
+            return
         led_before = self.is_leader
         moved = image.leader_epoch != self.leader_epoch or image.leader != self.leader
         self.leader = image.leader
@@ -192,29 +185,61 @@ class Partition:
             if self.is_leader and self.log is not None:
                 # The epoch cache learns of the epoch with its first batch; until then this is where it starts.
                 self.leader_epoch_start_offset = self.log.log_end_offset
-        self._expose()
-        if self.watchers and (moved or led_before != self.is_leader):
-            tell_watchers(self, STATE_CHANGED)
+        self._lead(now_ms, anew=moved)
+        self.expose(now_ms)
+        if moved or led_before != self.is_leader:
+            self._tell_all(STATE_CHANGED)
+
+    def _lead(self, now_ms: int, *, anew: bool) -> None:
+        """Keep account of the followers, if this broker leads and there are any."""
+        followers = tuple(each for each in self.replicas if each != self.broker_id)
+        if not self.is_leader or not followers:
+            self.leadership = None
+        elif self.leadership is None:
+            self.leadership = Leadership(followers, self.isr, now_ms)
+        else:
+            self.leadership.assign(followers, self.isr)
+            if anew:
+                for replica in self.leadership.replicas.values():
+                    replica.lead_again(now_ms, in_sync=replica.broker_id in self.isr)
+
+    def take_over_isr(self, isr: tuple[int, ...], partition_epoch: int, now_ms: int) -> None:
+        """The controller agreed to a change of the ISR; the metadata will say the same."""
+        assert self.leadership is not None
+        self.isr, self.partition_epoch = isr, partition_epoch
+        self.leadership.settle(isr)
+        self.expose(now_ms)
+
+    def _tell_all(self, news: int) -> None:
+        if self.watchers:
+            tell_watchers(self, news)
+        if self.tail.watchers:
+            self.tail.tell(self, news)
 
     def go_offline(self) -> None:
         """The log dir failed: every request gets KAFKA_STORAGE_ERROR from now on."""
         self.log = None
         self._flush_needed_to = ids.NO_OFFSET
-        if self.watchers:
-            tell_watchers(self, STATE_CHANGED)
+        self._tell_all(STATE_CHANGED)
 
     def replace_log(self, log: UnifiedLog) -> None:
         """The same records lie in another log dir from now on. A flush that runs on the old log means nothing any more."""
         assert self.log is not None and log.log_end_offset == self.log.log_end_offset, "not a copy of this log"
         self.log = log
-        self._host.flush(self)
+        self.host.flush(self)
 
     def mark_deleted(self) -> None:
         """The topic is gone, or the replica moved away; waiting requests find that out now."""
         self.deleted = True
         self.is_leader = False
-        if self.watchers:
-            tell_watchers(self, STATE_CHANGED)
+        self.leadership = None
+        self._tell_all(STATE_CHANGED)
+
+    def truncated(self) -> None:
+        """Its log ends earlier now, or begins later; whoever reads here looks again."""
+        self.unexposed_bytes = 0
+        self._flush_needed_to = ids.NO_OFFSET
+        self._tell_all(STATE_CHANGED)
 
     @property
     def topic_partition(self) -> TopicPartition:
@@ -238,16 +263,15 @@ class Partition:
         """Tell the watchers when the log start moved since they were last told: retention moves it, and says nothing."""
         if self.log is not None and self.log.log_start_offset != self._told_log_start:
             self._told_log_start = self.log.log_start_offset
-            if self.watchers:
-                tell_watchers(self, STATE_CHANGED)
+            self._tell_all(STATE_CHANGED)
 
-    def check_leader(self, leader_epoch: int) -> ErrorCode:
-        """May somebody who believes in ``leader_epoch`` (-1: does not say) be served as by the leader?"""
+    def check_leader(self, leader_epoch: int, *, any_replica: bool = False) -> ErrorCode:
+        """May somebody who believes in ``leader_epoch`` (-1: does not say) be served as by the leader, or by ``any_replica``?"""
         if self.log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if leader_epoch >= 0 and leader_epoch != self.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH if leader_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
-        return NONE if self.is_leader else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return NONE if self.is_leader or (any_replica and not self.deleted) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     # -- appending ------------------------------------------------------------------------------------------------------
 
@@ -311,7 +335,7 @@ class Partition:
                 verdict, self.leader_epoch, now_ms, origin=origin, transaction_version=transaction_version, proof=proof
             )
         except StorageFailure as failure:
-            self._host.storage_failed(failure)
+            self.host.storage_failed(failure)
             return self.count_refused(size, refused(ErrorCode.KAFKA_STORAGE_ERROR))
         if result.error is not NONE:
             return self.count_refused(size, result)
@@ -322,19 +346,29 @@ class Partition:
         end = result.last_offset + 1
         stats.bytes_in += size
         stats.messages_in += end - result.first_offset
-        self._unexposed_bytes += size
+        self.unexposed_bytes += size
         if result.needs_flush:
             self._flush_needed_to = end
-            self._host.flush(self)
-        elif self._flush_needed_to < 0 and len(self.isr) == 1:
+            self.host.flush(self)
+        if self.leadership is not None:
+            # The high watermark moves because followers read beyond it.
+            self._appended(result.first_offset, size, now_ms)
+        elif self._flush_needed_to < 0:
             log.update_high_watermark(end)
             if self.watchers:
-                tell_watchers(self, self._unexposed_bytes)
-            self._unexposed_bytes = 0
-        if self.watchers and len(self.isr) > 1:
-            # Followers read beyond the high watermark: it moves because they do.
-            tell_watchers(self, size)
+                tell_watchers(self, self.unexposed_bytes)
+            self.unexposed_bytes = 0
         return result
+
+    def _appended(self, old_end: int, size: int, now_ms: int) -> None:
+        leadership = self.leadership
+        assert leadership is not None
+        if leadership.quiet:
+            leadership.appending(old_end)
+        if self.tail.watchers:
+            self.tail.tell(self, size)
+        if len(leadership.maximal_isr) == 1:
+            self.expose(now_ms)
 
     def count_refused(self, size: int, result: AppendResult) -> AppendResult:
         """``result``, which refuses ``size`` bytes; the statistics know of them."""
@@ -343,21 +377,32 @@ class Partition:
         self.stats.bytes_rejected += size
         return result
 
-    def _expose(self) -> None:
+    def expose(self, now_ms: int) -> None:
         """Move the high watermark to what is safe now, and tell whoever waits for it."""
         log = self.log
-        if log is None or not self.is_leader or self.isr != (self.broker_id,):
+        if log is None or not self.is_leader:
             return
         end = log.log_end_offset
         if self._flush_needed_to >= 0:
             end = min(end, log.recovery_point)
+        if self.leadership is not None:
+            if end <= log.high_watermark or len(self.isr) < self.min_insync_replicas:
+                return
+            end = self.leadership.least_end(self, end, log.log_end_offset, now_ms)
         if end <= log.high_watermark:
             return
         log.update_high_watermark(end)
         if self.watchers:
-            tell_watchers(self, self._unexposed_bytes)
+            tell_watchers(self, self.unexposed_bytes)
+        if self.tail.watchers:
+            self.tail.tell(self, 0)
         if end == log.log_end_offset:
-            self._unexposed_bytes = 0
+            self.unexposed_bytes = 0
+
+    def tell_of_low_watermark(self) -> None:
+        """A follower's log start moved: deletions wait for that."""
+        if self.watchers:
+            tell_watchers(self, 0)
 
     def is_safe(self, last_offset: int, acks: int) -> bool:
         """Whether records up to ``last_offset`` may be acknowledged: flushed where that is demanded, replicated for acks=all."""
@@ -397,7 +442,7 @@ class Partition:
         self.log.flushed(job, now_ms)
         if self.log.recovery_point >= self._flush_needed_to:
             self._flush_needed_to = ids.NO_OFFSET
-        self._expose()
+        self.expose(now_ms)
         if self.watchers:
             # acks=1 waits for the flush alone, which may be done although the high watermark stands still.
             tell_watchers(self, 0)
@@ -413,15 +458,19 @@ class Partition:
         committed: bool = False,
         leader_epoch: int = ids.NO_EPOCH,
         last_fetched_epoch: int = ids.NO_EPOCH,
-        follower: bool = False,
+        caller: Caller | None = None,
+        follower_start: int = ids.NO_OFFSET,
+        any_replica: bool = False,
     ) -> PartitionRead:
         """Whole batches from the one that holds ``fetch_offset``, up to ``max_bytes``; with ``min_one`` the first in any case.
 
         Consumers see up to the high watermark, with ``committed`` up to the last stable offset, followers up to the log end.
+        ``caller`` is the follower, which holds all that is below ``fetch_offset``, and nothing below ``follower_start``.
+        ``any_replica``: a consumer that may read from a follower too.
         """
         log = self.log
         if log is None or not self.is_leader or leader_epoch >= 0:
-            error = self.check_leader(leader_epoch)
+            error = self.check_leader(leader_epoch, any_replica=any_replica)
             if error is not NONE:
                 return PartitionRead(error)
             assert log is not None
@@ -431,9 +480,16 @@ class Partition:
         start = log.log_start_offset
         if last_fetched_epoch >= 0 and (diverging := self._diverging(log, fetch_offset, last_fetched_epoch)) is not None:
             return diverging
-        upto = log.log_end_offset if follower else (stable if committed else high_watermark)
         if fetch_offset < start or fetch_offset > log.log_end_offset:
             return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
+        upto = stable if committed else high_watermark
+        if caller is not None:
+            error = self._note_follower(caller, fetch_offset, follower_start, leader_epoch)
+            if error is not NONE:
+                return PartitionRead(error)
+            # What this very fetch has made safe, the follower learns at once.
+            high_watermark, stable = log.high_watermark, log.last_stable_offset
+            upto = log.log_end_offset
         found = PartitionRead(NONE, high_watermark, stable, start)
         if committed:
             found.aborted = ()
@@ -451,9 +507,20 @@ class Partition:
                     aborted = log.aborted_transactions(fetch_offset, log.end_of_read(fetch_offset, result.slice, upto))
                     found.aborted = [(each.producer_id, each.first_offset) for each in aborted]
         except StorageFailure as failure:
-            self._host.storage_failed(failure)
+            self.host.storage_failed(failure)
             return PartitionRead(ErrorCode.KAFKA_STORAGE_ERROR)
         return found
+
+    def _note_follower(self, caller: Caller, fetch_offset: int, log_start_offset: int, leader_epoch: int) -> ErrorCode:
+        """How far a follower is. An error for one that is no replica as far as is known here: it may know more."""
+        leadership = self.leadership
+        replica = leadership.replicas.get(caller.broker_id) if leadership is not None else None
+        if leadership is None or replica is None:
+            return ErrorCode.UNKNOWN_LEADER_EPOCH if leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.host.is_replaced(caller.broker_id, caller.broker_epoch):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        follower_fetched(self, leadership, replica, fetch_offset, log_start_offset, caller)
+        return NONE
 
     def _diverging(self, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> PartitionRead | None:
         epoch, end_offset = end_of_epoch(self, log, last_fetched_epoch)

@@ -23,6 +23,8 @@ from tidelog.model.ids import ZERO_UUID, TopicPartition, Uuid
 from tidelog.model.ports import Rng
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext, FetchPartition, FetchSessionCache
+from tidelog.replication.in_sync import shrink
+from tidelog.replication.isr_changes import IsrChanges
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_move import MoveState, ReplicaMove
 from tidelog.replication.topic_stats import TopicStats
@@ -76,8 +78,10 @@ class ReplicaManager:
         background: Background,
         rng: Rng,
         fetch_session_slots: int = 1000,
+        lag_max_ms: int = 30_000,
     ) -> None:
         self.broker_id = broker_id
+        self.lag_max_ms = lag_max_ms
         self.logs = logs
         self.image = ClusterImage()
         self.sessions = FetchSessionCache(rng, slots=fetch_session_slots)
@@ -90,6 +94,9 @@ class ReplicaManager:
         self._deleted_stats = TopicStats()
         self.moves: dict[TopicPartition, ReplicaMove] = {}
         """Replicas on their way to another log dir."""
+        self.isr_changes = IsrChanges(broker_id)
+        self.moved: dict[Partition, None] = {}
+        """Partitions whose leader, epoch or replicas changed since the fetchers last looked."""
 
     # -- following the metadata log -------------------------------------------------------------------------------------
 
@@ -128,13 +135,15 @@ class ReplicaManager:
             if self.broker_id not in partition_image.replicas:
                 if topic is not None and hosted is not None:
                     del topic.partitions[index]
+                    self.moved[hosted] = None
                     self._drop(hosted, now_ms)
                 continue
             if topic is None:
                 topic = self._by_id[image.id] = self._by_name[image.name] = HostedTopic(image.name, image.id)
             if hosted is None:
                 hosted = topic.partitions[index] = self._create(image, index, topic.stats, now_ms)
-            hosted.update_metadata(partition_image)
+            hosted.update_metadata(partition_image, now_ms)
+            self.moved[hosted] = None
 
     def _create(self, topic: TopicImage, index: int, stats: TopicStats, now_ms: int) -> Partition:
         log: UnifiedLog | None = None
@@ -153,6 +162,7 @@ class ReplicaManager:
             del self._by_name[topic.name]
         self._deleted_stats.add(topic.stats)
         for partition in topic.partitions.values():
+            self.moved[partition] = None
             self._drop(partition, now_ms)
 
     def _drop(self, partition: Partition, now_ms: int) -> None:
@@ -177,6 +187,33 @@ class ReplicaManager:
                 config = self.logs.config_for(name)
                 for partition in topic.partitions.values():
                     partition.set_config(config)
+
+    # -- replicas elsewhere -----------------------------------------------------------------------------------------------
+
+    def isr_wanted(self, partition: Partition) -> None:
+        """The controller is to be asked."""
+        self.isr_changes.want(partition)
+
+    def may_join_isr(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether the broker is unfenced, stays, and is the one with this epoch (-1: it does not say)."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and broker.active and broker_epoch in (-1, broker.epoch)
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether the broker is registered and not fenced."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def is_replaced(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether a later incarnation of the broker has registered."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and 0 <= broker_epoch < broker.epoch
+
+    def isr_step(self, now_ms: int) -> None:
+        """Look for followers that lag; every half of replica.lag.time.max.ms."""
+        for partition in self.partitions():
+            if partition.leadership is not None:
+                shrink(partition, now_ms)
 
     # -- finding partitions ---------------------------------------------------------------------------------------------
 
@@ -232,9 +269,14 @@ class ReplicaManager:
 
     # -- reading --------------------------------------------------------------------------------------------------------
 
-    def fetch(self, context: FetchContext, *, min_bytes: int, max_bytes: int, committed: bool, follower: bool) -> Fetch:
-        """Read what ``context`` names, once; the answer says whether that is enough or has to wait."""
-        return Fetch(self, context, min_bytes=min_bytes, max_bytes=max_bytes, committed=committed, follower=follower)
+    def fetch(
+        self, context: FetchContext, *, min_bytes: int, max_bytes: int, committed: bool, any_replica: bool = False
+    ) -> Fetch:
+        """Read what ``context`` names, once; the answer says whether that is enough or has to wait.
+
+        ``any_replica``: a consumer that may read from a follower (KIP-392).
+        """
+        return Fetch(self, context, min_bytes=min_bytes, max_bytes=max_bytes, committed=committed, any_replica=any_replica)
 
     # -- moving between log dirs ----------------------------------------------------------------------------------------
 

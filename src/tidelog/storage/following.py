@@ -7,6 +7,7 @@ job would write indexes and snapshots of what is being undone.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -66,10 +67,16 @@ def _write(log: UnifiedLog, records: memoryview, run: list[BatchHeader]) -> None
             log.note_producer(records, header, segment)
 
 
-def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
+Deferred = list[Callable[[], None]]
+"""Syncs that have to be done before anything is appended."""
+
+
+def truncate_to(log: UnifiedLog, offset: int, now_ms: int, deferred: Deferred | None = None) -> bool:
     """Drops every batch that reaches ``offset``; False when the log ends there or before. Below the first segment: everything.
 
-    Blocks for a sync. A recovery point checkpointed before may lie above the new end: ``LogManager.truncate`` sees to that.
+    Blocks for a sync, unless only the active segment is cut and ``deferred`` takes it: then it is to be called, in any thread,
+    before the next append. A recovery point checkpointed before may lie in a segment that is gone: ``LogManager.truncate`` sees
+    to that (the active segment is read whole after a crash).
     """
     assert not log.flush_in_flight, f"{log.topic_partition}: truncation while a flush job is under way"
     if log.failure is not None:
@@ -87,14 +94,15 @@ def truncate_to(log: UnifiedLog, offset: int, now_ms: int) -> bool:
         keep = log.segment_index(offset) + 1
         for segment in reversed(log.segments[keep:]):
             _remove(log, segment)
-        _remove_snapshots(log, offset)
-        # Later segments and states are gone for good before the cut: what comes back from them must not follow it.
-        log.fs.sync_dir(log.dir)
+        removed = _remove_snapshots(log, offset) or keep < len(log.segments)
+        if removed:
+            # Later segments and states are gone for good before the cut: what comes back from them must not follow it.
+            log.fs.sync_dir(log.dir)
         log.segments = log.segments[:keep]
         log.aborting = [one for one in log.aborting if one in log.segments]
         segment = log.active = log.segments[-1]
         log.forget_unsealed(segment)
-        cut_segment(segment, offset)
+        cut_segment(segment, offset, deferred)
         log.log_end_offset = segment.next_offset
         _move_back(log, log.log_end_offset)
         _remove_snapshots(log, log.log_end_offset)
@@ -141,13 +149,14 @@ def _move_back(log: UnifiedLog, end: int) -> None:
     log.forget_pending_snapshots(end)
 
 
-def _remove_snapshots(log: UnifiedLog, above: int) -> None:
-    for offset in snapshot_offsets(log.fs.listdir(log.dir)):
-        if offset > above:
-            log.fs.remove(f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")
+def _remove_snapshots(log: UnifiedLog, above: int) -> bool:
+    gone = [offset for offset in snapshot_offsets(log.fs.listdir(log.dir)) if offset > above]
+    for offset in gone:
+        log.fs.remove(f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")
+    return bool(gone)
 
 
-def cut_segment(segment: LogSegment, offset: int) -> None:
+def cut_segment(segment: LogSegment, offset: int, deferred: Deferred | None = None) -> None:
     """Drops every batch of a segment that reaches ``offset``; it is the active one from now on, and its indexes agree: those
     in memory, and the files when it is sealed.
 
@@ -163,7 +172,10 @@ def cut_segment(segment: LogSegment, offset: int) -> None:
     index, times = segment.offset_index(), segment.time_index()
     segment.file.truncate(span.position)
     # Before anything is written over it: were the cut lost and the write not, old batches would follow new ones.
-    segment.file.sync()
+    if deferred is None:
+        segment.file.sync()
+    else:
+        deferred.append(segment.file.sync)
     segment.size = span.position
     segment.next_offset = min(span.base_offset, offset)
     index.truncate_to_position(span.position)

@@ -30,6 +30,7 @@ from tidelog.protocol.messages.produce import ProduceResponse
 from tidelog.storage.log_config import LogConfig
 
 HERE = Path(__file__).parent
+LAG_MAX_MS = 30_000
 LINE = "----"
 FRAME_BEGINS = 9
 
@@ -90,7 +91,8 @@ class Transcript:
         image = PartitionImage(
             partition.replicas, members, partition.leader, partition.leader_epoch, partition.partition_epoch + 1
         )
-        partition.update_metadata(image)
+        # Who left had lagged for long: it is not waited for as one that is about to join.
+        partition.update_metadata(image, self.world.now_ms + 2 * LAG_MAX_MS)
 
     def do_leader(self, name: str, leader: str) -> None:
         partition = self.world.partition(name)
@@ -144,7 +146,8 @@ class Transcript:
                 request.forgotten.append((None, topic_id(word[1:]), [0]))
             else:
                 topic, _, offset = word.partition("@")
-                request.topics.append((None, topic_id(topic), [(0, -1, int(offset), -1, -1, 1 << 20)]))
+                offset, _, epoch = offset.partition("/")
+                request.topics.append((None, topic_id(topic), [(0, int(epoch or -1), int(offset), -1, -1, 1 << 20)]))
         ctx = self.world.context(18)
         self._begin(name, ctx, fetch(ctx, request), self._fetched)
 

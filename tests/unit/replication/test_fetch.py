@@ -5,7 +5,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext, FetchPartition
-from tidelog.replication.partition import PartitionRead
+from tidelog.replication.reads import PartitionRead
 from tidelog.storage.log_config import LogConfig
 
 SIZE = len(batch(b"v"))
@@ -25,7 +25,7 @@ def fetch(
         partition.ask((0, -1, offset, -1, -1, partition_bytes))
         partitions.append(partition)
     context = FetchContext(world.manager.sessions, partitions)
-    return world.manager.fetch(context, min_bytes=min_bytes, max_bytes=max_bytes, committed=committed, follower=False)
+    return world.manager.fetch(context, min_bytes=min_bytes, max_bytes=max_bytes, committed=committed)
 
 
 def only(work: Fetch) -> PartitionRead:

@@ -18,7 +18,8 @@ from tidelog.replication.fetch_sessions import (
     FetchSessionCache,
     WantedPartition,
 )
-from tidelog.replication.partition import PartitionRead
+from tidelog.replication.reads import PartitionRead
+from tidelog.replication.replica import Caller
 
 Topics = list[tuple[str | None, Uuid, Sequence[WantedPartition]]]
 
@@ -49,7 +50,7 @@ def records(high_watermark: int = 5) -> PartitionRead:
 
 
 def open_(sessions: FetchSessionCache, request: Request, now_ms: int = 0, *, privileged: bool = False) -> FetchContext:
-    context = sessions.open(request, now_ms, by_id=False, privileged=privileged)
+    context = sessions.open(request, now_ms, by_id=False, caller=Caller(2, -1, now_ms) if privileged else None)
     assert isinstance(context, FetchContext), context
     return context
 
@@ -133,7 +134,7 @@ def test_unknown_sessions_and_wrong_epochs_are_refused() -> None:
     session_id = run(sessions, Request(0, 0, ("a", 0, 0))).session_id
 
     def error(request: Request, by_id: bool = False) -> object:
-        return sessions.open(request, 0, by_id=by_id, privileged=False)
+        return sessions.open(request, 0, by_id=by_id)
 
     assert error(Request(session_id + 1, 1)) == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert error(Request(session_id, 2)) == ErrorCode.INVALID_FETCH_SESSION_EPOCH
@@ -214,7 +215,7 @@ def test_all_sessions_together_keep_a_bounded_number_of_partitions(monkeypatch: 
     session_id = run(sessions, Request(0, 0, ("a", 0, 0), ("b", 0, 0))).session_id
     refused = run(sessions, Request(0, 0, ("a", 0, 0), ("b", 0, 0)))
     assert refused.session_id == 0 and len(refused.partitions) == 2, "answered, but without a session"
-    grown = sessions.open(Request(session_id, 1, ("c", 0, 0), ("d", 0, 0)), 0, by_id=False, privileged=False)
+    grown = sessions.open(Request(session_id, 1, ("c", 0, 0), ("d", 0, 0)), 0, by_id=False)
     assert grown == ErrorCode.FETCH_SESSION_ID_NOT_FOUND and len(sessions) == 0
 
 
@@ -254,7 +255,7 @@ def quiet_world(count: int) -> tuple[World, int]:
 
 def read(world: World, request: Request) -> FetchAnswer:
     context = open_(world.manager.sessions, request)
-    work = world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False, follower=False)
+    work = world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False)
     return work.finish(0)
 
 
@@ -296,7 +297,7 @@ def test_a_retained_log_start_reaches_a_quiet_partition() -> None:
 def test_a_change_between_the_wake_up_and_the_answer_is_not_lost() -> None:
     world, session_id = quiet_world(2)
     context = open_(world.manager.sessions, Request(session_id, 2, ("t0", 0, 0), ("t1", 0, 0)))
-    work = world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False, follower=False)
+    work = world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False)
     parked = work.park(NOW_MS + 500)
     world.partition("t0").append(batch(b"x"), NOW_MS, 1)
     assert parked.done

@@ -6,6 +6,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
 from tidelog.replication.offset_lookup import OffsetAnswer, list_offset
 from tidelog.replication.partition import Partition
+from tidelog.replication.replica import Caller
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.validation import DeepValidation
@@ -74,8 +75,9 @@ def test_with_another_replica_in_sync_the_high_watermark_waits_for_it() -> None:
     assert append(partition, batch(), acks=-1).error == ErrorCode.NONE
     assert not partition.is_safe(0, -1) and partition.is_safe(0, 1)
     assert partition.read(0, 100, min_one=True).size == 0
-    assert partition.read(0, 100, min_one=True, follower=True).size > 0
-    partition.update_metadata(PartitionImage((1, 2), (1,), 1, partition_epoch=1, directories=(b"A" * 16, b"C" * 16)))
+    assert partition.read(0, 100, min_one=True, caller=Caller(2, -1, NOW_MS)).size > 0
+    alone = PartitionImage((1, 2), (1,), 1, partition_epoch=1, directories=(b"A" * 16, b"C" * 16))
+    partition.update_metadata(alone, NOW_MS + 30_001)
     assert partition.is_safe(0, -1)
 
 
@@ -179,9 +181,9 @@ def test_a_follower_whose_log_diverges_is_told_where() -> None:
     append(partition, batch(b"a", b"b"))
     partition.update_metadata(led_by_us(leader_epoch=2))
     append(partition, batch(b"c"))
-    assert partition.read(5, 100, min_one=True, follower=True, last_fetched_epoch=0).diverging == (0, 2)
-    assert partition.read(3, 100, min_one=True, follower=True, last_fetched_epoch=1).diverging == (0, 2)
-    assert partition.read(2, 100, min_one=True, follower=True, last_fetched_epoch=0).diverging is None
+    assert partition.read(5, 100, min_one=True, last_fetched_epoch=0).diverging == (0, 2)
+    assert partition.read(3, 100, min_one=True, last_fetched_epoch=1).diverging == (0, 2)
+    assert partition.read(2, 100, min_one=True, last_fetched_epoch=0).diverging is None
 
 
 def test_deleting_records_raises_the_log_start_and_nothing_else() -> None:

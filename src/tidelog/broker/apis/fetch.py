@@ -1,4 +1,4 @@
-"""Fetch: records to consumers, and later to followers.
+"""Fetch: records to consumers and to followers.
 
 What is decided here: how a request becomes a ``replication.fetch.Fetch`` and its answer a frame. Records never become bytes
 here: they stay slices of files between the bytes around them. When a fetch has enough, and what an incremental answer leaves
@@ -17,12 +17,14 @@ from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import FetchResult, FetchTopicResult, FetchView, encode_fetch_response
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchPartition
-from tidelog.replication.partition import PartitionRead
+from tidelog.replication.reads import PartitionRead
+from tidelog.replication.replica import Caller
 
 _NONE = ErrorCode.NONE
 _WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _BY_ID_FROM = 13
 _ZSTD_FROM = 10
+_FROM_FOLLOWERS = 11
 _READ_COMMITTED = 1
 
 
@@ -34,8 +36,9 @@ def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answ
     Errors of the request: 70, 71, 106. Of a partition: 1, 3, 6, 56, 74, 75, 76, 100, 103.
     """
     replicas = ctx.broker.replicas
-    follower = request.replica_id >= 0
-    context = replicas.sessions.open(request, ctx.now_ms(), by_id=ctx.api_version >= _BY_ID_FROM, privileged=follower)
+    now_ms = ctx.now_ms()
+    caller = Caller(request.replica_id, request.replica_epoch, now_ms) if request.replica_id >= 0 else None
+    context = replicas.sessions.open(request, now_ms, by_id=ctx.api_version >= _BY_ID_FROM, caller=caller)
     if isinstance(context, ErrorCode):
         parts, _ = encode_fetch_response(ctx.correlation_id, ctx.api_version, (), error_code=context)
         return parts
@@ -44,7 +47,7 @@ def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answ
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, ctx.config.fetch_max_bytes),
         committed=request.isolation_level == _READ_COMMITTED,
-        follower=follower,
+        any_replica=caller is None and ctx.api_version >= _FROM_FOLLOWERS,
     )
     if work.cold or not (work.is_complete or request.max_wait_ms <= 0):
         return _wait(ctx, request, work)

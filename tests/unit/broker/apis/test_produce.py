@@ -18,6 +18,7 @@ from tidelog.protocol.fastpath import ProduceView
 from tidelog.protocol.framing import decode_response_header
 from tidelog.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from tidelog.replication.markers import Marker, write_marker
+from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig
 
 PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
@@ -422,7 +423,7 @@ def test_acks_all_waits_for_the_replicas_in_sync_and_acks_one_does_not() -> None
     ctx, coroutine = send(world, view(("a", 0, batch()), acks=-1))
     pending = Pending(ctx, coroutine)
     assert not pending.done and pending.parked is not None and pending.parked.deadline_ms == NOW_MS + 1000
-    world.partition("a").update_metadata(PartitionImage((1, 2), (1,), 1, partition_epoch=1))
+    world.partition("a").update_metadata(PartitionImage((1, 2), (1,), 1, partition_epoch=1), NOW_MS + 60_000)
     pending.go_on()
     assert (one(pending.answer).error_code, one(pending.answer).base_offset) == (0, 1)
 
@@ -439,6 +440,7 @@ def test_an_isr_that_shrinks_below_the_minimum_while_waiting_is_told_after_the_a
     world = World()
     world.create("a", FOLLOWED, config=LogConfig(min_insync_replicas=2))
     pending = Pending(*send(world, view(("a", 0, batch()), acks=-1)))
+    world.partition("a").read(1, 100, min_one=True, caller=Caller(2, -1, NOW_MS))
     world.partition("a").update_metadata(PartitionImage((1, 2), (1,), 1, partition_epoch=1))
     pending.go_on()
     assert one(pending.answer).error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

@@ -1,0 +1,133 @@
+"""Who is in sync with the leader of a partition, and what follows for the high watermark (KIP-497, KIP-841, KIP-966).
+
+The ISR is the controller's: a leader asks for a change (AlterPartition) and goes on meanwhile with the cautious assumption. Who
+is to be added counts as in sync at once (the maximal ISR holds back the high watermark); who is to be removed counts until the
+controller has agreed. One change of a partition is asked for at a time.
+
+The high watermark is what every member of the maximal ISR holds. It also waits for followers outside that are close, so that
+they can join; and it stands while the ISR is smaller than min.insync.replicas.
+
+Elsewhere: how changes travel to the controller and what its answers mean (``isr_changes``), one follower (``replica``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tidelog.model import ids
+from tidelog.replication.replica import Caller, Replica
+
+if TYPE_CHECKING:
+    from tidelog.replication.partition import Partition
+
+
+class Leadership:
+    """What the leader of a partition with several replicas keeps, for as long as it leads."""
+
+    __slots__ = ("maximal_isr", "pending", "quiet", "replicas")
+
+    def __init__(self, followers: Sequence[int], isr: Sequence[int], now_ms: int) -> None:
+        self.replicas = {each: Replica(each, now_ms if each in isr else 0) for each in followers}
+        self.pending: tuple[int, ...] | None = None
+        """The ISR that the controller is asked for."""
+        self.maximal_isr = frozenset(isr)
+        self.quiet = False
+        """Some follower may hold the whole log: the next append notes until when it did."""
+
+    def assign(self, followers: Sequence[int], isr: Sequence[int]) -> None:
+        """The controller has spoken: ``isr`` is in force, and what was asked for before is settled."""
+        if self.replicas.keys() != set(followers):
+            self.replicas = {each: self.replicas.get(each) or Replica(each, 0) for each in followers}
+        self.settle(isr)
+
+    def settle(self, isr: Sequence[int]) -> None:
+        """No change is asked for."""
+        self.pending = None
+        self.maximal_isr = frozenset(isr)
+
+    def appending(self, old_end: int) -> None:
+        """The log's end moves on from ``old_end``."""
+        self.quiet = False
+        for replica in self.replicas.values():
+            if replica.log_end_offset == old_end:
+                replica.falls_behind()
+
+    def least_end(self, partition: Partition, end: int, leader_end: int, now_ms: int) -> int:
+        """What of the log up to ``end`` is on every replica that counts."""
+        host = partition.host
+        for replica in self.replicas.values():
+            if replica.log_end_offset < end and (
+                replica.broker_id in self.maximal_isr
+                or (
+                    replica.caught_up_within(leader_end, now_ms, host.lag_max_ms)
+                    and host.may_join_isr(replica.broker_id, replica.broker_epoch)
+                )
+            ):
+                end = replica.log_end_offset
+        return end
+
+
+def follower_fetched(
+    partition: Partition, leadership: Leadership, replica: Replica, offset: int, log_start_offset: int, caller: Caller
+) -> None:
+    """A follower asks for ``offset``: so it holds what is below."""
+    log = partition.log
+    assert log is not None
+    before, start_before = replica.log_end_offset, replica.log_start_offset
+    end = log.log_end_offset
+    replica.fetched(offset, log_start_offset, end, caller)
+    if offset >= end:
+        leadership.quiet = True
+    if leadership.pending is None and replica.broker_id not in leadership.maximal_isr:
+        _expand(partition, leadership, replica)
+    if offset != before:
+        partition.expose(caller.last_fetch_ms)
+    if log_start_offset != start_before:
+        partition.tell_of_low_watermark()
+
+
+def _expand(partition: Partition, leadership: Leadership, replica: Replica) -> None:
+    log = partition.log
+    assert log is not None
+    if (
+        replica.log_end_offset >= max(log.high_watermark, partition.leader_epoch_start_offset)
+        and partition.host.may_join_isr(replica.broker_id, replica.broker_epoch)
+        and replica.broker_id in partition.replicas
+    ):
+        leadership.pending = (*partition.isr, replica.broker_id)
+        leadership.maximal_isr = frozenset(leadership.pending)
+        partition.host.isr_wanted(partition)
+
+
+def shrink(partition: Partition, now_ms: int) -> None:
+    """Ask to go on without the followers that have lagged for longer than replica.lag.time.max.ms."""
+    leadership, log = partition.leadership, partition.log
+    if leadership is None or log is None:
+        return
+    if leadership.pending is None:
+        end, lag_max_ms = log.log_end_offset, partition.host.lag_max_ms
+        slow = {
+            each
+            for each in partition.isr
+            if each in leadership.replicas and not leadership.replicas[each].caught_up_within(end, now_ms, lag_max_ms)
+        }
+        if slow:
+            leadership.pending = tuple(each for each in partition.isr if each not in slow)
+            partition.host.isr_wanted(partition)
+    if log.high_watermark < log.log_end_offset:
+        # A close follower outside of the ISR that died without a word held the high watermark back.
+        partition.expose(now_ms)
+
+
+def low_watermark(partition: Partition) -> int:
+    """The least log start offset of all replicas whose brokers are alive; -1 unless this broker leads."""
+    log = partition.log
+    if log is None or not partition.is_leader:
+        return ids.NO_OFFSET
+    least = log.log_start_offset
+    if partition.leadership is not None:
+        for replica in partition.leadership.replicas.values():
+            if replica.log_start_offset < least and partition.host.is_alive(replica.broker_id):
+                least = replica.log_start_offset
+    return least

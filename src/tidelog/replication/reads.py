@@ -1,0 +1,49 @@
+"""What a fetch found in one partition, before anybody has read the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ports import FileSlice
+
+
+class PartitionRead:
+    """What a fetch found in one partition. On an error the offsets are -1 and there are no records.
+
+    ``size`` counts the bytes of ``records``, a slice of the log that nobody has read yet. ``aborted`` is None unless the read
+    was of committed records only: then (producer id, first offset) of each aborted transaction that overlaps it.
+    ``diverging`` is (epoch, end offset) where the follower's log leaves the leader's. ``caught_up``: there is nothing more, until
+    the partition tells its watchers.
+    """
+
+    __slots__ = (
+        "aborted",
+        "caught_up",
+        "diverging",
+        "error",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "records",
+        "size",
+    )
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        high_watermark: int = -1,
+        last_stable_offset: int = -1,
+        log_start_offset: int = -1,
+        records: FileSlice | None = None,
+        size: int = 0,
+    ) -> None:
+        self.error = error
+        self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
+        self.log_start_offset = log_start_offset
+        self.records = records
+        self.size = size
+        self.aborted: Sequence[tuple[int, int]] | None = None
+        self.diverging: tuple[int, int] | None = None
+        self.caught_up = False

@@ -1,0 +1,78 @@
+"""What the leader of a partition knows of one follower: how far it is, and since when it lags.
+
+A follower has caught up at a moment when it asked for everything that the log then held. Kafka looks at every partition of a
+session with every fetch; here a partition that has nothing new is not looked at, so the moment is found out later: as long as
+follower and leader end at the same offset the follower has caught up as of its last fetch, whatever that named; when the leader
+appends, that moment is written down (``falls_behind``).
+"""
+
+from __future__ import annotations
+
+from tidelog.model import ids
+
+
+class Caller:
+    """Who fetches: one fetcher of a follower. Its session keeps it, and so do the replicas that it fetched."""
+
+    __slots__ = ("broker_epoch", "broker_id", "last_fetch_ms")
+
+    def __init__(self, broker_id: int, broker_epoch: int, last_fetch_ms: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        """-1 before Fetch v15, which does not say."""
+        self.last_fetch_ms = last_fetch_ms
+
+
+class Replica:
+    """One follower of one partition. Offsets are -1 until it fetches from this leader."""
+
+    __slots__ = (
+        "_caller",
+        "_fetched_ms",
+        "_leader_end_at_fetch",
+        "broker_epoch",
+        "broker_id",
+        "caught_up_ms",
+        "log_end_offset",
+        "log_start_offset",
+    )
+
+    def __init__(self, broker_id: int, caught_up_ms: int) -> None:
+        """``caught_up_ms``: when a replica in the ISR becomes a follower, now; one outside of it, 0."""
+        self.broker_id = broker_id
+        self.log_end_offset = ids.NO_OFFSET
+        self.log_start_offset = ids.NO_OFFSET
+        self.broker_epoch = -1
+        self.caught_up_ms = caught_up_ms
+        self._caller: Caller | None = None
+        self._fetched_ms = 0
+        self._leader_end_at_fetch = ids.NO_OFFSET
+
+    def fetched(self, offset: int, log_start_offset: int, leader_end: int, caller: Caller) -> None:
+        """It holds everything below ``offset``, and asks for more."""
+        now_ms = caller.last_fetch_ms
+        if offset >= leader_end:
+            self.caught_up_ms = max(self.caught_up_ms, now_ms)
+        elif offset >= self._leader_end_at_fetch >= 0:
+            # All that there was when it last asked.
+            self.caught_up_ms = max(self.caught_up_ms, self._fetched_ms)
+        self._leader_end_at_fetch = leader_end
+        self._fetched_ms = now_ms
+        self._caller = caller
+        self.broker_epoch = caller.broker_epoch
+        self.log_end_offset = offset
+        self.log_start_offset = log_start_offset
+
+    def falls_behind(self) -> None:
+        """The leader is about to append, and this follower had everything until now."""
+        if self._caller is not None:
+            self.caught_up_ms = max(self.caught_up_ms, self._caller.last_fetch_ms)
+            self._fetched_ms = self.caught_up_ms
+
+    def caught_up_within(self, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:
+        """Whether it holds all of the leader's log, or did so no longer than ``lag_max_ms`` ago."""
+        return self.log_end_offset == leader_end or now_ms - self.caught_up_ms <= lag_max_ms
+
+    def lead_again(self, now_ms: int, *, in_sync: bool) -> None:
+        """Its leader was elected again, with a new epoch."""
+        self.caught_up_ms = now_ms if in_sync else 0

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.replication.followed import EPOCH, follow, followed, led, produce
+from tests.unit.replication.world import NOW_MS, World, batch
+from tidelog.model.errors import ErrorCode
+from tidelog.replication.in_sync import Leadership, low_watermark, shrink
+from tidelog.replication.partition import Partition
+from tidelog.storage.log_config import LogConfig
+
+
+def high_watermark(partition: Partition) -> int:
+    assert partition.log is not None
+    return partition.log.high_watermark
+
+
+def leadership(partition: Partition) -> Leadership:
+    assert partition.leadership is not None
+    return partition.leadership
+
+
+def test_the_high_watermark_is_what_all_in_sync_replicas_hold_and_the_fetch_that_moves_it_is_told() -> None:
+    _, partition = followed()
+    produce(partition, 3)
+    assert follow(partition, 0).high_watermark == 0
+    assert follow(partition, 2).high_watermark == 2 == high_watermark(partition)
+    follow(partition, 1)
+    assert high_watermark(partition) == 2, "a follower that lost its tail does not move it back"
+
+
+def test_a_follower_that_caught_up_is_asked_for_and_counts_before_the_controller_agrees() -> None:
+    world, partition = followed(isr=(1,))
+    produce(partition)
+    follow(partition, 0)
+    assert leadership(partition).pending is None
+    follow(partition, 1)
+    assert leadership(partition).pending == (1, 2)
+    produce(partition)
+    assert high_watermark(partition) == 1, "the maximal ISR holds it back"
+    assert partition.isr == (1,) and world.manager.isr_changes.ready
+
+
+def test_a_follower_joins_only_from_where_this_leaders_epoch_began() -> None:
+    _, partition = followed(isr=(1,))
+    produce(partition, 5, NOW_MS)
+    partition.update_metadata(led((1,), leader_epoch=1, partition_epoch=1), NOW_MS)
+    follow(partition, 4)
+    assert leadership(partition).pending is None
+    follow(partition, 5)
+    assert leadership(partition).pending == (1, 2)
+
+
+def test_brokers_that_are_fenced_stopping_or_of_another_epoch_do_not_join() -> None:
+    for change in ({"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": EPOCH - 1}):
+        world, partition = followed(isr=(1,))
+        brokers = dict(world.image.brokers)
+        brokers[2] = replace(brokers[2], **change)
+        world.manager.image = replace(world.image, brokers=brokers)
+        follow(partition, 0)
+        assert leadership(partition).pending is None, change
+
+
+def test_a_fetch_of_an_incarnation_that_was_replaced_counts_for_nothing() -> None:
+    _, partition = followed()
+    produce(partition)
+    assert follow(partition, 1, broker_epoch=EPOCH - 1).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert high_watermark(partition) == 0
+    assert follow(partition, 1, broker_epoch=-1).error == ErrorCode.NONE, "versions before 15 do not say"
+    assert high_watermark(partition) == 1
+
+
+def test_the_leader_waits_for_a_close_follower_outside_of_the_isr_but_not_for_one_that_lags() -> None:
+    _, partition = followed(isr=(1,))
+    follow(partition, 0, NOW_MS)
+    partition.update_metadata(led((1,), partition_epoch=1), NOW_MS)
+    produce(partition, 1, NOW_MS)
+    assert high_watermark(partition) == 0
+    shrink(partition, NOW_MS + 30_001)
+    assert high_watermark(partition) == 1
+
+
+def test_it_stands_while_the_isr_is_smaller_than_min_insync_replicas() -> None:
+    _, partition = followed(config=LogConfig(min_insync_replicas=2))
+    partition.update_metadata(led((1,), partition_epoch=1), NOW_MS)
+    produce(partition, 1, NOW_MS + 60_000)
+    assert high_watermark(partition) == 0
+    partition.update_metadata(led((1, 2), partition_epoch=2), NOW_MS + 60_000)
+    follow(partition, 1, NOW_MS + 60_000)
+    assert high_watermark(partition) == 1
+
+
+def test_who_lags_for_longer_than_allowed_is_to_leave_and_counts_until_the_controller_agrees() -> None:
+    world, partition = followed()
+    follow(partition, 0, NOW_MS)
+    shrink(partition, NOW_MS + 90_000)
+    assert leadership(partition).pending is None, "it has all that there is"
+    produce(partition, 1, NOW_MS + 90_000)
+    shrink(partition, NOW_MS + 30_000)
+    assert leadership(partition).pending is None
+    shrink(partition, NOW_MS + 30_001)
+    assert leadership(partition).pending == (1,)
+    assert leadership(partition).maximal_isr == {1, 2} and high_watermark(partition) == 0
+    assert world.manager.isr_changes.ready
+
+
+def test_one_change_is_asked_for_at_a_time() -> None:
+    _, partition = followed()
+    produce(partition)
+    shrink(partition, NOW_MS + 30_001)
+    follow(partition, 1, NOW_MS + 30_002)
+    assert leadership(partition).pending == (1,)
+
+
+def test_a_fetch_from_a_broker_that_is_no_replica_is_told_to_come_again() -> None:
+    world = World()
+    world.create("t")
+    partition = world.partition("t")
+    assert follow(partition, 0).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with_epoch = partition.read(0, 100, min_one=True, leader_epoch=0, caller=None)
+    assert with_epoch.error == ErrorCode.NONE
+
+
+def test_deletions_wait_for_the_log_starts_of_followers_that_live() -> None:
+    world, partition = followed()
+    produce(partition, 4)
+    follow(partition, 4)
+    partition.delete_records(3)
+    assert low_watermark(partition) == 0
+    follow(partition, 4, log_start=3)
+    assert low_watermark(partition) == 3
+    partition.delete_records(4)
+    brokers = dict(world.image.brokers)
+    brokers[2] = replace(brokers[2], fenced=True)
+    world.manager.image = replace(world.image, brokers=brokers)
+    assert low_watermark(partition) == 4
+
+
+def test_parked_appends_end_when_the_followers_have_them() -> None:
+    _, partition = followed()
+    produce(partition)
+    told: list[int] = []
+
+    class Waits:
+        def changed(self, _partition: object, _key: object, new_bytes: int) -> None:
+            told.append(new_bytes)
+
+    partition.watchers[Waits()] = None
+    follow(partition, 1)
+    assert partition.is_safe(0, -1)
+    assert len(batch()) == told[0]
