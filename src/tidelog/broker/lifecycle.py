@@ -89,12 +89,18 @@ async def unfence(controller: Controller, image: ClusterImage, node_id: int, bro
     assert not response.is_fenced, "a broker that has applied its registration stays fenced"
 
 
-async def shut_down(controller: Controller, image: ClusterImage, node_id: int, broker_epoch: int) -> None:
-    """Give the leaderships away; nobody is sent to this broker from then on."""
+async def shut_down(controller: Controller, image: ClusterImage, node_id: int, broker_epoch: int) -> bool:
+    """Give the leaderships away; nobody is sent to this broker from then on. Whether it may stop already: where others are in
+    service, they have to know first, and the question is asked again later."""
     request = BrokerHeartbeatRequest(
         broker_id=node_id, broker_epoch=broker_epoch, current_metadata_offset=image.offset, want_shut_down=True
     )
-    await controller.submit(QuorumController.broker_heartbeat, request)
+    for _ in ("leaderships move", "the broker is fenced"):
+        response: BrokerHeartbeatResponse = await controller.submit(QuorumController.broker_heartbeat, request)
+        _check("heartbeat", response.error_code)
+        if response.should_shut_down:
+            return True
+    return False
 
 
 async def report_offline_dirs(

@@ -1,17 +1,16 @@
-"""Brokers come, are fenced and unfenced, shut down and go."""
+"""Brokers live: heartbeats, fencing, orderly shutdown, removal. How they come is in ``registration``."""
 
 from __future__ import annotations
 
-from tidelog.controller.directories import offline_directories
-from tidelog.controller.partitions import leader_changes
+from dataclasses import dataclass
+
+from tidelog.controller.directories import directory_changes
+from tidelog.controller.leader_moves import when_back, when_gone, when_unregistered
 from tidelog.controller.result import ControllerResult, Decision
-from tidelog.metadata.image import BrokerImage, Endpoint
+from tidelog.metadata.image import BrokerImage
 from tidelog.metadata.records import MetadataRecord
-from tidelog.metadata.snapshot import register_broker_record
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from tidelog.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from tidelog.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
@@ -19,108 +18,104 @@ from tidelog.protocol.messages.unregister_broker_record import UnregisterBrokerR
 FENCE = 1
 UNFENCE = -1
 """Values of BrokerRegistrationChangeRecord.fenced; 0 leaves it as it is."""
+IN_CONTROLLED_SHUTDOWN = 1
 
 
-def register_broker(decision: Decision, request: BrokerRegistrationRequest) -> ControllerResult:
-    """A broker process starts: it is registered fenced, and its epoch is the offset of the record.
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """What becomes of a broker with this heartbeat."""
 
-    KafkaError INCONSISTENT_CLUSTER_ID for a broker of another cluster, UNSUPPORTED_VERSION when a finalized feature level lies
-    outside what it supports. A process that died without fencing itself still leads in the image: those leaderships end here,
-    so that whatever it leads next has a new leader epoch.
-    """
-    image = decision.image
-    if request.cluster_id != image.cluster_id:
-        raise KafkaError(
-            ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"broker {request.broker_id} expects cluster id {request.cluster_id}, and this cluster is {image.cluster_id}",
-        )
-    ranges = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
-    _check_features(decision, request.broker_id, ranges)
-    previous = image.brokers.get(request.broker_id)
-    same_process = previous is not None and previous.incarnation_id == request.incarnation_id
-    epoch = previous.epoch if previous is not None and same_process else decision.next_offset
-    broker = BrokerImage(
-        id=request.broker_id,
-        epoch=epoch,
-        incarnation_id=Uuid(request.incarnation_id),
-        endpoints={each.name: Endpoint(each.name, each.host, each.port, each.security_protocol) for each in request.listeners},
-        features=ranges,
-        rack=request.rack,
-        fenced=True,
-        in_controlled_shutdown=False,
-        directories=tuple(Uuid(each) for each in request.log_dirs),
-    )
-    records: list[MetadataRecord] = [register_broker_record(broker, image.metadata_version)]
-    if previous is not None and not same_process and not previous.fenced:
-        default = decision.settings.unclean_leader_election_enable
-        records += leader_changes(image, without=previous.id, unclean_default=default)
-    return ControllerResult.of(BrokerRegistrationResponse(broker_epoch=epoch), records)
+    records: list[MetadataRecord]
+    fenced: bool
+    shutting_down: bool = False
+    may_stop: bool = False
 
 
-def _check_features(decision: Decision, broker_id: int, ranges: dict[str, tuple[int, int]]) -> None:
-    for name, level in decision.image.features.items():
-        low, high = ranges.get(name, (0, 0))
-        if not low <= level <= high:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"Unable to register because the broker does not support finalized version {level} of {name}. "
-                f"The broker wants a version between {low} and {high}, inclusive.",
-            )
-
-
-def broker_heartbeat(decision: Decision, request: BrokerHeartbeatRequest) -> ControllerResult:
+def broker_heartbeat(decision: Decision, request: BrokerHeartbeatRequest, registered_at: int) -> ControllerResult:
     """What a broker wants next: to be unfenced, to stay, to fence itself, to shut down in order.
 
-    A broker is unfenced only when it has applied its own registration. A broker that shuts down first gives its leaderships
-    away; it may stop when it has none left.
+    A broker is unfenced only when it has applied its own registration, which is at offset ``registered_at``. A broker that
+    shuts down gives its leaderships away first; it may stop when it has none left and every active broker has applied that
+    they are elsewhere. KafkaError STALE_BROKER_EPOCH for an old process.
     """
     broker = decision.known_broker(request.broker_id, request.broker_epoch)
-    caught_up = request.current_metadata_offset >= broker.epoch
-    records = offline_directories(decision, broker, request.offline_log_dirs)
-    fenced, may_stop = broker.fenced, False
-    if records:
-        # What else the broker wants is looked at with its next heartbeat, against an image that knows of the failed dirs.
-        return ControllerResult.of(BrokerHeartbeatResponse(is_caught_up=caught_up, is_fenced=fenced), records)
-    if request.want_shut_down:
-        records, fenced, may_stop = _shut_down(decision, broker)
-    elif request.want_fence:
-        if not broker.fenced:
-            records, fenced = _fence(decision, broker), True
-    elif broker.fenced and caught_up:
-        records, fenced = _unfence(decision, broker), False
-    response = BrokerHeartbeatResponse(is_caught_up=caught_up, is_fenced=fenced, should_shut_down=may_stop)
+    heartbeats = decision.heartbeats
+    offset = request.current_metadata_offset
+    caught_up = offset >= registered_at
+    heartbeats.heard(broker.id, broker.epoch, offset)
+    after = _after_heartbeat(decision, broker, request, caught_up=caught_up)
+    if after.fenced:
+        heartbeats.fenced(broker.id)
+    elif after.shutting_down and broker.in_controlled_shutdown:
+        # Begun under another controller; what is written now may be framed by two records more. Otherwise the record says it.
+        heartbeats.shut_down_at(broker.id, decision.next_offset + len(after.records) + 1)
+    if after.may_stop:
+        # It has promised to go: its next process need not wait for a silence.
+        heartbeats.end(broker.id)
+    records = after.records + directory_changes(decision, broker, request.offline_log_dirs, request.cordoned_log_dirs)
+    response = BrokerHeartbeatResponse(is_caught_up=caught_up, is_fenced=after.fenced, should_shut_down=after.may_stop)
     return ControllerResult.of(response, records)
 
 
-def _fence(decision: Decision, broker: BrokerImage) -> list[MetadataRecord]:
-    default = decision.settings.unclean_leader_election_enable
-    records: list[MetadataRecord] = [
-        *leader_changes(decision.image, without=broker.id, unclean_default=default),
-        BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE),
-    ]
+def _after_heartbeat(decision: Decision, broker: BrokerImage, request: BrokerHeartbeatRequest, *, caught_up: bool) -> _Next:
+    if broker.fenced:
+        if request.want_shut_down:
+            return _Next([], fenced=True, may_stop=True)
+        if request.want_fence or not caught_up:
+            return _Next([], fenced=True)
+        return _Next(_unfence(decision, broker), fenced=False)
+    if decision.heartbeats.shutting_down(broker.id):
+        return _while_shutting_down(decision, broker)
+    if request.want_fence:
+        return _Next(fence(decision, broker), fenced=True, may_stop=request.want_shut_down)
+    if not request.want_shut_down:
+        return _Next([], fenced=False)
+    if decision.partitions.leads(broker.id):
+        return _Next(_begin_shutdown(decision, broker), fenced=False, shutting_down=True)
+    return _Next(fence(decision, broker), fenced=True, may_stop=True)
+
+
+def _while_shutting_down(decision: Decision, broker: BrokerImage) -> _Next:
+    active = (each.id for each in decision.image.brokers.values() if each.active)
+    if decision.partitions.leads(broker.id) or not decision.heartbeats.may_stop(broker.id, active):
+        return _Next([], fenced=False, shutting_down=True)
+    return _Next(fence(decision, broker), fenced=True, may_stop=True)
+
+
+def fence(decision: Decision, broker: BrokerImage) -> list[MetadataRecord]:
+    """The broker is out of service: its leaderships move, then it is fenced."""
+    records = when_gone(decision, broker.id)
+    records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE))
     return records
 
 
 def _unfence(decision: Decision, broker: BrokerImage) -> list[MetadataRecord]:
-    default = decision.settings.unclean_leader_election_enable
-    records: list[MetadataRecord] = [
-        BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE),
-        *leader_changes(decision.image, plus=broker.id, unclean_default=default),
-    ]
-    return records
+    change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=UNFENCE)
+    return [change, *when_back(decision, broker.id)]
 
 
-def _shut_down(decision: Decision, broker: BrokerImage) -> tuple[list[MetadataRecord], bool, bool]:
-    """(records, fenced afterwards, may the process stop): all at once when nothing is left that it leads."""
-    if broker.fenced:
-        return [], True, True
+def _begin_shutdown(decision: Decision, broker: BrokerImage) -> list[MetadataRecord]:
     records: list[MetadataRecord] = []
     if not broker.in_controlled_shutdown:
-        records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1))
-    default = decision.settings.unclean_leader_election_enable
-    records += leader_changes(decision.image, without=broker.id, unclean_default=default)
-    records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE))
-    return records, True, True
+        records.append(
+            BrokerRegistrationChangeRecord(
+                broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
+            )
+        )
+    return records + when_gone(decision, broker.id)
+
+
+def fence_silent_broker(decision: Decision) -> ControllerResult:
+    """The broker that has been silent for longer than its session, if there is one. The response is whether there may be more:
+    one at a time, so that no leadership moves to the next one that is gone too."""
+    session = decision.heartbeats.take_expired()
+    if session is None:
+        return ControllerResult(False)
+    broker_id, epoch = session
+    broker = decision.image.brokers.get(broker_id)
+    if broker is None or broker.epoch != epoch or broker.fenced:
+        return ControllerResult(True)
+    return ControllerResult.of(True, fence(decision, broker))
 
 
 def unregister_broker(decision: Decision, request: UnregisterBrokerRequest) -> ControllerResult:
@@ -128,9 +123,6 @@ def unregister_broker(decision: Decision, request: UnregisterBrokerRequest) -> C
     broker = decision.image.brokers.get(request.broker_id)
     if broker is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered")
-    default = decision.settings.unclean_leader_election_enable
-    records: list[MetadataRecord] = [
-        *leader_changes(decision.image, without=broker.id, unclean_default=default),
-        UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch),
-    ]
+    records = when_unregistered(decision, broker.id)
+    records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
     return ControllerResult.of(UnregisterBrokerResponse(), records)

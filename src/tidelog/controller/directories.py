@@ -1,15 +1,19 @@
-"""In which log dir a broker keeps each replica (KIP-858), and what follows when a dir fails."""
+"""In which log dir a broker keeps each replica (KIP-858), and what follows when a dir fails or is cordoned (KIP-1066)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidelog.controller.partitions import change_for, online_leader_check, unclean_allowed
+from tidelog.controller.leader_moves import when_directories_fail, when_replicas_are_lost
+from tidelog.controller.partition_change import Wanted, change_partition
+from tidelog.controller.partition_index import PartitionId
+from tidelog.controller.partitions import has_online_dir, online_leader_check
 from tidelog.controller.result import ControllerResult, Decision
+from tidelog.metadata.features import CORDONED_DIRS_MV, DIRECTORIES_MV
 from tidelog.metadata.image import BrokerImage
 from tidelog.metadata.records import MetadataRecord
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -23,12 +27,16 @@ from tidelog.protocol.messages.partition_change_record import PartitionChangeRec
 
 
 def assign_replicas_to_dirs(decision: Decision, request: AssignReplicasToDirsRequest) -> ControllerResult:
-    """A broker says where it put replicas. KafkaError STALE_BROKER_EPOCH; per partition UNKNOWN_TOPIC_ID,
-    UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when it holds no replica."""
+    """A broker says where it put replicas. KafkaError STALE_BROKER_EPOCH, UNSUPPORTED_VERSION while metadata.version knows no
+    dirs; per partition UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when it holds no replica."""
+    if decision.image.metadata_version < DIRECTORIES_MV:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     broker = decision.known_broker(request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []
+    lost: list[PartitionId] = []
     directories = []
     for directory in request.directories:
+        online = has_online_dir(broker, Uuid(directory.id))
         topics = []
         for topic in directory.topics:
             partitions = []
@@ -36,9 +44,12 @@ def assign_replicas_to_dirs(decision: Decision, request: AssignReplicasToDirsReq
                 code, record = _assign(decision, broker, Uuid(directory.id), Uuid(topic.topic_id), each.partition_index)
                 if record is not None:
                     records.append(record)
+                if code is ErrorCode.NONE and not online:
+                    lost.append((Uuid(topic.topic_id), each.partition_index))
                 partitions.append(ResponsePartitionData(partition_index=each.partition_index, error_code=code))
             topics.append(ResponseTopicData(topic_id=topic.topic_id, partitions=partitions))
         directories.append(ResponseDirectoryData(id=directory.id, topics=topics))
+    records += when_replicas_are_lost(decision, broker.id, lost)
     return ControllerResult.of(AssignReplicasToDirsResponse(directories=directories), records)
 
 
@@ -53,45 +64,29 @@ def _assign(
     partition = topic.partitions[number]
     if broker.id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER, None
-    if partition.directory(broker.id) == directory:
-        return ErrorCode.NONE, None
-    moved = [
-        directory if replica == broker.id else old for replica, old in zip(partition.replicas, partition.directories, strict=True)
-    ]
-    record = PartitionChangeRecord(partition_id=number, topic_id=topic_id)
-    if not partition.has_leader:
-        # Where it lay is gone, where it lies now is not: somebody moved it while the broker was down, and it can lead again.
-        there = replace(partition, directories=tuple(moved))
-        acceptable = online_leader_check(decision.image, there)
-        record = change_for(topic_id, number, there, isr=there.isr, acceptable=acceptable, unclean_allowed=False) or record
-    record.directories = list(moved)
-    return ErrorCode.NONE, record
+    known = dict(zip(partition.replicas, partition.directories, strict=True)) | {broker.id: directory}
+    # Where it lay may be gone, where it lies now is not: somebody moved it while the broker was down, and it can lead again.
+    there = replace(partition, directories=tuple(known[replica] for replica in partition.replicas))
+    acceptable = online_leader_check(decision.image, there)
+    wanted = Wanted(directories={broker.id: directory})
+    return ErrorCode.NONE, change_partition(topic_id, number, partition, wanted, decision.change_rules(topic), acceptable)
 
 
-def offline_directories(decision: Decision, broker: BrokerImage, offline: Sequence[bytes]) -> list[MetadataRecord]:
-    """Log dirs of a broker failed: they leave its registration, and its replicas in them lead no more."""
-    gone = {Uuid(each) for each in offline if Uuid(each) in broker.directories}
-    if not gone:
-        return []
-    left = [directory for directory in broker.directories if directory not in gone]
-    records: list[MetadataRecord] = [
-        BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=list(left))
-    ]
-    default = decision.settings.unclean_leader_election_enable
-    for topic in decision.image.topics.by_id.values():
-        for number, partition in enumerate(topic.partitions):
-            if broker.id not in partition.replicas or partition.directory(broker.id) not in gone:
-                continue
-            if partition.leader != broker.id and broker.id not in partition.isr:
-                continue
-            change = change_for(
-                topic.id,
-                number,
-                partition,
-                isr=tuple(member for member in partition.isr if member != broker.id),
-                acceptable=online_leader_check(decision.image, partition, without=broker.id),
-                unclean_allowed=unclean_allowed(decision.image, topic.name, default),
+def directory_changes(
+    decision: Decision, broker: BrokerImage, offline: Sequence[bytes], cordoned: Sequence[bytes] | None
+) -> list[MetadataRecord]:
+    """What a heartbeat says of the broker's log dirs: those that failed leave its registration, and its replicas in them lead no
+    more; cordoned ones get no new replicas."""
+    records: list[MetadataRecord] = []
+    gone = dict.fromkeys(Uuid(each) for each in offline if Uuid(each) in broker.directories)
+    if gone and decision.image.metadata_version >= DIRECTORIES_MV:
+        left = [directory for directory in broker.directories if directory not in gone]
+        records += when_directories_fail(decision, broker.id, gone)
+        records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=list(left)))
+    if cordoned is not None and decision.image.metadata_version >= CORDONED_DIRS_MV:
+        before = broker.cordoned_directories
+        if before is None or set(before) != {Uuid(each) for each in cordoned}:
+            records.append(
+                BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned))
             )
-            if change is not None:
-                records.append(change)
     return records

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tidelog.controller.partitions import elect, online_leader_check
+from tidelog.controller.partition_change import Election, Wanted, change_partition
+from tidelog.controller.partitions import online_leader_check
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.controller.topics import Refused
-from tidelog.metadata.image import RECOVERING, PartitionImage, TopicImage
+from tidelog.metadata.image import TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_BROKER
 from tidelog.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -67,23 +67,18 @@ def _elected(decision: Decision, kind: int, name: str, number: int) -> Partition
     settled = partition.leader == partition.replicas[0] if kind == PREFERRED else partition.has_leader
     if settled:
         raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
-    acceptable = online_leader_check(decision.image, partition)
+    election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
+    record = elected(decision, topic, number, election)
+    if record is not None:
+        return record
     if kind == PREFERRED:
-        first = partition.replicas[0]
-        if first not in partition.isr or not acceptable(first):
-            message = "The preferred leader was not available."
-            raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, message)
-        return PartitionChangeRecord(partition_id=number, topic_id=topic.id, leader=first)
-    return _unclean(decision, topic, number, partition)
+        raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
+    raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
 
 
-def _unclean(decision: Decision, topic: TopicImage, number: int, partition: PartitionImage) -> PartitionChangeRecord:
+def elected(decision: Decision, topic: TopicImage, number: int, election: Election) -> PartitionChangeRecord | None:
+    """The change that an election of this kind comes to; None when it changes nothing."""
+    partition = topic.partitions[number]
     acceptable = online_leader_check(decision.image, partition)
-    election = elect(partition, partition.isr, acceptable, unclean_allowed=True)
-    if election.leader == NO_BROKER:
-        raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
-    record = PartitionChangeRecord(partition_id=number, topic_id=topic.id, leader=election.leader)
-    if election.unclean:
-        record.isr = [election.leader]
-        record.leader_recovery_state = RECOVERING
-    return record
+    rules = decision.change_rules(topic)
+    return change_partition(topic.id, number, partition, Wanted(election=election), rules, acceptable)

@@ -124,7 +124,7 @@ class MetadataNode:
             log_end=(log.last_epoch, log.end_offset),
             endpoints=tuple(Endpoint(each.name, each.host, each.port) for each in config.controller.endpoints.values()),
         )
-        controller = QuorumController(loaded.image, rng=rng, rules=rules, settings=config.settings)
+        controller = QuorumController(loaded.image, rng=rng, rules=rules, settings=config.settings, node_id=config.node_id)
         node = MetadataNode(log, raft, controller, loaded.image)
         node._load_delta = loaded.delta
         node._bytes_since_snapshot = loaded.bytes_since_snapshot

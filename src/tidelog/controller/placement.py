@@ -28,9 +28,16 @@ class UsableBroker:
 
 
 def usable_brokers(brokers: Iterable[BrokerImage]) -> list[UsableBroker]:
-    """All registered brokers that are not shutting down, by id."""
-    usable = [UsableBroker(each.id, each.rack, each.fenced) for each in brokers if not each.in_controlled_shutdown]
+    """All registered brokers but those that are shutting down, and those whose log dirs are all cordoned; by id."""
+    usable = [UsableBroker(each.id, each.rack, each.fenced) for each in brokers if _takes_replicas(each)]
     return sorted(usable, key=lambda broker: broker.id)
+
+
+def _takes_replicas(broker: BrokerImage) -> bool:
+    if broker.in_controlled_shutdown and not broker.fenced:
+        return False
+    cordoned = broker.cordoned_directories
+    return not broker.directories or cordoned is None or any(each not in cordoned for each in broker.directories)
 
 
 def interleave_racks(brokers: Sequence[UsableBroker]) -> list[int]:

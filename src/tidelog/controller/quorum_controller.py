@@ -14,6 +14,8 @@ from typing import Any
 
 from tidelog.controller import (
     activation,
+    alter_partition,
+    balance,
     brokers,
     configs,
     controllers,
@@ -23,15 +25,20 @@ from tidelog.controller import (
     partition_counts,
     producer_ids,
     reassignments,
+    registration,
     topics,
 )
+from tidelog.controller.heartbeats import BrokerHeartbeats
+from tidelog.controller.partition_index import PartitionIndex
 from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings, Decision
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import ClusterImage, ControllerImage
 from tidelog.metadata.records import MetadataRecord
+from tidelog.model.ids import NO_BROKER
 from tidelog.model.ports import Rng
 from tidelog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from tidelog.protocol.messages.alter_configs import AlterConfigsRequest
+from tidelog.protocol.messages.alter_partition import AlterPartitionRequest
 from tidelog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from tidelog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
@@ -52,17 +59,34 @@ Handler = Callable[[Any, int], ControllerResult]
 class QuorumController:
     """Requests in, records and responses out."""
 
-    def __init__(self, image: ClusterImage, *, rng: Rng, rules: ConfigRules, settings: ControllerSettings) -> None:
+    def __init__(
+        self,
+        image: ClusterImage,
+        *,
+        rng: Rng,
+        rules: ConfigRules,
+        settings: ControllerSettings,
+        node_id: int = NO_BROKER,
+    ) -> None:
+        """``node_id``: of this node, whose own broker process can only be a new one (``heartbeats``)."""
         self.image = image
         self.next_offset = image.offset + 1
         """Where the next record goes; control records move it too, so the runner sets it."""
+        self.partitions = PartitionIndex(image.topics)
+        self.heartbeats = BrokerHeartbeats(image.brokers.values(), own_id=node_id, timeout_ms=settings.broker_session_timeout_ms)
         self._rng = rng
         self._rules = rules
         self._settings = settings
+        self._loaded_offset = image.offset
+        self._registered_at: dict[int, int] = {}
+        """Offsets of the registration records that this controller wrote."""
+        self._balance_due_ms: int | None = None
+        self._unclean_due_ms: int | None = None
 
     def set_settings(self, settings: ControllerSettings) -> None:
         """The broker's options changed; later decisions follow the new ones."""
         self._settings = settings
+        self.heartbeats.timeout_ms = settings.broker_session_timeout_ms
 
     def replay(self, records: Sequence[MetadataRecord], last_offset: int, epoch: int, now_ms: int) -> ClusterDelta:
         """Makes appended records part of the image; the delta that did it. An atomic group has to come whole."""
@@ -72,7 +96,24 @@ class QuorumController:
         assert not delta.transaction_open, "an atomic group without its end"
         self.image = delta.apply(last_offset, epoch, now_ms)
         self.next_offset = last_offset + 1
+        self.partitions.apply(delta.topics)
+        self._follow_brokers(delta, last_offset)
         return delta
+
+    def _follow_brokers(self, delta: ClusterDelta, last_offset: int) -> None:
+        """What is known beside the image follows it."""
+        for broker_id in delta.brokers.touched:
+            before, broker = delta.base.brokers.get(broker_id), self.image.brokers.get(broker_id)
+            if broker is None:
+                self.heartbeats.end(broker_id)
+                self._registered_at.pop(broker_id, None)
+                continue
+            if before is None or before.epoch != broker.epoch:
+                self._registered_at[broker_id] = last_offset
+            if broker.fenced:
+                self.heartbeats.fenced(broker_id)
+            elif broker.in_controlled_shutdown:
+                self.heartbeats.shut_down_at(broker_id, last_offset)
 
     def advance(self, last_offset: int, epoch: int, now_ms: int) -> None:
         """The log moved on without metadata records (a leader change)."""
@@ -81,7 +122,7 @@ class QuorumController:
 
     @property
     def _decision(self) -> Decision:
-        return Decision(self.image, self.next_offset, self._rng, self._rules, self._settings)
+        return Decision(self.image, self.next_offset, self._rng, self._rules, self._settings, self.partitions, self.heartbeats)
 
     # activation
 
@@ -93,16 +134,56 @@ class QuorumController:
         """This process, with its listeners and feature ranges."""
         return ControllerResult.of(None, activation.registration_records(self.image, controller))
 
+    # time
+
+    def tick(self, now_ms: int, steady_ms: int) -> ControllerResult:
+        """What time brings: silent brokers are fenced, leaderships go back, partitions get leaders. About every 100 ms.
+
+        Each call does one thing at most. The response is whether there may be more to do now: then append the records and call
+        again at once. ``steady_ms`` is a clock that never goes back, and that nobody sets.
+        """
+        self.heartbeats.advance(steady_ms)
+        result = brokers.fence_silent_broker(self._decision)
+        if result.response or result.records:
+            return result
+        settings = self._settings
+        if self._balance_due_ms is None or self._unclean_due_ms is None:
+            self._balance_due_ms = steady_ms + settings.leader_imbalance_check_interval_ms
+            self._unclean_due_ms = steady_ms + settings.unclean_leader_election_interval_ms
+        if steady_ms >= self._balance_due_ms:
+            result = balance.balance_leaders(self._decision) if settings.auto_leader_rebalance_enable else ControllerResult(False)
+            if not result.response:
+                self._balance_due_ms = steady_ms + settings.leader_imbalance_check_interval_ms
+            if result.records:
+                return result
+        if steady_ms >= self._unclean_due_ms:
+            result = balance.elect_unclean_leaders(self._decision)
+            if not result.response:
+                self._unclean_due_ms = steady_ms + settings.unclean_leader_election_interval_ms
+            return result
+        return ControllerResult(False)
+
     # requests
 
     def register_standby(self, request: ControllerRegistrationRequest, now_ms: int) -> ControllerResult:
         return controllers.register_controller(self._decision, request)
 
     def register_broker(self, request: BrokerRegistrationRequest, now_ms: int) -> ControllerResult:
-        return brokers.register_broker(self._decision, request)
+        return registration.register_broker(self._decision, request)
 
     def broker_heartbeat(self, request: BrokerHeartbeatRequest, now_ms: int) -> ControllerResult:
-        return brokers.broker_heartbeat(self._decision, request)
+        return brokers.broker_heartbeat(self._decision, request, self._registration_offset(request.broker_id))
+
+    def _registration_offset(self, broker_id: int) -> int:
+        """Up to where a broker has to have read to know of its own registration. Of one that this controller has not written, only
+        that it lies at or before what was there when it began: waiting for all of that is safe, and soon over."""
+        broker = self.image.brokers.get(broker_id)
+        if broker is None:
+            return self._loaded_offset
+        return self._registered_at.get(broker_id, self._loaded_offset if broker.fenced else broker.epoch)
+
+    def alter_partition(self, request: AlterPartitionRequest, now_ms: int) -> ControllerResult:
+        return alter_partition.alter_partition(self._decision, request)
 
     def unregister_broker(self, request: UnregisterBrokerRequest, now_ms: int) -> ControllerResult:
         return brokers.unregister_broker(self._decision, request)

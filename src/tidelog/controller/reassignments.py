@@ -1,18 +1,18 @@
-"""Replicas of a partition move to other brokers (KIP-455), as far as that needs no replica to be copied.
+"""Replicas of a partition move to other brokers (KIP-455).
 
-A new replica catches up by fetching from the leader; brokers of this release do not follow each other, so an assignment with
-a broker that has no replica yet is refused. What is left is done at once: another order, fewer replicas.
+A move has up to three steps: the new replicas join the old ones, and both lists are remembered; the leader takes the new ones
+into the ISR as they catch up; with the last of them the old ones go (``partition_change``). What needs no copying is done at once:
+another order, fewer replicas.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from tidelog.controller.partitions import elect, online_leader_check
-from tidelog.controller.result import ControllerResult, Decision
-from tidelog.controller.topics import Refused, manual_partition
-from tidelog.metadata.features import DIRECTORIES_MV
+from tidelog.controller.partition_change import Election, Wanted, change_partition
+from tidelog.controller.partitions import online_leader_check, unclean_allowed
+from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
+from tidelog.controller.topics import Refused, check_manual_assignment
 from tidelog.metadata.image import ClusterImage, PartitionImage, TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
@@ -23,7 +23,7 @@ from tidelog.protocol.messages.partition_change_record import PartitionChangeRec
 
 def alter_partition_reassignments(decision: Decision, request: alter.AlterPartitionReassignmentsRequest) -> ControllerResult:
     """Per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR (another number of
-    replicas where that is not allowed), NO_REASSIGNMENT_IN_PROGRESS (nothing to cancel)."""
+    replicas where that is not allowed), NO_REASSIGNMENT_IN_PROGRESS (nothing to cancel), POLICY_VIOLATION (too many at once)."""
     records: list[MetadataRecord] = []
     responses: list[alter.ReassignableTopicResponse] = []
     for topic in request.topics:
@@ -31,7 +31,11 @@ def alter_partition_reassignments(decision: Decision, request: alter.AlterPartit
         for partition in topic.partitions:
             code, message = ErrorCode.NONE, None
             try:
-                records += _reassigned(decision, topic.name, partition, request.allow_replication_factor_change)
+                if len(records) >= MAX_RECORDS_PER_REQUEST:
+                    raise Refused(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+                record = _reassigned(decision, topic.name, partition, request.allow_replication_factor_change)
+                if record is not None:
+                    records.append(record)
             except Refused as refused:
                 code, message = refused.code, refused.message or None
             partitions.append(
@@ -48,7 +52,7 @@ def alter_partition_reassignments(decision: Decision, request: alter.AlterPartit
 
 def _reassigned(
     decision: Decision, name: str, request: alter.ReassignablePartition, may_resize: bool
-) -> list[PartitionChangeRecord]:
+) -> PartitionChangeRecord | None:
     topic = decision.image.topics.by_name.get(name)
     number = request.partition_index
     if topic is None:
@@ -57,71 +61,54 @@ def _reassigned(
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{number}.")
     partition = topic.partitions[number]
     if request.replicas is None:
-        return _cancelled(decision.image, topic, number, partition)
+        return _cancelled(decision, topic, number, partition)
     target = tuple(request.replicas)
-    manual_partition(decision.image, number, target, None)
-    if not may_resize and len(target) != len(partition.replicas):
-        message = f"The replication factor is changed from {len(partition.replicas)} to {len(target)}"
+    check_manual_assignment(decision.image, target, None)
+    present = _size_when_done(partition)
+    if not may_resize and len(target) != present:
+        message = f"The replication factor is changed from {present} to {len(target)}"
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message)
-    added = [broker for broker in target if broker not in partition.replicas]
-    if added:
-        named = ", ".join(map(str, added))
-        message = (
-            f"Partition {name}-{number} has no replica on broker {named}, and brokers of this release copy no replicas. "
-            f"Choose among {', '.join(map(str, partition.replicas))}."
-        )
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-    return _changed(decision.image, topic, number, partition, target)
+    removing = sorted(set(partition.replicas) - set(target))
+    adding = sorted(set(target) - set(partition.replicas))
+    wanted = Wanted(replicas=[*target, *removing], removing=removing or None, adding=adding or None)
+    return _change(decision, topic, number, partition, wanted)
 
 
-def _cancelled(image: ClusterImage, topic: TopicImage, number: int, partition: PartitionImage) -> list[PartitionChangeRecord]:
-    """Back to the replicas from before a reassignment that another controller began."""
+def _size_when_done(partition: PartitionImage) -> int:
+    """How many replicas the partition has, or will have once its reassignment is done."""
     if not _is_moving(partition):
-        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "")
-    before = tuple(replica for replica in partition.replicas if replica not in partition.adding_replicas)
-    isr = tuple(replica for replica in partition.isr if replica in before)
-    if not isr or partition.leader not in before:
-        message = f"The replicas from before, {list(before)}, are not in sync. Wait for one of them, then cancel."
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-    return [_record(image, topic, number, partition, before, isr)]
+        return len(partition.replicas)
+    return len({*partition.replicas, *partition.adding_replicas} - set(partition.removing_replicas))
 
 
-def _changed(
-    image: ClusterImage, topic: TopicImage, number: int, partition: PartitionImage, target: tuple[int, ...]
-) -> list[PartitionChangeRecord]:
-    if target == partition.replicas and not _is_moving(partition):
-        return []
-    isr = tuple(replica for replica in partition.isr if replica in target)
+def _cancelled(decision: Decision, topic: TopicImage, number: int, partition: PartitionImage) -> PartitionChangeRecord | None:
+    """Back to the replicas from before: those that were being added go, those that were to go stay."""
+    if not _is_moving(partition):
+        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+    before = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
+    isr = [replica for replica in partition.isr if replica not in partition.adding_replicas]
+    if not before:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Invalid replica assignment: addingReplicas contains all replicas.")
+    unclean = unclean_allowed(decision.image, topic.name, decision.settings.unclean_leader_election_enable)
     if not isr:
-        message = f"None of the replicas {list(target)} is in sync ({list(partition.isr)} are). Choose one that is."
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-    record = _record(image, topic, number, partition, target, isr)
-    if partition.leader not in target:
-        directories = tuple(partition.directory(replica) for replica in target)
-        left = replace(partition, replicas=target, isr=isr, directories=directories)
-        record.leader = elect(left, isr, online_leader_check(image, left), unclean_allowed=False).leader
-    return [record]
-
-
-def _record(
-    image: ClusterImage,
-    topic: TopicImage,
-    number: int,
-    partition: PartitionImage,
-    replicas: Sequence[int],
-    isr: Sequence[int],
-) -> PartitionChangeRecord:
-    record = PartitionChangeRecord(
-        partition_id=number,
-        topic_id=topic.id,
-        replicas=list(replicas),
-        isr=list(isr),
-        adding_replicas=[],
-        removing_replicas=[],
+        if not unclean:
+            message = (
+                f"Unable to revert partition assignment for {topic.name}:{number} because "
+                "it would require an unclean leader election."
+            )
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+        isr = [before[0]]
+    election = Election.UNCLEAN if unclean else Election.ONLINE
+    return _change(
+        decision, topic, number, partition, Wanted(isr=isr, replicas=before, removing=[], adding=[], election=election)
     )
-    if image.metadata_version >= DIRECTORIES_MV:
-        record.directories = [partition.directory(replica) for replica in replicas]
-    return record
+
+
+def _change(
+    decision: Decision, topic: TopicImage, number: int, partition: PartitionImage, wanted: Wanted
+) -> PartitionChangeRecord | None:
+    acceptable = online_leader_check(decision.image, partition)
+    return change_partition(topic.id, number, partition, wanted, decision.change_rules(topic), acceptable)
 
 
 def _is_moving(partition: PartitionImage) -> bool:

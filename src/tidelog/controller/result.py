@@ -6,7 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tidelog.metadata.image import BrokerImage, ClusterImage
+from tidelog.controller.heartbeats import BrokerHeartbeats
+from tidelog.controller.partition_change import ChangeRules
+from tidelog.controller.partition_index import PartitionIndex
+from tidelog.controller.partitions import change_rules, elr_enabled
+from tidelog.metadata.image import BrokerImage, ClusterImage, TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import Rng
@@ -44,13 +48,19 @@ class ControllerSettings:
     default_replication_factor: int = 1
     delete_topic_enable: bool = True
     unclean_leader_election_enable: bool = False
+    min_insync_replicas: int = 1
+    broker_session_timeout_ms: int = 9_000
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_ms: int = 300_000
+    unclean_leader_election_interval_ms: int = 300_000
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The state that one decision sees: an image with all records appended so far, committed or not.
 
-    ``next_offset`` is where its first record will go: the epoch of a broker registered by it.
+    ``next_offset`` is where its first record will go: the epoch of a broker registered by it, if that record is the first.
+    ``partitions`` is the image's index by broker; ``heartbeats`` is what is known beside the image.
     """
 
     image: ClusterImage
@@ -58,6 +68,17 @@ class Decision:
     rng: Rng
     rules: ConfigRules
     settings: ControllerSettings
+    partitions: PartitionIndex
+    heartbeats: BrokerHeartbeats
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Do partitions keep eligible leader replicas (KIP-966)?"""
+        return elr_enabled(self.image)
+
+    def change_rules(self, topic: TopicImage) -> ChangeRules:
+        """What changes of the topic's partitions depend on."""
+        return change_rules(self.image, topic, self.settings.min_insync_replicas)
 
     def known_broker(self, broker_id: int, epoch: int) -> BrokerImage:
         """The registration a broker speaks for. KafkaError STALE_BROKER_EPOCH when it is not the current one."""
@@ -65,9 +86,7 @@ class Decision:
         if broker is None:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
         if broker.epoch != epoch:
-            raise KafkaError(
-                ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {epoch}, but found broker epoch {broker.epoch}"
-            )
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}")
         return broker
 
 

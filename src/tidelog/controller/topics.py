@@ -222,10 +222,8 @@ def _manual_partitions(image: ClusterImage, assignments: Sequence[CreatableRepli
     return [by_number[number] for number in range(len(by_number))]
 
 
-def manual_partition(
-    image: ClusterImage, number: int, broker_ids: Sequence[int], replication_factor: int | None
-) -> PartitionImage:
-    """A partition where the request wants it. Refused with INVALID_REPLICA_ASSIGNMENT when that cannot be."""
+def check_manual_assignment(image: ClusterImage, broker_ids: Sequence[int], replication_factor: int | None) -> None:
+    """Refused with INVALID_REPLICA_ASSIGNMENT unless each replica is on another registered broker, and all partitions agree."""
     wrong = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if not broker_ids:
         raise Refused(wrong, "The manual partition assignment includes an empty replica list.")
@@ -244,13 +242,20 @@ def manual_partition(
             f"consistent with previous partitions, which have {replication_factor} replica(s)."
         )
         raise Refused(wrong, message)
+
+
+def manual_partition(
+    image: ClusterImage, number: int, broker_ids: Sequence[int], replication_factor: int | None
+) -> PartitionImage:
+    """A partition where the request wants it. Refused with INVALID_REPLICA_ASSIGNMENT when that cannot be."""
+    check_manual_assignment(image, broker_ids, replication_factor)
     partition = new_partition(image, tuple(broker_ids))
     if not partition.isr:
         message = (
             f"All brokers specified in the manual partition assignment for partition {number} "
             "are fenced or in controlled shutdown."
         )
-        raise Refused(wrong, message)
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     return partition
 
 

@@ -13,6 +13,7 @@ METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 GROUP_VERSION = "group.version"
 TRANSACTION_VERSION = "transaction.version"
+ELR_VERSION = "eligible.leader.replicas.version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ FEATURES: Mapping[str, Feature] = {
     for feature in (
         Feature(METADATA_VERSION, 7, 30, 30),
         Feature(KRAFT_VERSION, 0, 1, 0),
-        Feature("eligible.leader.replicas.version", 0, 0, 0),
+        Feature(ELR_VERSION, 0, 0, 0),
         Feature(GROUP_VERSION, 0, 1, 1, default_from=22),
         Feature("share.version", 0, 0, 0),
         Feature("streams.version", 0, 0, 0),
@@ -74,11 +75,12 @@ one of them, or above, does not go below it. As Apache Kafka 4.3.1 answers, aske
 IN_CONTROLLED_SHUTDOWN_MV = 7
 MIGRATION_MV = 8
 TRANSACTIONS_MV = 13
+NO_EPOCH_BUMP_MV = 12
 DIRECTORIES_MV = 17
 CONTROLLER_REGISTRATION_MV = 15
 ELR_MV = 23
 CORDONED_DIRS_MV = 30
-"""From which metadata.version on the records know these things."""
+"""From which metadata.version on the records know these things; from NO_EPOCH_BUMP_MV on a shrunk ISR needs no new leader epoch."""
 
 
 class UnsupportedFeatureLevel(Exception):

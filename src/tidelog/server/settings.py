@@ -47,6 +47,11 @@ def controller_settings(config: BrokerConfig) -> ControllerSettings:
         default_replication_factor=config.default_replication_factor,
         delete_topic_enable=config.delete_topic_enable,
         unclean_leader_election_enable=config.unclean_leader_election_enable,
+        min_insync_replicas=config.min_insync_replicas,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+        auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1_000,
+        unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
     )
 
 

@@ -80,7 +80,7 @@ class InstantController:
         self._world = world
         self.refuses: KafkaError | None = None
         self.machine = QuorumController(
-            image, rng=random.Random(1), rules=OptionRules(world.config), settings=ControllerSettings()
+            image, rng=random.Random(1), rules=OptionRules(world.config), settings=ControllerSettings(), node_id=1
         )
 
     def submit(self, handler: Callable[[QuorumController, Any, int], ControllerResult], request: Any) -> Ready:

@@ -48,6 +48,7 @@ class Cluster:
             ClusterImage(cluster_id=CLUSTER), rng=random.Random(1), rules=Rules(), settings=settings
         )
         self.records: list[Any] = []
+        self.steady_ms = 0
         self._commit(self.controller.bootstrap([FeatureLevelRecord(name="metadata.version", feature_level=metadata_version)]))
 
     @property
@@ -83,8 +84,30 @@ class Cluster:
 
     def heartbeat(self, broker_id: int, **more: Any) -> Any:
         broker = self.image.brokers[broker_id]
-        request = {"broker_epoch": broker.epoch, "current_metadata_offset": broker.epoch, **more}
+        request = {"broker_epoch": broker.epoch, "current_metadata_offset": self.image.offset, **more}
         return self.ask(QuorumController.broker_heartbeat, BrokerHeartbeatRequest(broker_id=broker_id, **request))
+
+    def tick(self, ms: int = 0) -> list[Any]:
+        """Time passes; the records of everything it brings."""
+        self.steady_ms += ms
+        written: list[Any] = []
+        more = True
+        while more:
+            more = self._commit(self.controller.tick(0, self.steady_ms))
+            written += self.records
+        self.records = written
+        return written
+
+    def silence(self, broker_id: int) -> list[Any]:
+        """The broker is not heard of for longer than a session, the others are; what that comes to."""
+        written: list[Any] = []
+        for _ in range(5):
+            for other in self.image.brokers.values():
+                if other.id != broker_id and not other.fenced:
+                    self.heartbeat(other.id, current_metadata_offset=self.image.offset)
+            written += self.tick(3_000)
+        self.records = written
+        return written
 
     def add_brokers(self, *broker_ids: int, racks: Mapping[int, str] | None = None) -> None:
         """Registered and unfenced."""

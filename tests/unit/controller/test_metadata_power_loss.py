@@ -142,9 +142,11 @@ def start(disk: SimDisk, rng: random.Random, now_ms: int) -> MetadataNode:
 def serve(node: MetadataNode, now_ms: int) -> None:
     features = [Feature(name=k, min_supported_version=a, max_supported_version=b) for k, (a, b) in supported_ranges().items()]
     incarnation = node.raft.epoch.to_bytes(16, "big")
-    request: Any = BrokerRegistrationRequest(broker_id=1, cluster_id=CLUSTER, incarnation_id=incarnation, features=features)
+    request: Any = BrokerRegistrationRequest(
+        broker_id=1, cluster_id=CLUSTER, incarnation_id=incarnation, features=features, log_dirs=[b"d" * 16]
+    )
     epoch = node.submit(QuorumController.register_broker, request, now_ms).response.broker_epoch
-    beat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch, current_metadata_offset=epoch)
+    beat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch, current_metadata_offset=node.controller.image.offset)
     node.submit(QuorumController.broker_heartbeat, beat, now_ms)
     node.flush_now(now_ms)
 

@@ -1,0 +1,143 @@
+"""A leader asks for another ISR (KIP-497): who follows closely enough, or has recovered, is the leader's to see and ours to write.
+
+What protects acknowledged records: a request counts only from the leader of the present epoch, against the very state it has
+seen, and every member of its ISR must be in service as the process that the leader has seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelog.controller.partition_change import Election, Wanted, change_partition
+from tidelog.controller.partitions import online_leader_check, unclean_allowed
+from tidelog.controller.result import ControllerResult, Decision
+from tidelog.metadata.image import RECOVERED, RECOVERING, PartitionImage, TopicImage
+from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.topics_delta import NO_LEADER_CHANGE, merge
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    RequestPartitionData,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
+
+ANY_EPOCH = -1
+"""In a request: whatever epoch the broker has now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What becomes of one partition of a request."""
+
+    code: ErrorCode
+    record: PartitionChangeRecord | None = None
+    partition: PartitionImage | None = None
+    """As it is then; None with an error."""
+
+
+def alter_partition(decision: Decision, request: AlterPartitionRequest) -> ControllerResult:
+    """KafkaError STALE_BROKER_EPOCH for an old process. Per partition:
+
+    UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION; NOT_CONTROLLER when the leader knows newer epochs than this controller;
+    FENCED_LEADER_EPOCH; INVALID_UPDATE_VERSION for an older partition epoch; INVALID_REQUEST for an ISR that cannot be, or from
+    a broker that does not lead; INELIGIBLE_REPLICA when a member is not in service, or another process by now;
+    NEW_LEADER_ELECTED when the change was made, ended a reassignment, and made somebody else the leader.
+    """
+    decision.known_broker(request.broker_id, request.broker_epoch)
+    records: list[MetadataRecord] = []
+    topics = []
+    named: set[tuple[Uuid, int]] = set()
+    for asked in request.topics:
+        topic = decision.image.topics.by_id.get(Uuid(asked.topic_id))
+        partitions = []
+        for each in asked.partitions:
+            if topic is None:
+                change = _Change(ErrorCode.UNKNOWN_TOPIC_ID)
+            elif (topic.id, each.partition_index) in named:
+                change = _Change(ErrorCode.INVALID_REQUEST)  # The second one was made against the state before the first.
+            else:
+                named.add((topic.id, each.partition_index))
+                change = _changed(decision, request.broker_id, topic, each)
+            if change.record is not None:
+                records.append(change.record)
+            partitions.append(_response(each.partition_index, change))
+        topics.append(ResponseTopicData(topic_id=asked.topic_id, partitions=partitions))
+    return ControllerResult.of(AlterPartitionResponse(topics=topics), records)
+
+
+def _response(number: int, change: _Change) -> ResponsePartitionData:
+    partition = change.partition
+    if partition is None:
+        return ResponsePartitionData(partition_index=number, error_code=change.code)
+    return ResponsePartitionData(
+        partition_index=number,
+        error_code=change.code,
+        leader_id=partition.leader,
+        leader_epoch=partition.leader_epoch,
+        isr=list(partition.isr),
+        leader_recovery_state=partition.leader_recovery_state,
+        partition_epoch=partition.partition_epoch,
+    )
+
+
+def _changed(decision: Decision, broker_id: int, topic: TopicImage, asked: RequestPartitionData) -> _Change:
+    number = asked.partition_index
+    if not 0 <= number < len(topic.partitions):
+        return _Change(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition = topic.partitions[number]
+    isr = _wanted_isr(asked)
+    code = _problem(decision, broker_id, partition, asked, isr)
+    if code is not ErrorCode.NONE:
+        return _Change(code)
+    unclean = unclean_allowed(decision.image, topic.name, decision.settings.unclean_leader_election_enable)
+    wanted = Wanted(
+        isr=[member for member, _ in isr],
+        leader_recovery_state=asked.leader_recovery_state,
+        election=Election.UNCLEAN if unclean else Election.ONLINE,
+    )
+    acceptable = online_leader_check(decision.image, partition)
+    record = change_partition(topic.id, number, partition, wanted, decision.change_rules(topic), acceptable)
+    if record is None:
+        return _Change(ErrorCode.NONE, None, partition)
+    if record.leader not in (NO_LEADER_CHANGE, broker_id):
+        # The ISR ended a reassignment that leaves the asking leader out: it hears of its successor through the metadata.
+        return _Change(ErrorCode.NEW_LEADER_ELECTED, record)
+    return _Change(ErrorCode.NONE, record, merge(partition, record))
+
+
+def _wanted_isr(asked: RequestPartitionData) -> list[tuple[int, int]]:
+    """(broker id, broker epoch) of each; version 2 of the request knows no epochs."""
+    if asked.new_isr_with_epochs:
+        return [(each.broker_id, each.broker_epoch) for each in asked.new_isr_with_epochs]
+    return [(broker_id, ANY_EPOCH) for broker_id in asked.new_isr]
+
+
+def _problem(
+    decision: Decision, broker_id: int, partition: PartitionImage, asked: RequestPartitionData, isr: list[tuple[int, int]]
+) -> ErrorCode:
+    """In Kafka's order: what the leader does when refused depends on the first thing that is wrong."""
+    if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
+        return ErrorCode.NOT_CONTROLLER
+    if asked.leader_epoch < partition.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if broker_id != partition.leader:
+        return ErrorCode.INVALID_REQUEST
+    if asked.partition_epoch < partition.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    members = [member for member, _ in isr]
+    if len(set(members)) != len(members) or not set(members) <= set(partition.replicas) or broker_id not in members:
+        return ErrorCode.INVALID_REQUEST
+    recovery = asked.leader_recovery_state
+    if recovery not in (RECOVERED, RECOVERING) or (recovery == RECOVERING and len(members) > 1):
+        return ErrorCode.INVALID_REQUEST
+    if recovery == RECOVERING and partition.leader_recovery_state == RECOVERED:
+        return ErrorCode.INVALID_REQUEST
+    for member, epoch in isr:
+        broker = decision.image.brokers.get(member)
+        if broker is None or not broker.active or epoch not in (ANY_EPOCH, broker.epoch):
+            return ErrorCode.INELIGIBLE_REPLICA
+    return ErrorCode.NONE

@@ -1,0 +1,60 @@
+"""What the controller does by itself, in its own time: leaderships go back to the preferred replicas, and partitions that allow
+it get a leader that may lack records rather than none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidelog.controller.elections import elected
+from tidelog.controller.partition_change import Election
+from tidelog.controller.partition_index import PartitionSet
+from tidelog.controller.partitions import unclean_allowed
+from tidelog.controller.result import ControllerResult, Decision
+from tidelog.metadata.image import PartitionImage, TopicImage
+from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
+
+MAX_ELECTIONS = 1_000
+"""So many at once; what is left follows at once in another group of records."""
+
+
+def balance_leaders(decision: Decision) -> ControllerResult:
+    """Preferred leaders that are in sync lead again. The response is whether there may be more to do."""
+    return _elections(decision, decision.partitions.without_preferred_leader, Election.PREFERRED)
+
+
+def elect_unclean_leaders(decision: Decision) -> ControllerResult:
+    """Partitions without a leader get one where ``unclean.leader.election.enable`` stands. The response as above."""
+    return _elections(decision, decision.partitions.without_leader, Election.UNCLEAN)
+
+
+def _elections(decision: Decision, partitions: PartitionSet, election: Election) -> ControllerResult:
+    records: list[PartitionChangeRecord] = []
+    for record in _found(decision, partitions, election):
+        records.append(record)
+        if len(records) >= MAX_ELECTIONS:
+            break
+    return ControllerResult.of(len(records) >= MAX_ELECTIONS, records)
+
+
+def _found(decision: Decision, partitions: PartitionSet, election: Election) -> Iterator[PartitionChangeRecord]:
+    for topic_id, numbers in partitions.topics():
+        topic = decision.image.topics.by_id[topic_id]
+        if election is Election.UNCLEAN and not _allowed(decision, topic):
+            continue
+        for number in numbers:
+            if election is Election.PREFERRED and not _preferred_is_in_service(decision, topic.partitions[number]):
+                continue
+            record = elected(decision, topic, number, election)
+            if record is not None:
+                yield record
+
+
+def _preferred_is_in_service(decision: Decision, partition: PartitionImage) -> bool:
+    """Cheap, because it is asked of every partition whose preferred replica is down."""
+    first = partition.replicas[0]
+    broker = decision.image.brokers.get(first)
+    return first in partition.isr and broker is not None and broker.active
+
+
+def _allowed(decision: Decision, topic: TopicImage) -> bool:
+    return unclean_allowed(decision.image, topic.name, decision.settings.unclean_leader_election_enable)

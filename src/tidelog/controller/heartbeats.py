@@ -1,0 +1,89 @@
+"""Which broker processes are alive: the sessions of their heartbeats (KIP-631). Soft state of the active controller.
+
+A session belongs to a registration, (broker id, broker epoch), fenced or not; it ends by silence, by a new registration, or
+when the process was told that it may stop. A new controller cannot know who is alive, so every unfenced broker gets one whole
+session from its first tick on. Time is the controller's own steady clock as told by ``tick``; after a stall it advances by half a
+session at most, because heartbeats that came meanwhile have not been read yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tidelog.metadata.image import BrokerImage
+
+Session = tuple[int, int]
+"""(broker id, broker epoch)."""
+
+NEVER = 2**63 - 1
+"""An offset that no log reaches."""
+
+
+class BrokerHeartbeats:
+    """See the module. ``timeout_ms`` is ``broker.session.timeout.ms``."""
+
+    def __init__(self, brokers: Iterable[BrokerImage], *, own_id: int, timeout_ms: int) -> None:
+        """``own_id``: this node. A broker process of that id that is not yet heard of is gone: its directories are locked by us."""
+        self.timeout_ms = timeout_ms
+        self._clock_ms = 0
+        self._steady_ms: int | None = None
+        self._contacts: dict[Session, int] = {}
+        """When each session was last heard of; the longest silent first."""
+        self._offsets: dict[int, int] = {}
+        self._shutdown_offsets: dict[int, int] = {}
+        for broker in brokers:
+            if not broker.fenced and broker.id != own_id:
+                self._contacts[broker.id, broker.epoch] = 0
+
+    def advance(self, steady_ms: int) -> None:
+        """The steady clock moved on."""
+        if self._steady_ms is not None:
+            self._clock_ms += min(max(steady_ms - self._steady_ms, 0), max(self.timeout_ms // 2, 1))
+        self._steady_ms = steady_ms
+
+    def heard(self, broker_id: int, epoch: int, metadata_offset: int) -> None:
+        """A heartbeat of a registered process, which has applied the metadata log up to ``metadata_offset``."""
+        self._contacts.pop((broker_id, epoch), None)
+        self._contacts[broker_id, epoch] = self._clock_ms
+        self._offsets[broker_id] = metadata_offset
+
+    def has_session(self, broker_id: int, epoch: int) -> bool:
+        """Is the process of this registration believed to be alive?"""
+        contact_ms = self._contacts.get((broker_id, epoch))
+        return contact_ms is not None and self._clock_ms - contact_ms <= self.timeout_ms
+
+    def end(self, broker_id: int) -> None:
+        """Forgets the broker: it stopped in order, was unregistered, or is a new process now."""
+        for session in [each for each in self._contacts if each[0] == broker_id]:
+            del self._contacts[session]
+        self._offsets.pop(broker_id, None)
+        self._shutdown_offsets.pop(broker_id, None)
+
+    def take_expired(self) -> Session | None:
+        """The longest silent session, if its time is over: it is ended."""
+        for session, contact_ms in self._contacts.items():
+            if self._clock_ms - contact_ms <= self.timeout_ms:
+                return None
+            del self._contacts[session]
+            self.fenced(session[0])
+            return session
+        return None
+
+    # controlled shutdown
+
+    def fenced(self, broker_id: int) -> None:
+        """A fenced broker is not shutting down any more: it may stop at once."""
+        self._shutdown_offsets.pop(broker_id, None)
+
+    def shutting_down(self, broker_id: int) -> bool:
+        """Is it giving its leaderships away?"""
+        return broker_id in self._shutdown_offsets
+
+    def shut_down_at(self, broker_id: int, offset: int) -> None:
+        """The broker may stop once every active broker has applied ``offset``; the first offset counts."""
+        self._shutdown_offsets.setdefault(broker_id, offset)
+
+    def may_stop(self, broker_id: int, active: Iterable[int]) -> bool:
+        """Do all brokers that stay know that this one leads nothing any more?"""
+        others = (self._offsets.get(other, -1) for other in active if other != broker_id)
+        return self._shutdown_offsets[broker_id] <= min(others, default=NEVER)

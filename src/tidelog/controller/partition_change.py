@@ -1,0 +1,226 @@
+"""What becomes of one partition: who leads it, who is in sync or eligible, and the one record that says so.
+
+``change_partition`` takes a partition and what is wanted of it, in whole: another ISR, other replicas, an election. It decides in
+Kafka's order, because standbys of either make replay the records of either make:
+
+    a reassignment that the wanted ISR completes -> ELR -> election -> epoch bumps -> the fields that differ
+
+With ELR (KIP-966) a partition with fewer than ``min_isr`` in sync remembers who left the ISR since: whatever was acknowledged is on
+every one of them, so they may lead when the ISR is empty, which it then may be. The last known leader is kept when even they
+are gone: it leads again, uncleanly, should it come back. Without ELR the ISR is never empty: its last members stay in it
+without leading, and one of them has to come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from tidelog.metadata.features import DIRECTORIES_MV, NO_EPOCH_BUMP_MV
+from tidelog.metadata.image import RECOVERING, PartitionImage
+from tidelog.metadata.topics_delta import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
+from tidelog.model.ids import NO_BROKER, Uuid
+from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
+
+Acceptable = Callable[[int], bool]
+"""May this replica lead? Its broker is in service and has the log dir that the replica is in."""
+
+
+class Election(Enum):
+    """How a leader is looked for."""
+
+    ONLINE = "online"
+    """The present leader if it may stay, else the first replica that was in sync."""
+    PREFERRED = "preferred"
+    """The first replica of the assignment, if it is in sync."""
+    UNCLEAN = "unclean"
+    """As ONLINE; and when nobody in sync is left, any replica, at the price of records."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRules:
+    """What a change depends on beside the partition. ``min_isr``: ``min.insync.replicas`` as it stands, at most the replicas."""
+
+    metadata_version: int
+    elr_enabled: bool
+    min_isr: int
+    default_directory: Callable[[int], Uuid]
+    """In which log dir a new replica on a broker will be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of a partition; None leaves it as it is."""
+
+    isr: Sequence[int] | None = None
+    replicas: Sequence[int] | None = None
+    adding: Sequence[int] | None = None
+    removing: Sequence[int] | None = None
+    leader_recovery_state: int | None = None
+    election: Election = Election.ONLINE
+    unclean_shutdown: int = NO_BROKER
+    """A broker that may have lost what it had acknowledged: it is eligible no more."""
+    directories: Mapping[int, Uuid] = field(default_factory=dict)
+    """Log dirs of replicas, by broker, where they change."""
+
+
+@dataclass(slots=True)
+class _Target:
+    """The partition as it will be."""
+
+    isr: list[int]
+    replicas: list[int]
+    adding: list[int]
+    removing: list[int]
+    elr: list[int]
+
+    def complete_reassignment(self) -> None:
+        """All replicas that are to stay are in sync: those that are to go, go."""
+        if not self.adding and not self.removing:
+            return
+        isr = [replica for replica in self.isr if replica not in self.removing]
+        replicas = [replica for replica in self.replicas if replica not in self.removing]
+        if isr and replicas and all(replica in isr for replica in replicas):
+            self.isr, self.replicas, self.adding, self.removing = isr, replicas, [], []
+
+
+def change_partition(
+    topic_id: Uuid, number: int, partition: PartitionImage, wanted: Wanted, rules: ChangeRules, acceptable: Acceptable
+) -> PartitionChangeRecord | None:
+    """The change that makes ``partition`` what is wanted, as far as it can be; None when nothing changes."""
+    target = _target(partition, wanted)
+    target.complete_reassignment()
+    if rules.elr_enabled:
+        target.elr = _eligible(partition, target, wanted, rules)
+    record = PartitionChangeRecord(partition_id=number, topic_id=topic_id)
+    _elect(record, partition, target, wanted, rules, acceptable)
+    if record.leader == NO_LEADER_CHANGE and not set(partition.replicas) <= set(target.replicas):
+        # Whoever is no replica any more must be fenced off by a new leader epoch.
+        record.leader = partition.leader
+    if record.isr is not None or not rules.elr_enabled:
+        target.elr = []
+    if target.elr != list(partition.elr):
+        record.eligible_leader_replicas = target.elr
+    if record.isr is None and (target.isr or rules.elr_enabled) and target.isr != list(partition.isr):
+        record.isr = target.isr
+    if _needs_bump_for_shrink(record, partition, rules):
+        record.leader = partition.leader
+    if rules.elr_enabled:
+        _remember_leader(record, partition)
+    _set_assignment(record, partition, target, wanted, rules)
+    recovery = wanted.leader_recovery_state
+    if recovery is not None and recovery != partition.leader_recovery_state:
+        record.leader_recovery_state = recovery
+    return None if _is_empty(record) else record
+
+
+def _target(partition: PartitionImage, wanted: Wanted) -> _Target:
+    return _Target(
+        isr=list(partition.isr if wanted.isr is None else wanted.isr),
+        replicas=list(partition.replicas if wanted.replicas is None else wanted.replicas),
+        adding=list(partition.adding_replicas if wanted.adding is None else wanted.adding),
+        removing=list(partition.removing_replicas if wanted.removing is None else wanted.removing),
+        elr=list(partition.elr),
+    )
+
+
+def _eligible(partition: PartitionImage, target: _Target, wanted: Wanted, rules: ChangeRules) -> list[int]:
+    """Who was in sync when the ISR fell below ``min_isr``, and since: nothing was acknowledged without them."""
+    if len(target.isr) >= rules.min_isr:
+        return []
+    candidates = sorted({*partition.elr, *partition.isr})
+    return [each for each in candidates if each not in target.isr and each != wanted.unclean_shutdown]
+
+
+def _elect(
+    record: PartitionChangeRecord,
+    partition: PartitionImage,
+    target: _Target,
+    wanted: Wanted,
+    rules: ChangeRules,
+    acceptable: Acceptable,
+) -> None:
+    leader, unclean = _leader(partition, target, wanted.election, rules, acceptable)
+    if leader == partition.leader:
+        return
+    if leader in target.elr:
+        target.isr = [leader]
+        target.elr = [each for each in target.elr if each != leader]
+    record.leader = leader
+    if unclean:
+        record.isr = [leader]
+        if partition.leader_recovery_state != RECOVERING:
+            record.leader_recovery_state = RECOVERING
+
+
+def _leader(
+    partition: PartitionImage, target: _Target, election: Election, rules: ChangeRules, acceptable: Acceptable
+) -> tuple[int, bool]:
+    """(who should lead, whether records may be lost by it)."""
+
+    def valid(replica: int) -> bool:
+        in_sync = replica in target.isr or (not target.isr and replica in target.elr)
+        return in_sync and acceptable(replica)
+
+    line = [partition.leader, *target.replicas]
+    if election is Election.PREFERRED:
+        line = [target.replicas[0], *line]
+    for replica in line:
+        if replica != NO_BROKER and valid(replica):
+            return replica, False
+    last_known = partition.last_known_elr
+    if rules.elr_enabled and not target.isr and not target.elr and len(last_known) == 1 and acceptable(last_known[0]):
+        return last_known[0], True
+    if election is Election.UNCLEAN:
+        for replica in target.replicas:
+            if acceptable(replica):
+                return replica, True
+    return NO_BROKER, False
+
+
+def _needs_bump_for_shrink(record: PartitionChangeRecord, partition: PartitionImage, rules: ChangeRules) -> bool:
+    """Before metadata.version 3.6 brokers relied on a new leader epoch whenever the ISR shrank (KAFKA-15021)."""
+    if rules.metadata_version >= NO_EPOCH_BUMP_MV or record.leader != NO_LEADER_CHANGE or record.isr is None:
+        return False
+    return not set(partition.isr) <= set(record.isr)
+
+
+def _remember_leader(record: PartitionChangeRecord, partition: PartitionImage) -> None:
+    """The last leader is remembered from the moment the ISR is empty until there is a leader again."""
+    if record.isr == [] and partition.last_known_elr != (partition.leader,):
+        record.last_known_elr = [partition.leader]
+        return
+    keeps_leader = partition.has_leader and record.leader != NO_BROKER
+    if (record.leader >= 0 or keeps_leader) and partition.last_known_elr:
+        record.last_known_elr = []
+
+
+def _set_assignment(
+    record: PartitionChangeRecord, partition: PartitionImage, target: _Target, wanted: Wanted, rules: ChangeRules
+) -> None:
+    if rules.metadata_version >= DIRECTORIES_MV:
+        known = dict(zip(partition.replicas, partition.directories, strict=True)) | dict(wanted.directories)
+        directories = [known[each] if each in known else rules.default_directory(each) for each in target.replicas]
+        if directories != list(partition.directories):
+            record.directories = list(directories)
+    if target.replicas != list(partition.replicas):
+        record.replicas = target.replicas
+    if target.removing != list(partition.removing_replicas):
+        record.removing_replicas = target.removing
+    if target.adding != list(partition.adding_replicas):
+        record.adding_replicas = target.adding
+
+
+def _is_empty(record: PartitionChangeRecord) -> bool:
+    lists = (
+        record.isr,
+        record.replicas,
+        record.removing_replicas,
+        record.adding_replicas,
+        record.directories,
+        record.eligible_leader_replicas,
+        record.last_known_elr,
+    )
+    unchanged = record.leader == NO_LEADER_CHANGE and record.leader_recovery_state == NO_RECOVERY_CHANGE
+    return unchanged and all(each is None for each in lists)

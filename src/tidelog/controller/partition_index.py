@@ -1,0 +1,121 @@
+"""PartitionIndex: which partitions concern which broker, so that no event has to look at all of them.
+
+Derived from the image, and kept up with each delta: partitions by member of the ISR and of the ELR, how many a broker leads, and
+the partitions without a leader, without their preferred leader, and those being reassigned. A cluster of 100,000 partitions
+pays for the partitions of one broker when that broker goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tidelog.metadata.image import PartitionImage, TopicsImage
+from tidelog.metadata.topics_delta import TopicsDelta
+from tidelog.model.ids import Uuid
+
+PartitionId = tuple[Uuid, int]
+"""(topic id, partition number)."""
+
+
+class PartitionSet:
+    """Partitions in the order in which they were added, by topic."""
+
+    __slots__ = ("_topics",)
+
+    def __init__(self) -> None:
+        self._topics: dict[Uuid, dict[int, None]] = {}
+
+    def add(self, topic_id: Uuid, number: int) -> None:
+        self._topics.setdefault(topic_id, {})[number] = None
+
+    def discard(self, topic_id: Uuid, number: int) -> None:
+        numbers = self._topics.get(topic_id)
+        if numbers is not None:
+            numbers.pop(number, None)
+            if not numbers:
+                del self._topics[topic_id]
+
+    def __iter__(self) -> Iterator[PartitionId]:
+        for topic_id, numbers in self._topics.items():
+            for number in numbers:
+                yield topic_id, number
+
+    def __bool__(self) -> bool:
+        return bool(self._topics)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._topics.values()))
+
+    def topics(self) -> Iterator[tuple[Uuid, Iterable[int]]]:
+        """The same, topic by topic."""
+        yield from self._topics.items()
+
+
+class PartitionIndex:
+    """See the module."""
+
+    def __init__(self, topics: TopicsImage) -> None:
+        self.without_leader = PartitionSet()
+        self.without_preferred_leader = PartitionSet()
+        """Led, or not led, by another than their first replica."""
+        self.reassigning = PartitionSet()
+        self._in_isr: dict[int, PartitionSet] = {}
+        self._in_elr: dict[int, PartitionSet] = {}
+        self._led: dict[int, int] = {}
+        for topic in topics.by_id.values():
+            for number, partition in enumerate(topic.partitions):
+                self._add(topic.id, number, partition)
+
+    def apply(self, delta: TopicsDelta) -> None:
+        """Follows what a delta made of its base."""
+        for topic in delta.deleted.values():
+            for number, partition in enumerate(topic.partitions):
+                self._remove(topic.id, number, partition)
+        for topic_id, changed in delta.changed.items():
+            before = () if changed.created else delta.base.by_id[topic_id].partitions
+            for number in sorted(changed.changed):
+                if number < len(before):
+                    self._remove(topic_id, number, before[number])
+                self._add(topic_id, number, changed.partitions[number])
+
+    def with_in_isr(self, broker_id: int) -> PartitionSet:
+        """The partitions in whose ISR the broker is; its own among them, for a leader is in its ISR."""
+        return self._in_isr.get(broker_id) or PartitionSet()
+
+    def with_in_elr(self, broker_id: int) -> PartitionSet:
+        """The partitions that the broker may lead without being in the ISR (KIP-966)."""
+        return self._in_elr.get(broker_id) or PartitionSet()
+
+    def leads(self, broker_id: int) -> int:
+        """How many partitions the broker leads."""
+        return self._led.get(broker_id, 0)
+
+    def _add(self, topic_id: Uuid, number: int, partition: PartitionImage) -> None:
+        for broker_id in partition.isr:
+            self._in_isr.setdefault(broker_id, PartitionSet()).add(topic_id, number)
+        for broker_id in partition.elr:
+            self._in_elr.setdefault(broker_id, PartitionSet()).add(topic_id, number)
+        if partition.has_leader:
+            self._led[partition.leader] = self._led.get(partition.leader, 0) + 1
+        else:
+            self.without_leader.add(topic_id, number)
+        if partition.leader != partition.replicas[0]:
+            self.without_preferred_leader.add(topic_id, number)
+        if partition.adding_replicas or partition.removing_replicas:
+            self.reassigning.add(topic_id, number)
+
+    def _remove(self, topic_id: Uuid, number: int, partition: PartitionImage) -> None:
+        for members, index in ((partition.isr, self._in_isr), (partition.elr, self._in_elr)):
+            for broker_id in members:
+                index[broker_id].discard(topic_id, number)
+                if not index[broker_id]:
+                    del index[broker_id]
+        if partition.has_leader:
+            left = self._led[partition.leader] - 1
+            if left:
+                self._led[partition.leader] = left
+            else:
+                del self._led[partition.leader]
+        self.without_leader.discard(topic_id, number)
+        self.without_preferred_leader.discard(topic_id, number)
+        self.reassigning.discard(topic_id, number)

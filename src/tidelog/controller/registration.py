@@ -1,0 +1,95 @@
+"""A broker process registers: which id, epoch, listeners, features and log dirs it has from now on (KIP-631, KIP-858, KIP-966)."""
+
+from __future__ import annotations
+
+from tidelog.controller.leader_moves import when_restarted
+from tidelog.controller.result import ControllerResult, Decision
+from tidelog.metadata.features import DIRECTORIES_MV, METADATA_VERSION
+from tidelog.metadata.image import BrokerImage, Endpoint
+from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.snapshot import register_broker_record
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import RESERVED_UUIDS, Uuid, uuid_to_text
+from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+
+def register_broker(decision: Decision, request: BrokerRegistrationRequest) -> ControllerResult:
+    """A broker process starts: it is registered fenced, and its epoch is the offset of the first record that says so. The same
+    process asking again keeps its epoch, and whether it is fenced.
+
+    KafkaError INCONSISTENT_CLUSTER_ID for a broker of another cluster; DUPLICATE_BROKER_REGISTRATION while another process of
+    that id is believed to be alive; INVALID_REGISTRATION for log dirs that cannot be; UNSUPPORTED_VERSION when a finalized
+    feature level lies outside what it supports. What the process before still led or was in sync with ends here, so that
+    whatever this one leads has a new leader epoch; ``previous_broker_epoch`` says whether the one before ended in order.
+    """
+    image = decision.image
+    if request.cluster_id != image.cluster_id:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID, f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}"
+        )
+    previous = image.brokers.get(request.broker_id)
+    same_process = previous is not None and previous.incarnation_id == request.incarnation_id
+    if previous is not None and not same_process and decision.heartbeats.has_session(previous.id, previous.epoch):
+        raise KafkaError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            f"Another process is registered as broker {request.broker_id}, and its session has not ended. Give this one another "
+            "node.id; if it is the same broker restarted, it is let in when the old session times out.",
+        )
+    if request.is_migrating_zk_broker:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, "There are no brokers of ZooKeeper clusters to migrate here.")
+    _check_directories(decision, request)
+    ranges = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
+    _check_features(decision, ranges)
+    records: list[MetadataRecord] = []
+    if not same_process:
+        clean = previous is not None and previous.epoch == request.previous_broker_epoch
+        records = when_restarted(decision, request.broker_id, clean=clean)
+    kept = previous if same_process else None
+    broker = BrokerImage(
+        id=request.broker_id,
+        epoch=decision.next_offset if kept is None else kept.epoch,
+        incarnation_id=Uuid(request.incarnation_id),
+        endpoints={each.name: Endpoint(each.name, each.host, each.port, each.security_protocol) for each in request.listeners},
+        features=ranges,
+        rack=request.rack,
+        fenced=True if kept is None else kept.fenced,
+        in_controlled_shutdown=False if kept is None else kept.in_controlled_shutdown,
+        directories=tuple(Uuid(each) for each in request.log_dirs),
+    )
+    records.append(register_broker_record(broker, image.metadata_version))
+    if kept is None:
+        decision.heartbeats.end(broker.id)
+    return ControllerResult.of(BrokerRegistrationResponse(broker_epoch=broker.epoch), records)
+
+
+def _check_directories(decision: Decision, request: BrokerRegistrationRequest) -> None:
+    if decision.image.metadata_version < DIRECTORIES_MV:
+        return
+    wrong = ErrorCode.INVALID_REGISTRATION
+    named = [Uuid(each) for each in request.log_dirs]
+    if not named:
+        raise KafkaError(wrong, "No directories specified in request")
+    if any(each in RESERVED_UUIDS for each in named):
+        raise KafkaError(wrong, "Reserved directory ID in request")
+    if len(set(named)) != len(named):
+        raise KafkaError(wrong, "Duplicate directory ID in request")
+    for other in decision.image.brokers.values():
+        if other.id == request.broker_id:
+            continue
+        for directory in other.directories:
+            if directory in named:
+                text = uuid_to_text(directory)
+                raise KafkaError(wrong, f"Broker {other.id} is already registered with directory {text}")
+
+
+def _check_features(decision: Decision, ranges: dict[str, tuple[int, int]]) -> None:
+    if METADATA_VERSION not in ranges:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
+    for name, level in decision.image.features.items():
+        low, high = ranges.get(name, (0, 0))
+        if not low <= level <= high:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"Unable to register because the broker does not support finalized version {level} of {name}. "
+                f"The broker wants a version between {low} and {high}, inclusive.",
+            )
