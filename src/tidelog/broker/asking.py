@@ -9,7 +9,7 @@ from tidelog.broker.context import Answer, Context
 from tidelog.coordinator.shard import RecordMachine, Shard, Waiting
 from tidelog.coordinator.shards import Shards
 from tidelog.model.errors import ErrorCode
-from tidelog.model.machine import Outcome, Token
+from tidelog.model.machine import Outcome, Reply, Token
 
 M = TypeVar("M", bound=RecordMachine)
 
@@ -21,12 +21,27 @@ def ask(
     call: Callable[[M, Token, int], Outcome],
     respond: Callable[[Any], Answer],
     refuse: Callable[[ErrorCode], Answer],
+    *,
+    writes: bool = True,
 ) -> Answer | Coroutine[Any, Any, Answer]:
     """``respond(reply)`` of the machine that owns ``key``, at once when it is there at once; ``refuse(error)`` when no shard can
-    say: COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16), which clients retry."""
-    shard = shards.find(key)
+    say: COORDINATOR_LOAD_IN_PROGRESS (14), COORDINATOR_NOT_AVAILABLE (15) or NOT_COORDINATOR (16), which clients retry.
+    ``writes``: the request may have to be recorded."""
+    shard = shards.find(key, writes=writes)
     if isinstance(shard, ErrorCode):
         return refuse(shard)
+    return ask_shard(ctx, shards, shard, call, respond, refuse)
+
+
+def ask_shard(
+    ctx: Context,
+    shards: Shards[M],
+    shard: Shard[M],
+    call: Callable[[M, Token, int], Outcome],
+    respond: Callable[[Any], Answer],
+    refuse: Callable[[ErrorCode], Answer],
+) -> Answer | Coroutine[Any, Any, Answer]:
+    """The same for a shard that is at hand."""
     token, waiting = shards.ask(shard, call)
     if waiting.done:
         return refuse(waiting.error) if waiting.error else respond(waiting.response)
@@ -46,3 +61,8 @@ async def _wait(
     finally:
         shard.abandon(token)
     return refuse(waiting.error) if waiting.error else respond(waiting.response)
+
+
+def looked_up(look: Callable[[M], Any]) -> Callable[[M, Token, int], Outcome]:
+    """A call that only looks at the machine; its answer waits for what the machine knows to be safe."""
+    return lambda machine, token, _: Outcome(replies=(Reply(token, look(machine)),))

@@ -104,6 +104,7 @@ async def _ask_here(
             lambda machine, token, _: machine.verify_partitions(token, transactional_id, producer, partitions),
             dict,
             lambda error: dict.fromkeys(partitions, error),
+            writes=False,
         )
     errors: Errors = answer if isinstance(answer, dict) else await answer
     return errors

@@ -3,8 +3,9 @@
 What is decided here: when an answer, or a request to others, may leave. Outcomes are released in the order in which they were
 made; one with records waits until those are safe (below the high watermark), and one without waits behind those before it, so
 that nobody reads what may yet be lost. What was loaded counts as the first outcome. Records are replayed as they are appended.
-When an append fails, the machine may be ahead of its log: it is dropped, everybody who waits is told to look for the coordinator
-again, and it is loaded anew.
+Who has waited for the replicas for too long is told COORDINATOR_NOT_AVAILABLE, and asks again; what was asked may happen all the
+same. When an append fails, the machine may be ahead of its log: it is dropped, everybody who waits is told to look for the
+coordinator again, and it is loaded anew.
 
 Elsewhere: what the records mean (the machine), which partitions there are and when time passes (``shards``).
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -108,13 +110,14 @@ class Waiting:
 
 
 class _Pending:
-    """An outcome whose records are not safe yet: answers, and the last offset that must be."""
+    """An outcome whose records are not safe yet: answers, the last offset that must be, and until when somebody waits."""
 
-    __slots__ = ("last_offset", "outcome")
+    __slots__ = ("last_offset", "outcome", "until_ms")
 
-    def __init__(self, outcome: Outcome, last_offset: int) -> None:
+    def __init__(self, outcome: Outcome, last_offset: int, until_ms: int) -> None:
         self.outcome = outcome
         self.last_offset = last_offset
+        self.until_ms = until_ms
 
 
 M = TypeVar("M", bound=RecordMachine)
@@ -129,6 +132,7 @@ class Shard(Generic[M]):
         "_base_sequence",
         "_last_token",
         "_make",
+        "_patience_ms",
         "_pending",
         "_send",
         "_stopped",
@@ -137,19 +141,29 @@ class Shard(Generic[M]):
         "epoch",
         "machine",
         "partition",
+        "starved",
     )
 
     def __init__(
-        self, partition: Partition, make: Callable[[int], M], *, send: Sender[M] | None = None, base_sequence: int = 0
+        self,
+        partition: Partition,
+        make: Callable[[int], M],
+        *,
+        send: Sender[M] | None = None,
+        base_sequence: int = 0,
+        patience_ms: int = NEVER_MS,
     ) -> None:
         """``make(now_ms)`` is a new machine that has replayed nothing. ``base_sequence`` is what Kafka's coordinator of this kind
-        writes into its batches."""
+        writes into its batches. ``patience_ms``: for how long an answer waits for the replicas."""
         self.partition = partition
         self.epoch = partition.leader_epoch
         self.machine: M | None = None
         self._make = make
         self._send = send
         self._base_sequence = base_sequence
+        self._patience_ms = patience_ms
+        self.starved = False
+        """Something was not done because too few replicas are in sync; this machine is behind the world."""
         self._last_token = 0
         self._waiting: dict[Token, Waiting] = {}
         self._pending: deque[_Pending] = deque()
@@ -177,7 +191,7 @@ class Shard(Generic[M]):
         machine.loaded(now_ms())
         self.machine = machine
         if end and not self.partition.is_safe(end - 1, -1):
-            self._pending.append(_Pending(NOTHING, end - 1))
+            self._pending.append(_Pending(NOTHING, end - 1, NEVER_MS))
             self._watch_pending()
         return not self._stopped
 
@@ -233,12 +247,13 @@ class Shard(Generic[M]):
             last_offset = appended
         if not outcome.replies and not outcome.sends and last_offset < 0:
             return
-        self._hold(outcome, last_offset)
+        self._hold(outcome, last_offset, now_ms)
 
-    def _hold(self, outcome: Outcome, last_offset: int) -> None:
+    def _hold(self, outcome: Outcome, last_offset: int, now_ms: int) -> None:
         """Until ``last_offset`` is safe, and behind what was held before."""
         if self._pending or (last_offset >= 0 and not self.partition.is_safe(last_offset, -1)):
-            self._pending.append(_Pending(outcome, last_offset))
+            until_ms = now_ms + self._patience_ms if outcome.replies else NEVER_MS
+            self._pending.append(_Pending(outcome, last_offset, until_ms))
             self._watch_pending()
         else:
             self._release(outcome)
@@ -266,7 +281,7 @@ class Shard(Generic[M]):
             for record in records_of_batch:
                 machine.replay_pending(record, transaction.producer_id, now_ms)
             last_offset = result.last_offset
-        self._hold(outcome, last_offset)
+        self._hold(outcome, last_offset, now_ms)
         return ErrorCode.NONE
 
     def complete_transaction(self, marker: Marker, now_ms: int) -> ErrorCode | Waiting:
@@ -280,7 +295,7 @@ class Shard(Generic[M]):
         if isinstance(machine, TransactionalMachine):
             machine.replay_marker(marker.producer_id, committed=marker.committed)
         token, waiting = self.wait()
-        self._hold(Outcome(replies=(Reply(token, None),)), result.last_offset)
+        self._hold(Outcome(replies=(Reply(token, None),)), result.last_offset, now_ms)
         return waiting
 
     def _append(self, records: Iterable[Any], now_ms: int) -> int | None:
@@ -332,6 +347,28 @@ class Shard(Generic[M]):
             self.stop(ErrorCode.NOT_COORDINATOR)
             return
         self._watch_pending()
+
+    def next_deadline(self) -> int:
+        """When the machine wants to be woken, or somebody has waited for the replicas for long enough. Only of a loaded one."""
+        assert self.machine is not None
+        due_ms = self.machine.next_deadline()
+        for pending in self._pending:
+            if pending.until_ms < NEVER_MS:
+                return min(due_ms, pending.until_ms)
+        return due_ms
+
+    def give_up(self, now_ms: int) -> None:
+        """Whoever has waited for the replicas for too long is told so. Their records stay, and may yet count."""
+        for pending in self._pending:
+            if pending.until_ms > now_ms:
+                continue
+            replies, pending.outcome = pending.outcome.replies, replace(pending.outcome, replies=())
+            pending.until_ms = NEVER_MS
+            for reply in replies:
+                waiting = self._waiting.pop(reply.token, None)
+                if waiting is not None:
+                    waiting.error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+                    waiting.finish()
 
     def _release(self, outcome: Outcome) -> None:
         for reply in outcome.replies:

@@ -1,7 +1,9 @@
 """The shards of one internal topic that this broker leads: which there are, whom to ask, when to wake them.
 
 What is decided here: that a shard lives as long as this broker leads its partition in one leader epoch, that it answers
-COORDINATOR_LOAD_IN_PROGRESS until its log is read to the end, and that one that failed is loaded anew.
+COORDINATOR_LOAD_IN_PROGRESS until its log is read to the end, and that one that failed is loaded anew. While too few replicas are
+in sync for anything to be recorded, a shard only answers what it knows: no timer of it runs out, and when there are enough again
+it begins anew from its log, with whole sessions for everybody.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidelog.coordinator.placement import partition_of
-from tidelog.coordinator.shard import RecordMachine, Sender, Shard, Waiting, WithinTransaction
+from tidelog.coordinator.shard import NEVER_MS, RecordMachine, Sender, Shard, Waiting, WithinTransaction
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.machine import Outcome, Token
@@ -25,6 +27,8 @@ log = logging.getLogger(__name__)
 RELOAD_AFTER_MS = 1_000
 RELOAD_AFTER_FAILED_LOAD_MS = 60_000
 """A log that cannot be read will hardly be better in a second, and reading it costs."""
+LOOK_AGAIN_MS = 1_000
+"""How often a shard that cannot record anything looks whether it can."""
 
 
 class World(Protocol):
@@ -48,6 +52,7 @@ class Shards(Generic[M]):
         "_armed_ms",
         "_base_sequence",
         "_make",
+        "_patience_ms",
         "_reload_ms",
         "_replicas",
         "_send",
@@ -66,12 +71,15 @@ class Shards(Generic[M]):
         *,
         send: Sender[M] | None = None,
         base_sequence: int = 0,
+        patience_ms: int = NEVER_MS,
     ) -> None:
+        """``patience_ms``: for how long answers wait for the replicas."""
         self.topic = topic
         self.before_load: Callable[[TopicPartition], Awaitable[None]] | None = None
         """Awaited before a log is read; who tests what a coordinator's clients do meanwhile waits here."""
         self._send = send
         self._base_sequence = base_sequence
+        self._patience_ms = patience_ms
         self._replicas = replicas
         self._make = make
         self._world = world
@@ -90,12 +98,20 @@ class Shards(Generic[M]):
             if isinstance(found, Partition) and found.is_leader and found.log is not None:
                 led[index] = found
         for index, shard in list(self._shards.items()):
-            if led.get(index) is not shard.partition or shard.epoch != shard.partition.leader_epoch or shard.failed:
+            partition = shard.partition
+            moved = led.get(index) is not partition or shard.epoch != partition.leader_epoch
+            if moved or shard.failed or (shard.starved and _takes_records(partition)):
                 del self._shards[index]
                 shard.stop(ErrorCode.NOT_COORDINATOR)
         for index, partition in led.items():
             if index not in self._shards:
-                shard = Shard(partition, self._make, send=self._send, base_sequence=self._base_sequence)
+                shard = Shard(
+                    partition,
+                    self._make,
+                    send=self._send,
+                    base_sequence=self._base_sequence,
+                    patience_ms=self._patience_ms,
+                )
                 self._shards[index] = shard
                 self._world.spawn(self._load(shard), f"loading {partition.topic_partition}")
 
@@ -144,15 +160,18 @@ class Shards(Generic[M]):
         image = self._replicas.image.topics.by_name.get(self.topic)
         return None if image is None else partition_of(key, len(image.partitions))
 
-    def find(self, key: str) -> Shard[M] | ErrorCode:
-        """The loaded shard that owns ``key``, or why there is none here."""
+    def find(self, key: str, *, writes: bool = True) -> Shard[M] | ErrorCode:
+        """The loaded shard that owns ``key``, or why there is none here: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and for
+        whoever ``writes`` COORDINATOR_NOT_AVAILABLE while too few replicas are in sync."""
         index = self.partition_of(key)
         if index is None:
             return ErrorCode.NOT_COORDINATOR
         shard = self._shards.get(index)
         if shard is None or shard.failed or not shard.partition.is_leader or shard.partition.log is None:
             return ErrorCode.NOT_COORDINATOR
-        return shard if shard.machine is not None else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if shard.machine is None:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return shard if not writes or _can_record(shard) else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def ask(self, shard: Shard[M], call: Callable[[M, Token, int], Outcome]) -> tuple[Token, Waiting]:
         """Gives a request to a loaded shard's machine. The answer may be there already when this returns."""
@@ -169,8 +188,8 @@ class Shards(Generic[M]):
 
     def tell(self, shard: Shard[M], call: Callable[[M, int], Outcome]) -> None:
         """Gives ``shard`` something that nobody waits for, such as an answer to what it sent. Nothing happens when it was stopped
-        meanwhile: whoever took over begins anew."""
-        if shard.machine is not None:
+        meanwhile, or can record nothing: whoever takes over begins anew."""
+        if shard.machine is not None and _can_record(shard):
             now_ms = self._world.now_ms()
             shard.run(call(shard.machine, now_ms), now_ms)
             self._after(shard)
@@ -205,16 +224,21 @@ class Shards(Generic[M]):
         """Runs something on every loaded machine that nobody waits for."""
         now_ms = self._world.now_ms()
         for shard in list(self._shards.values()):
-            if shard.machine is not None:
+            if shard.machine is not None and _can_record(shard):
                 shard.run(call(shard.machine), now_ms)
                 self._after(shard)
 
+    def loaded(self) -> list[Shard[M]] | ErrorCode:
+        """All shards here; COORDINATOR_LOAD_IN_PROGRESS while one of them is still being loaded."""
+        shards = [shard for shard in self._shards.values() if not shard.failed]
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if any(shard.machine is None for shard in shards) else shards
+
     def machines(self) -> list[M] | ErrorCode:
-        """All machines here; COORDINATOR_LOAD_IN_PROGRESS while one of them is still being loaded."""
-        machines = [shard.machine for shard in self._shards.values() if not shard.failed]
-        if any(machine is None for machine in machines):
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return [machine for machine in machines if machine is not None]
+        """Their machines, which may know what is not safe yet."""
+        shards = self.loaded()
+        if isinstance(shards, ErrorCode):
+            return shards
+        return [shard.machine for shard in shards if shard.machine is not None]
 
     # -- time ----------------------------------------------------------------------------------------------------------------
 
@@ -228,24 +252,30 @@ class Shards(Generic[M]):
         if shard.failed:
             self._reload_in(RELOAD_AFTER_MS)
         elif shard.machine is not None:
-            deadline_ms = shard.machine.next_deadline()
+            deadline_ms = shard.next_deadline()
             if self._armed_ms is None or deadline_ms < self._armed_ms:
                 self._arm()
 
     def _arm(self) -> None:
-        times = [shard.machine.next_deadline() for shard in self._shards.values() if shard.machine is not None]
+        times = [self._deadline(shard) for shard in self._shards.values() if shard.machine is not None]
         if self._reload_ms is not None:
             times.append(self._reload_ms)
         if times:
             self._armed_ms = min(times)
             self._world.wake_at(self._armed_ms, self._due)
 
+    def _deadline(self, shard: Shard[M]) -> int:
+        due_ms = shard.next_deadline()
+        return max(due_ms, self._world.now_ms() + LOOK_AGAIN_MS) if shard.starved else due_ms
+
     def _due(self) -> None:
         self._armed_ms = None
         now_ms = self._world.now_ms()
         for shard in list(self._shards.values()):
-            if shard.machine is not None and shard.machine.next_deadline() <= now_ms:
-                self._expire(shard, shard.machine, now_ms)
+            if shard.machine is not None and shard.next_deadline() <= now_ms:
+                shard.give_up(now_ms)
+                if _can_record(shard):
+                    self._expire(shard, shard.machine, now_ms)
         if self._reload_ms is not None and self._reload_ms <= now_ms:
             self._reload_ms = None
             self.follow()
@@ -259,3 +289,15 @@ class Shards(Generic[M]):
             shard.stop(ErrorCode.NOT_COORDINATOR)
         if shard.failed:
             self._reload_in(RELOAD_AFTER_MS)
+
+
+def _takes_records(partition: Partition) -> bool:
+    return len(partition.isr) >= partition.min_insync_replicas
+
+
+def _can_record(shard: Shard[M]) -> bool:
+    """A shard that was asked for more than it can do remembers that."""
+    if _takes_records(shard.partition):
+        return True
+    shard.starved = True
+    return False

@@ -96,7 +96,9 @@ class Coordinators:
             found = replicas.image.topics.partition(*partition)
             return None if found is None or found.leader in (NO_BROKER, replicas.broker_id) else found.leader
 
-        self.groups: Shards[GroupCoordinator] = Shards(OFFSETS_TOPIC, replicas, make_groups, self._world)
+        self.groups: Shards[GroupCoordinator] = Shards(
+            OFFSETS_TOPIC, replicas, make_groups, self._world, patience_ms=config.offsets_commit_timeout_ms
+        )
         self.markers = MarkerCarrier(runtime, write_marker, remote_leader, others)
         self.transactions: Shards[TransactionCoordinator] = Shards(
             TRANSACTION_STATE_TOPIC,
@@ -105,6 +107,7 @@ class Coordinators:
             self._world,
             send=self.markers.send,
             base_sequence=NO_SEQUENCE,
+            patience_ms=config.request_timeout_ms,
         )
         self.markers.shards = self.transactions
 

@@ -35,7 +35,7 @@ class OneCoordinator:
         world.runtime.wait = wait  # type: ignore[method-assign]
         return world.context()
 
-    def find(self, key: str) -> Any:
+    def find(self, key: str, *, writes: bool = True) -> Any:
         return self.error or self
 
     def ask(self, shard: Any, call: Callable[[Any, Token, int], Outcome]) -> tuple[Token, Waiting]:

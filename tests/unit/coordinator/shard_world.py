@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tests.unit.replication.world import World, led_by_us
+from tidelog.coordinator.shard import NEVER_MS
 from tidelog.coordinator.shards import Shards
 from tidelog.model.ids import OFFSETS_TOPIC
 from tidelog.model.machine import NOTHING, Outcome, Reply, Token
@@ -56,7 +57,9 @@ class Notebook:
 class ShardWorld:
     """What shards ask of a node, run to its end at once; the alarm rings when the test says so."""
 
-    def __init__(self, *, partitions: int = 1, config: LogConfig | None = None, base_sequence: int = 0) -> None:
+    def __init__(
+        self, *, partitions: int = 1, config: LogConfig | None = None, base_sequence: int = 0, patience_ms: int = NEVER_MS
+    ) -> None:
         self.world = World()
         self.sent: list[bytes] = []
         self.alarms: dict[Callable[[], None], int] = {}
@@ -69,6 +72,7 @@ class ShardWorld:
             self,
             send=lambda _, request: self.sent.append(request),
             base_sequence=base_sequence,
+            patience_ms=patience_ms,
         )
         self.world.create(OFFSETS_TOPIC, *[led_by_us() for _ in range(partitions)], config=config)
         self.shards.follow()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
 
 from tests.unit.coordinator.shard_world import Notebook, ShardWorld
+from tests.unit.replication.world import led_by_us
 from tidelog.coordinator.placement import partition_of
-from tidelog.coordinator.shard import Shard, WithinTransaction
+from tidelog.coordinator.shard import Shard, Waiting, WithinTransaction
 from tidelog.coordinator.shards import RELOAD_AFTER_FAILED_LOAD_MS
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC, TopicPartition
 from tidelog.model.machine import NOTHING, Outcome, Token
 from tidelog.records.record import Record
+from tidelog.storage.log_config import LogConfig
 
 
 def test_there_is_nobody_to_ask_before_the_topic_exists() -> None:
@@ -176,3 +179,115 @@ def test_a_request_that_its_machine_stumbles_over_leaves_nobody_waiting() -> Non
         with pytest.raises(ZeroDivisionError):
             ask(stumble)
     assert not shard.waits
+
+
+# Replicas
+
+
+def ask(world: ShardWorld, call: Callable[[Notebook, Token], Outcome], *, writes: bool = True) -> Waiting | ErrorCode:
+    shard = world.shards.find("g", writes=writes)
+    if isinstance(shard, ErrorCode):
+        return shard
+    return world.shards.ask(shard, lambda machine, token, _: call(machine, token))[1]
+
+
+def write(world: ShardWorld, *values: bytes) -> Waiting:
+    waiting = ask(world, lambda machine, token: machine.write(token, *values))
+    assert isinstance(waiting, Waiting)
+    return waiting
+
+
+def test_who_has_waited_too_long_for_the_replicas_is_told_so_and_the_others_wait_on() -> None:
+    """The records are in the log, and count when the replicas have them."""
+    world = ShardWorld(config=LogConfig(flush_messages=1), patience_ms=500)
+    first = write(world, b"a")
+    world.advance(400)
+    second = write(world, b"b")
+    world.advance(99)
+    assert not first.done
+    world.advance(1)
+    assert (first.done, first.error) == (True, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    assert not second.done
+    world.world.manager.flush(world.world.partition(OFFSETS_TOPIC))
+    world.world.run_jobs()
+    assert (second.done, second.error, second.response) == (True, ErrorCode.NONE, 2)
+    third = write(world, b"c")
+    world.advance(500)
+    assert third.error is ErrorCode.COORDINATOR_NOT_AVAILABLE, "patience is armed anew"
+
+
+def starving() -> ShardWorld:
+    """Two replicas, of which one is in sync where both have to be; a note from before."""
+    world = ShardWorld(config=LogConfig(min_insync_replicas=2))
+    write(world, b"before")
+    world.world.create(OFFSETS_TOPIC, led_by_us(replicas=(1, 2)), config=LogConfig(min_insync_replicas=2))
+    world.shards.follow()
+    return world
+
+
+def in_sync_again(world: ShardWorld) -> None:
+    world.world.create(OFFSETS_TOPIC, led_by_us(replicas=(1, 2), isr=(1, 2)), config=LogConfig(min_insync_replicas=2))
+    world.shards.follow()
+
+
+def test_while_too_few_replicas_are_in_sync_only_questions_are_answered() -> None:
+    world = starving()
+    assert ask(world, lambda machine, token: machine.write(token, b"x")) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    read = ask(world, lambda machine, token: machine.read(token), writes=False)
+    assert isinstance(read, Waiting) and read.response == [b"before"]
+
+
+def test_while_nothing_can_be_recorded_no_time_runs_out_and_what_comes_is_dropped() -> None:
+    """Nobody loses a session for heartbeats that could not be taken."""
+    world = starving()
+    shard = world.shards.find("g", writes=False)
+    assert isinstance(shard, Shard) and shard.machine is not None
+    machine = shard.machine
+    machine.deadline_ms = world.now_ms() + 10
+    world.shards._arm()
+    heard: list[Notebook] = []
+
+    def hear(notebook: Notebook) -> Outcome:
+        heard.append(notebook)
+        return NOTHING
+
+    world.shards.tell_all(hear)
+    world.shards.tell(shard, lambda notebook, _: hear(notebook))
+    for _ in range(3):
+        world.advance(1_000)
+    assert (heard, machine.expired) == ([], [])
+    in_sync_again(world)
+    again = world.shards.find("g")
+    assert isinstance(again, Shard) and again is not shard and again.machine is not None
+    assert again.machine.notes == [b"before"]
+
+
+def test_replicas_that_come_and_go_while_nobody_asks_change_nothing() -> None:
+    world = starving()
+    shard = world.shards.find("g", writes=False)
+    in_sync_again(world)
+    assert world.shards.find("g") is shard
+
+
+def test_a_leadership_of_another_epoch_begins_anew_and_sends_everybody_away() -> None:
+    world = ShardWorld(config=LogConfig(flush_messages=1))
+    waiting = write(world, b"a")
+    shard = world.shards.find("g")
+    world.world.create(OFFSETS_TOPIC, led_by_us(leader_epoch=2), config=LogConfig(flush_messages=1))
+    world.shards.follow()
+    assert (waiting.done, waiting.error) == (True, ErrorCode.NOT_COORDINATOR)
+    again = world.shards.find("g")
+    assert isinstance(again, Shard) and again is not shard and again.epoch == 2
+
+
+def test_a_partition_that_another_broker_leads_is_not_ours_and_comes_back_with_what_its_log_holds() -> None:
+    world = ShardWorld()
+    write(world, b"a")
+    world.world.create(OFFSETS_TOPIC, led_by_us(leader_epoch=1, replicas=(1, 2), isr=(1, 2), leader=2))
+    world.shards.follow()
+    assert world.shards.find("g") is ErrorCode.NOT_COORDINATOR
+    assert not world.shards.running
+    world.world.create(OFFSETS_TOPIC, led_by_us(leader_epoch=2, replicas=(1, 2)))
+    world.shards.follow()
+    again = world.shards.find("g")
+    assert isinstance(again, Shard) and again.machine is not None and again.machine.notes == [b"a"]

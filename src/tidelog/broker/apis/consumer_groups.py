@@ -76,7 +76,7 @@ async def _describe(ctx: Context, group_id: str) -> DescribedGroup:
         return refuse(ErrorCode.UNSUPPORTED_VERSION)
     if not group_id:
         return refuse(ErrorCode.INVALID_GROUP_ID)
-    answer = ask(ctx, group_id, call, refuse)
+    answer = ask(ctx, group_id, call, refuse, writes=False)
     described = await answer if isinstance(answer, Coroutine) else answer
     assert isinstance(described, DescribedGroup)
     return described

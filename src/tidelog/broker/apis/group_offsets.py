@@ -191,7 +191,7 @@ async def _fetch_group(ctx: Context, group: OffsetFetchRequestGroup, require_sta
     def refuse(error: ErrorCode) -> OffsetFetchResponseGroup:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
 
-    answer = ask(ctx, group.group_id, read, refuse)
+    answer = ask(ctx, group.group_id, read, refuse, writes=False)
     found = await answer if isinstance(answer, Coroutine) else answer
     assert isinstance(found, OffsetFetchResponseGroup)
     return found

@@ -1,7 +1,8 @@
 """Finding a coordinator, being a member of a classic group, and looking at groups.
 
 Each handler finds the shard of ``__consumer_offsets`` that owns the group, gives it the request, and answers what the machine
-says. Where there is no shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16): clients retry.
+says. Where there is no shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16), and
+COORDINATOR_NOT_AVAILABLE (15) where too few replicas are in sync: clients retry.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from tidelog.broker import asking
 from tidelog.broker.context import Answer, Context
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
 from tidelog.coordinator.group import describing, rebalance
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.joining import Join
-from tidelog.coordinator.shard import Shard, Waiting
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Outcome, Token
 from tidelog.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -22,7 +23,7 @@ from tidelog.protocol.messages.describe_groups import DescribedGroup, DescribeGr
 from tidelog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tidelog.protocol.messages.join_group import JoinGroupRequest
 from tidelog.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from tidelog.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from tidelog.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from tidelog.protocol.messages.sync_group import SyncGroupRequest
 
 NAMED_PROTOCOL_FROM = 5
@@ -32,24 +33,9 @@ Call = Callable[[GroupCoordinator, Token, int], Outcome]
 Refusal = Callable[[ErrorCode], Any]
 
 
-def ask(ctx: Context, group_id: str, call: Call, refuse: Refusal) -> Answer | Coroutine[Any, Any, Answer]:
+def ask(ctx: Context, group_id: str, call: Call, refuse: Refusal, *, writes: bool = True) -> Answer | Coroutine[Any, Any, Answer]:
     """The machine's answer to ``call``, at once when it is there at once; ``refuse(error)`` when no shard can say."""
-    shards = ctx.broker.groups
-    shard = shards.find(group_id)
-    if isinstance(shard, ErrorCode):
-        return refuse(shard)
-    token, waiting = shards.ask(shard, call)
-    if waiting.done:
-        return refuse(waiting.error) if waiting.error else waiting.response
-    return _wait(ctx, shard, token, waiting, refuse)
-
-
-async def _wait(ctx: Context, shard: Shard[GroupCoordinator], token: Token, waiting: Waiting, refuse: Refusal) -> Answer:
-    try:
-        await ctx.wait(waiting)
-    finally:
-        shard.abandon(token)
-    return refuse(waiting.error) if waiting.error else waiting.response
+    return asking.ask(ctx, ctx.broker.groups, group_id, call, lambda answer: answer, refuse, writes=writes)
 
 
 def join_group(ctx: Context, request: JoinGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
@@ -78,7 +64,7 @@ def heartbeat(ctx: Context, request: HeartbeatRequest) -> Answer | Coroutine[Any
     def refuse(error: ErrorCode) -> HeartbeatResponse:
         return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
 
-    return ask(ctx, request.group_id, lambda machine, token, now: machine.heartbeat(token, request, now), refuse)
+    return ask(ctx, request.group_id, lambda machine, token, now: machine.heartbeat(token, request, now), refuse, writes=False)
 
 
 def leave_group(ctx: Context, request: LeaveGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
@@ -92,35 +78,46 @@ def leave_group(ctx: Context, request: LeaveGroupRequest) -> Answer | Coroutine[
     )
 
 
-def describe_groups(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+async def describe_groups(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """DescribeGroups: administrators. v3 authorized operations, v4 static members, v6 an error for an unknown group.
-    Errors by group: 14, 16, 69."""
-    described = []
-    for group_id in request.groups:
-        shard = ctx.broker.groups.find(group_id)
-        if isinstance(shard, ErrorCode):
-            group = DescribedGroup(group_id=group_id, error_code=shard)
-        else:
-            assert shard.machine is not None
-            group = describing.describe(shard.machine, group_id, ctx.api_version)
-        if ctx.api_version >= 3:
-            group.authorized_operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
-        described.append(group)
-    return DescribeGroupsResponse(groups=described)
+    Errors by group: 14, 15, 16, 69."""
+    return DescribeGroupsResponse(groups=[await _describe(ctx, request, group_id) for group_id in request.groups])
 
 
-def list_groups(ctx: Context, request: ListGroupsRequest) -> ListGroupsResponse:
-    """ListGroups: the groups whose coordinator is this broker. v4 filters by state, v5 by type. Error: 14."""
-    machines = ctx.broker.groups.machines()
-    if isinstance(machines, ErrorCode):
-        return ListGroupsResponse(error_code=machines)
-    return ListGroupsResponse(
-        groups=[
-            group
-            for machine in machines
-            for group in describing.list_groups(machine, request.states_filter, request.types_filter)
-        ]
+async def _describe(ctx: Context, request: DescribeGroupsRequest, group_id: str) -> DescribedGroup:
+    version = ctx.api_version
+    answer = ask(
+        ctx,
+        group_id,
+        asking.looked_up(lambda machine: describing.describe(machine, group_id, version)),
+        lambda error: DescribedGroup(group_id=group_id, error_code=error),
+        writes=False,
     )
+    group = await answer if isinstance(answer, Coroutine) else answer
+    assert isinstance(group, DescribedGroup)
+    if version >= 3:
+        group.authorized_operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    return group
+
+
+async def list_groups(ctx: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+    """ListGroups: the groups whose coordinator is this broker. v4 filters by state, v5 by type. Errors: 14, 15, 16."""
+    shards = ctx.broker.groups.loaded()
+    if isinstance(shards, ErrorCode):
+        return ListGroupsResponse(error_code=shards)
+
+    def listed(machine: GroupCoordinator) -> list[ListedGroup]:
+        return describing.list_groups(machine, request.states_filter, request.types_filter)
+
+    look = asking.looked_up(listed)
+    groups: list[ListedGroup] = []
+    for shard in shards:
+        found = asking.ask_shard(ctx, ctx.broker.groups, shard, look, lambda answer: answer, lambda error: error)
+        found = await found if isinstance(found, Coroutine) else found
+        if isinstance(found, ErrorCode):
+            return ListGroupsResponse(error_code=found)
+        groups.extend(found)
+    return ListGroupsResponse(groups=groups)
 
 
 async def delete_groups(ctx: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
+
+from tidelog.broker import asking
 from tidelog.broker.context import Context
 from tidelog.coordinator.group.subscription_regex import InvalidRegex
 from tidelog.coordinator.transaction import describing
+from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.describing import Filters
+from tidelog.coordinator.transaction.metadata import TransactionMetadata
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -15,32 +20,53 @@ from tidelog.protocol.messages.describe_transactions import (
 from tidelog.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 
-def describe_transactions(ctx: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    """Transactional ids whose coordinator is this broker. Errors by id: 14, 16, 42 for the empty one, 105."""
-    return DescribeTransactionsResponse(transaction_states=[_described(ctx, each) for each in request.transactional_ids])
+async def describe_transactions(ctx: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    """Transactional ids whose coordinator is this broker. Errors by id: 14, 15, 16, 42 for the empty one, 105."""
+    return DescribeTransactionsResponse(transaction_states=[await _described(ctx, each) for each in request.transactional_ids])
 
 
-def _described(ctx: Context, transactional_id: str) -> TransactionState:
-    shard = ctx.broker.transactions.find(transactional_id)
-    if isinstance(shard, ErrorCode) and transactional_id:
-        return TransactionState(transactional_id=transactional_id, error_code=shard)
-    if isinstance(shard, ErrorCode):
-        return TransactionState(transactional_id="", error_code=ErrorCode.INVALID_REQUEST)
-    assert shard.machine is not None
-    return describing.describe(shard.machine, transactional_id)
+async def _described(ctx: Context, transactional_id: str) -> TransactionState:
+    def refuse(error: ErrorCode) -> TransactionState:
+        told = error if transactional_id else ErrorCode.INVALID_REQUEST
+        return TransactionState(transactional_id=transactional_id, error_code=told)
+
+    answer = asking.ask(
+        ctx,
+        ctx.broker.transactions,
+        transactional_id,
+        asking.looked_up(lambda machine: describing.describe(machine, transactional_id)),
+        lambda described: described,
+        refuse,
+        writes=False,
+    )
+    state = await answer if isinstance(answer, Coroutine) else answer
+    assert isinstance(state, TransactionState)
+    return state
 
 
-def list_transactions(ctx: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
+async def list_transactions(ctx: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
     """Those whose coordinator is this broker. v1 filters by duration (KIP-994), v2 by a pattern in RE2's syntax (KIP-1152).
-    Errors: 14, 128."""
-    machines = ctx.broker.transactions.machines()
+    Errors: 14, 15, 16, 128."""
+    shards = ctx.broker.transactions.loaded()
     filters = Filters(
         request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern
     )
-    if isinstance(machines, ErrorCode):
-        return ListTransactionsResponse(error_code=machines)
+    if isinstance(shards, ErrorCode):
+        return ListTransactionsResponse(error_code=shards)
+    look = asking.looked_up(_known)
+    transactions: list[TransactionMetadata] = []
+    for shard in shards:
+        known = asking.ask_shard(ctx, ctx.broker.transactions, shard, look, lambda answer: answer, lambda error: error)
+        known = await known if isinstance(known, Coroutine) else known
+        if isinstance(known, ErrorCode):
+            return ListTransactionsResponse(error_code=known)
+        transactions.extend(known)
     try:
-        found = describing.list_matching(machines, filters, ctx.now_ms())
+        found = describing.list_matching(transactions, filters, ctx.now_ms())
     except InvalidRegex:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     return ListTransactionsResponse(unknown_state_filters=filters.unknown_states(), transaction_states=found)
+
+
+def _known(machine: TransactionCoordinator) -> list[TransactionMetadata]:
+    return list(machine.transactions.values())

@@ -200,7 +200,7 @@ def _add_one(ctx: Context, asked: AddPartitionsToTxnTransaction, client_version:
             token, asked.transactional_id, producer, partitions, client_version=client_version, now_ms=now_ms
         )
 
-    return ask(ctx, ctx.broker.transactions, asked.transactional_id, call, respond, respond)
+    return ask(ctx, ctx.broker.transactions, asked.transactional_id, call, respond, respond, writes=not asked.verify_only)
 
 
 def _refusal(ctx: Context, partition: TopicPartition) -> ErrorCode:

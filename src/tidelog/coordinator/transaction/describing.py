@@ -56,15 +56,14 @@ class Filters:
 
 
 def list_matching(
-    machines: Iterable[TransactionCoordinator], filters: Filters, now_ms: int
+    transactions: Iterable[TransactionMetadata], filters: Filters, now_ms: int
 ) -> list[list_transactions.TransactionState]:
-    """The ids that fit. ``subscription_regex.InvalidRegex`` for a pattern that cannot be read."""
+    """Those of ``transactions`` that fit. ``subscription_regex.InvalidRegex`` for a pattern that cannot be read."""
     states = {BY_NAME[name] for name in filters.states if name in BY_NAME}
     producers = set(filters.producer_ids)
     found = [
         known
-        for machine in machines
-        for known in machine.transactions.values()
+        for known in transactions
         if (not producers or known.producer_id in producers)
         and (not filters.states or known.state in states)
         and (filters.longer_than_ms < 0 or now_ms - known.start_ms > filters.longer_than_ms)

@@ -152,7 +152,7 @@ def test_a_join_waits_for_the_others_while_other_connections_are_served(broker: 
     ("found", "answered"), [(E.COORDINATOR_LOAD_IN_PROGRESS, E.NONE), (E.NOT_COORDINATOR, E.NOT_COORDINATOR)]
 )
 def test_a_heartbeat_to_a_group_that_is_still_loading_is_taken_without_a_look(found: E, answered: E) -> None:
-    shards = SimpleNamespace(find=lambda _group: found)
+    shards = SimpleNamespace(find=lambda _group, writes: found)
     ctx = SimpleNamespace(broker=SimpleNamespace(groups=shards))
     answer = heartbeat(ctx, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))  # type: ignore[arg-type]
     assert answer.error_code == answered  # type: ignore[union-attr]

@@ -29,7 +29,7 @@ def some() -> Driver:
 
 
 def listed(driver: Driver, filters: Filters) -> list[str]:
-    return [state.transactional_id for state in list_matching([driver.machine], filters, driver.now)]
+    return [state.transactional_id for state in list_matching(driver.machine.transactions.values(), filters, driver.now)]
 
 
 def test_an_id_is_described_with_its_partitions_by_topic() -> None:
