@@ -1,4 +1,4 @@
-"""``tidelog metadata-quorum``, also installed as ``kafka-metadata-quorum``: who votes, who leads, who lags."""
+"""``tidelog metadata-quorum``, also installed as ``kafka-metadata-quorum``: who votes, leads and lags; voters come and go."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidelog.cli import columns, refusal
-from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID, uuid_to_text
+from tidelog.cli.controller_session import session, target, target_options
+from tidelog.cli.refusal import CommandFailed
+from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
-    from tidelog.cli.admin_session import AdminSession
+    from tidelog.cli.controller_session import Session
+
+Flags = tuple[str | None, str | None, str | None]
+"""Brokers, or controllers, and a file of settings."""
 
 TITLES = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
 
 
 @click.group("metadata-quorum", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first.")
-@click.option("--bootstrap-controller", metavar="HOST:PORT,...", help="The controllers to connect to instead.")
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@target_options
 @click.pass_context
 def command(
     ctx: click.Context, bootstrap_server: str | None, bootstrap_controller: str | None, command_config: str | None
 ) -> None:
-    """Show the state of the metadata quorum."""
-    if bootstrap_server and bootstrap_controller:
-        refusal.usage("Only one of --bootstrap-server and --bootstrap-controller can be given")
-    ctx.obj = (refusal.required(bootstrap_server or bootstrap_controller), command_config)
+    """Show the state of the metadata quorum, and change who votes in it."""
+    ctx.obj = bootstrap_server, bootstrap_controller, command_config
 
 
 @command.command()
@@ -37,26 +38,25 @@ def command(
 @click.option("--human-readable", is_flag=True, help="With --replication: times as how long ago.")
 @columns.output_option
 @click.pass_obj
-def describe(target: tuple[str, str | None], status: bool, replication: bool, human_readable: bool, output: str) -> None:
+def describe(flags: Flags, status: bool, replication: bool, human_readable: bool, output: str) -> None:
     """Show the quorum's status, or its replication."""
-    from tidelog.cli.admin_session import AdminSession
-
     if status and replication:
         refusal.usage("Only one of --status or --replication should be specified with describe sub-command")
     if not status and not replication:
         refusal.usage("One of --status or --replication must be specified with describe sub-command")
     if human_readable and status:
         refusal.usage("The option --human-readable is only supported along with --replication")
-    with refusal.one_line("Error: "), AdminSession(*target) as session:
-        partition, nodes = _quorum(session)
+    bootstrap, controllers = target(flags[0], flags[1])
+    with refusal.one_line("Error: "), session(bootstrap, controllers, flags[2]) as connected:
+        partition, nodes = quorum(connected)
         now_ms = round(time.time() * 1000)  # noqa: TID251
         if status:
-            _print_status(session, partition, nodes, output)
+            _print_status(cluster_id(connected, controllers), partition, nodes, output)
         else:
             _print_replication(partition, now_ms if human_readable else None, output)
 
 
-def _quorum(session: AdminSession) -> tuple[Any, list[Any]]:
+def quorum(session: Session) -> tuple[Any, list[Any]]:
     """The partition of the metadata log, and the voters' endpoints."""
     from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 
@@ -68,10 +68,18 @@ def _quorum(session: AdminSession) -> tuple[Any, list[Any]]:
     return partition, response.nodes
 
 
-def _print_status(session: AdminSession, partition: Any, nodes: list[Any], output: str) -> None:
-    from tidelog.protocol.messages.metadata import MetadataRequest
+def cluster_id(session: Session, controllers: bool) -> str:
+    """The cluster's id, as brokers or controllers say it."""
+    from tidelog.cli.controller_session import CONTROLLERS
+    from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 
-    cluster = session.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False)).cluster_id
+    request = DescribeClusterRequest(endpoint_type=CONTROLLERS) if controllers else DescribeClusterRequest()
+    response = session.ask(request)
+    refusal.check(response.error_code, response.error_message)
+    return str(response.cluster_id)
+
+
+def _print_status(cluster: str, partition: Any, nodes: list[Any], output: str) -> None:
     (leader,) = (voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
     followers = [voter for voter in partition.current_voters if voter is not leader]
     lag = max([leader.log_end_offset - voter.log_end_offset for voter in followers], default=0)
@@ -82,7 +90,7 @@ def _print_status(session: AdminSession, partition: Any, nodes: list[Any], outpu
         "LeaderEpoch": partition.leader_epoch,
         "HighWatermark": partition.high_watermark,
         "MaxFollowerLag": lag,
-        "MaxFollowerLagTimeMs": max(times, default=0),
+        "MaxFollowerLagTimeMs": max(times, default=0) if lag else 0,
         "CurrentVoters": [_replica(voter, nodes) for voter in partition.current_voters],
         "CurrentObservers": [_replica(observer, []) for observer in partition.observers],
     }
@@ -98,14 +106,14 @@ def _replica(replica: Any, nodes: list[Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": replica.replica_id}
     if replica.replica_directory_id != ZERO_UUID:
         shown["directoryId"] = uuid_to_text(replica.replica_directory_id)
-        endpoints = [
-            f"{point.name}://{point.host}:{point.port}"
-            for node in nodes
-            if node.node_id == replica.replica_id
-            for point in node.listeners
-        ]
-        if endpoints:
-            shown["endpoints"] = endpoints
+    endpoints = [
+        f"{point.name}://{point.host}:{point.port}"
+        for node in nodes
+        if node.node_id == replica.replica_id
+        for point in node.listeners
+    ]
+    if endpoints:
+        shown["endpoints"] = endpoints
     return shown
 
 
@@ -143,6 +151,67 @@ def _print_replication(partition: Any, now_ms: int | None, output: str) -> None:
     widths = [max(len(row[column]) for row in (TITLES, *rows)) for column in range(len(TITLES))]
     for row in (TITLES, *rows):
         print("".join(text.ljust(width) + "\t" for text, width in zip(row, widths, strict=True)))
+
+
+@command.command("add-controller")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.pass_obj
+def add_controller(flags: Flags, dry_run: bool) -> None:
+    """Make a controller a voter; --command-config is its own server.properties, and its log dirs are formatted."""
+    from tidelog.cli.new_voter import read_voter
+    from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
+
+    bootstrap, controllers = target(flags[0], flags[1])
+    properties = flags[2]
+    if properties is None:
+        refusal.usage("You must supply the configuration file of the controller you are adding when using add-controller.")
+    with refusal.one_line(""):
+        voter = read_voter(properties)
+        shown = ", ".join(f"{point.name}://{point.host}:{point.port}" for point in voter.endpoints)
+        line = f"controller {voter.voter_id} with directory id {uuid_to_text(voter.directory_id)} and endpoints: {shown}"
+        if dry_run:
+            print(f"DRY RUN of adding {line}")
+            return
+        # The file is a node's, not a client's: nothing in it is about this connection.
+        with session(bootstrap, controllers, None) as connected:
+            request = AddRaftVoterRequest(
+                cluster_id=cluster_id(connected, controllers),
+                timeout_ms=connected.timeout_ms,
+                voter_id=voter.voter_id,
+                voter_directory_id=voter.directory_id,
+                listeners=[Listener(name=point.name, host=point.host, port=point.port) for point in voter.endpoints],
+            )
+            response = connected.ask(request)
+        refusal.check(response.error_code, response.error_message)
+        print(f"Added {line}")
+
+
+@command.command("remove-controller")
+@click.option("--controller-id", "-i", type=int, required=True, help="The voter's node id.")
+@click.option("--controller-directory-id", "-d", required=True, help="The id of its metadata directory, as describe shows it.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.pass_obj
+def remove_controller(flags: Flags, controller_id: int, controller_directory_id: str, dry_run: bool) -> None:
+    """Take a voter's vote; its node goes on as an observer until it is stopped."""
+    from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+
+    bootstrap, controllers = target(flags[0], flags[1])
+    with refusal.one_line(""):
+        try:
+            directory = uuid_from_text(controller_directory_id)
+        except ValueError as error:
+            raise CommandFailed(f"Failed to parse --controller-directory-id: {error}") from error
+        line = f" KRaft controller {controller_id} with directory id {controller_directory_id}"
+        if dry_run:
+            print(f"DRY RUN of removing {line}")
+            return
+        with session(bootstrap, controllers, flags[2]) as connected:
+            request = RemoveRaftVoterRequest(
+                cluster_id=cluster_id(connected, controllers), voter_id=controller_id, voter_directory_id=directory
+            )
+            response = connected.ask(request)
+        refusal.check(response.error_code, response.error_message)
+        print(f"Removed {line}")
 
 
 def main() -> None:

@@ -2,7 +2,9 @@
 
 import json
 
-from tidelog.cli.metadata_quorum import _print_replication, _replica
+from click.testing import CliRunner
+
+from tidelog.cli.metadata_quorum import _print_replication, _print_status, _replica, command
 from tidelog.model.ids import uuid_to_text
 from tidelog.protocol.messages.describe_quorum import Listener, Node, ReplicaState, ResponsePartitionData
 
@@ -13,7 +15,8 @@ def test_voters_show_their_directory_and_endpoints_where_they_are_known():
     nodes = [Node(node_id=1, listeners=[Listener(name="CONTROLLER", host="h", port=9093)])]
     named = {"id": 1, "directoryId": uuid_to_text(DIRECTORY), "endpoints": ["CONTROLLER://h:9093"]}
     assert _replica(ReplicaState(replica_id=1, replica_directory_id=DIRECTORY), nodes) == named
-    assert _replica(ReplicaState(replica_id=1), nodes) == {"id": 1}
+    assert _replica(ReplicaState(replica_id=1), nodes) == {"id": 1, "endpoints": ["CONTROLLER://h:9093"]}
+    assert _replica(ReplicaState(replica_id=2), nodes) == {"id": 2}
 
 
 def test_the_leader_comes_first_and_lag_is_behind_it(capsys):
@@ -37,3 +40,31 @@ def test_for_programs_numbers_are_numbers(capsys):
     _print_replication(ResponsePartitionData(leader_id=2, current_voters=voters), 1000, "json")
     (row,) = json.loads(capsys.readouterr().out)
     assert row["LastFetchTimestamp"] == "100 ms ago"
+
+
+def test_time_behind_is_none_while_nothing_is_missing(capsys):
+    """As Apache Kafka's tool shows a quorum that is idle: fetches are half a second apart, and nobody lags."""
+    voters = [
+        ReplicaState(replica_id=1, log_end_offset=7, last_caught_up_timestamp=1500),
+        ReplicaState(replica_id=2, log_end_offset=7, last_caught_up_timestamp=1000),
+    ]
+    _print_status("abc", ResponsePartitionData(leader_id=1, current_voters=voters), [], "table")
+    assert "MaxFollowerLagTimeMs:   0" in capsys.readouterr().out.splitlines()
+
+
+def run(*words):
+    return CliRunner().invoke(command, ["--bootstrap-server", "nowhere:1", *words])
+
+
+def test_voters_are_checked_before_anybody_is_asked(tmp_path):
+    directory = uuid_to_text(DIRECTORY)
+    removed = run("remove-controller", "--controller-id", "1", "--controller-directory-id", directory, "--dry-run")
+    assert removed.stdout == f"DRY RUN of removing  KRaft controller 1 with directory id {directory}\n"
+    bad = run("remove-controller", "--controller-id", "1", "--controller-directory-id", "zzz")
+    assert (bad.exit_code, "Failed to parse --controller-directory-id" in bad.stderr) == (1, True)
+    missing = run("add-controller", "--dry-run")
+    assert (missing.exit_code, "supply the configuration file" in missing.stderr) == (2, True)
+
+
+def test_the_help_of_a_part_needs_no_address():
+    assert CliRunner().invoke(command, ["add-controller", "--help"]).exit_code == 0
