@@ -12,7 +12,13 @@ from typing import Any
 from tools.jars import SETUP, compiled, ensure
 
 LOG4J = SETUP / "log4j2.properties"
-SOURCES = (SETUP / "Roundtrip.java", SETUP / "Decisions.java", SETUP / "Transactional.java", SETUP / "Members.java")
+SOURCES = (
+    SETUP / "Roundtrip.java",
+    SETUP / "Decisions.java",
+    SETUP / "PartitionChanges.java",
+    SETUP / "Transactional.java",
+    SETUP / "Members.java",
+)
 # Small and quick to start, for tests; the benchmark gives a node Kafka's own flags.
 JVM_FLAGS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 ANSWER_LIMIT_S = 120

@@ -1,4 +1,4 @@
-"""A leader asks for another ISR (KIP-497): who follows closely enough, or has recovered, is the leader's to see and ours to write.
+"""A leader asks for another ISR (KIP-497): who follows closely enough, or has recovered, is the leader's to see, ours to write.
 
 What protects acknowledged records: a request counts only from the leader of the present epoch, against the very state it has
 seen, and every member of its ISR must be in service as the process that the leader has seen.

@@ -23,7 +23,7 @@ class BrokerHeartbeats:
     """See the module. ``timeout_ms`` is ``broker.session.timeout.ms``."""
 
     def __init__(self, brokers: Iterable[BrokerImage], *, own_id: int, timeout_ms: int) -> None:
-        """``own_id``: this node. A broker process of that id that is not yet heard of is gone: its directories are locked by us."""
+        """``own_id``: this node. A broker process of that id not heard of yet is gone: we hold the locks of its log dirs."""
         self.timeout_ms = timeout_ms
         self._clock_ms = 0
         self._steady_ms: int | None = None

@@ -5,9 +5,9 @@ Kafka's order, because standbys of either make replay the records of either make
 
     a reassignment that the wanted ISR completes -> ELR -> election -> epoch bumps -> the fields that differ
 
-With ELR (KIP-966) a partition with fewer than ``min_isr`` in sync remembers who left the ISR since: whatever was acknowledged is on
-every one of them, so they may lead when the ISR is empty, which it then may be. The last known leader is kept when even they
-are gone: it leads again, uncleanly, should it come back. Without ELR the ISR is never empty: its last members stay in it
+With ELR (KIP-966) a partition with fewer than ``min_isr`` in sync remembers who left the ISR since: whatever was acknowledged
+is on every one of them, so they may lead when the ISR is empty, which it then may be. The last known leader is kept when even
+they are gone: it leads again, uncleanly, should it come back. Without ELR the ISR is never empty: its last members stay in it
 without leading, and one of them has to come back.
 """
 
@@ -76,12 +76,14 @@ class _Target:
     elr: list[int]
 
     def complete_reassignment(self) -> None:
-        """All replicas that are to stay are in sync: those that are to go, go."""
+        """All replicas that are to come are in sync: those that are to go, go. Where more go than come, all that stay have to be
+        in sync: the partition must not be left with fewer in sync than it has to have."""
         if not self.adding and not self.removing:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
         replicas = [replica for replica in self.replicas if replica not in self.removing]
-        if isr and replicas and all(replica in isr for replica in replicas):
+        needed = {*self.adding, *(replicas if len(self.adding) < len(self.removing) else ())}
+        if (not self.removing or (isr and replicas)) and needed <= set(isr):
             self.isr, self.replicas, self.adding, self.removing = isr, replicas, [], []
 
 
@@ -187,12 +189,10 @@ def _needs_bump_for_shrink(record: PartitionChangeRecord, partition: PartitionIm
 
 
 def _remember_leader(record: PartitionChangeRecord, partition: PartitionImage) -> None:
-    """The last leader is remembered from the moment the ISR is empty until there is a leader again."""
-    if record.isr == [] and partition.last_known_elr != (partition.leader,):
+    """The last leader is remembered while there is none."""
+    if record.leader == NO_BROKER and not partition.last_known_elr:
         record.last_known_elr = [partition.leader]
-        return
-    keeps_leader = partition.has_leader and record.leader != NO_BROKER
-    if (record.leader >= 0 or keeps_leader) and partition.last_known_elr:
+    elif record.leader >= 0 and partition.last_known_elr:
         record.last_known_elr = []
 
 

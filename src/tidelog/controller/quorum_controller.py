@@ -175,8 +175,8 @@ class QuorumController:
         return brokers.broker_heartbeat(self._decision, request, self._registration_offset(request.broker_id))
 
     def _registration_offset(self, broker_id: int) -> int:
-        """Up to where a broker has to have read to know of its own registration. Of one that this controller has not written, only
-        that it lies at or before what was there when it began: waiting for all of that is safe, and soon over."""
+        """Up to where a broker has to have read to know of its own registration. Of one that this controller has not written,
+        only that it lies at or before what was there when it began: waiting for all of that is safe, and soon over."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             return self._loaded_offset

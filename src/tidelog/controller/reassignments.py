@@ -1,8 +1,8 @@
 """Replicas of a partition move to other brokers (KIP-455).
 
 A move has up to three steps: the new replicas join the old ones, and both lists are remembered; the leader takes the new ones
-into the ISR as they catch up; with the last of them the old ones go (``partition_change``). What needs no copying is done at once:
-another order, fewer replicas.
+into the ISR as they catch up; with the last of them the old ones go (``partition_change``). What needs no copying is done at
+once: another order, fewer replicas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A broker process registers: which id, epoch, listeners, features and log dirs it has from now on (KIP-631, KIP-858, KIP-966)."""
+"""A broker process registers: the id, epoch, listeners, features and log dirs it has from now on (KIP-631, KIP-858, KIP-966)."""
 
 from __future__ import annotations
 

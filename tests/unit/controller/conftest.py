@@ -75,7 +75,10 @@ class Cluster:
             "cluster_id": CLUSTER,
             "incarnation_id": bytes([broker_id, incarnation]) * 8,
             "listeners": [Listener(name="PLAINTEXT", host="h", port=9092, security_protocol=0)],
-            "features": [Feature(name="metadata.version", min_supported_version=7, max_supported_version=30)],
+            "features": [
+                Feature(name="metadata.version", min_supported_version=7, max_supported_version=30),
+                Feature(name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1),
+            ],
             "rack": rack,
             "log_dirs": [bytes([broker_id, n, 0xD0, 0]) * 4 for n in range(directories)],
         }
