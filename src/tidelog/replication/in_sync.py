@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidelog.model import ids
 from tidelog.replication.replica import Caller, Replica
 
 if TYPE_CHECKING:
@@ -118,16 +117,3 @@ def shrink(partition: Partition, now_ms: int) -> None:
     if log.high_watermark < log.log_end_offset:
         # A close follower outside of the ISR that died without a word held the high watermark back.
         partition.expose(now_ms)
-
-
-def low_watermark(partition: Partition) -> int:
-    """The least log start offset of all replicas whose brokers are alive; -1 unless this broker leads."""
-    log = partition.log
-    if log is None or not partition.is_leader:
-        return ids.NO_OFFSET
-    least = log.log_start_offset
-    if partition.leadership is not None:
-        for replica in partition.leadership.replicas.values():
-            if replica.log_start_offset < least and partition.host.is_alive(replica.broker_id):
-                least = replica.log_start_offset
-    return least

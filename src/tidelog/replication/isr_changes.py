@@ -7,7 +7,7 @@ controller knows more than this leader does, its metadata is waited for. Everyth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidelog.metadata.image import RECOVERED
@@ -16,9 +16,9 @@ from tidelog.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     BrokerState,
-    ResponsePartitionData,
     RequestPartitionData,
     RequestTopicData,
+    ResponsePartitionData,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ class IsrChanges:
         self._broker_id = broker_id
         self._wanted: dict[Partition, None] = {}
         self._asked: dict[tuple[bytes, int], _Asked] | None = None
+        self.on_wanted: Callable[[], None] | None = None
+        """Told that there is something to ask."""
         self.expansions = 0
         self.shrinks = 0
         self.failures = 0
@@ -63,6 +65,8 @@ class IsrChanges:
     def want(self, partition: Partition) -> None:
         """Ask for the partition's ``leadership.pending`` with the next request."""
         self._wanted[partition] = None
+        if self.on_wanted is not None:
+            self.on_wanted()
 
     def next_request(self, broker_epoch: int) -> AlterPartitionRequest | None:
         """What to ask now; None when there is nothing, or an answer is waited for. ``answered`` or ``failed`` follows."""

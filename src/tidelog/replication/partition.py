@@ -10,20 +10,23 @@ flush settings demand a flush. It never moves back. A follower's is its leader's
 ``append`` and ``read`` are the hot path: they return plain values, and failures of one partition are error codes in them. A
 StorageFailure concerns a whole log dir: the host (``replica_manager``) is told, the request gets KAFKA_STORAGE_ERROR.
 
-Elsewhere: the log itself (``storage``), which offset a time or an epoch means (``offset_lookup``), who waits (``delayed``), who is
-in sync (``in_sync``), what a follower does to its log (``following``), which partitions there are (``replica_manager``).
+Elsewhere: the log itself (``storage``), which offset a time or an epoch means (``offset_lookup``), who waits (``delayed``), who
+is in sync (``in_sync``), how records are deleted (``deleting``), what a follower does to its log (``following``), which
+partitions there are (``replica_manager``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from tidelog.metadata.image import PartitionImage
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition, Uuid
+from tidelog.replication import deleting
 from tidelog.replication.delayed import STATE_CHANGED, Tail, Watcher, tell_watchers
+from tidelog.replication.host import PartitionHost
 from tidelog.replication.in_sync import Leadership, follower_fetched
 from tidelog.replication.offset_lookup import end_of_epoch
 from tidelog.replication.reads import PartitionRead
@@ -58,37 +61,6 @@ def is_long(deep: DeepValidation) -> bool:
 def refused(error: ErrorCode) -> AppendResult:
     """An append that never reached the log."""
     return AppendResult(error, ids.NO_OFFSET, ids.NO_OFFSET, ids.NO_TIMESTAMP, ids.NO_OFFSET)
-
-
-class PartitionHost(Protocol):
-    """What a partition asks of the replica manager."""
-
-    lag_max_ms: int
-    """replica.lag.time.max.ms."""
-
-    def flush(self, partition: Partition) -> None:
-        """Flush its log in the background, then call ``finish_flush``."""
-        ...
-
-    def storage_failed(self, failure: StorageFailure) -> None:
-        """The partition's log dir failed."""
-        ...
-
-    def isr_wanted(self, partition: Partition) -> None:
-        """The controller is to be asked for ``leadership.pending``."""
-        ...
-
-    def may_join_isr(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker is unfenced, stays, and is the one with this epoch (-1: it does not say)."""
-        ...
-
-    def is_alive(self, broker_id: int) -> bool:
-        """Whether the broker is registered and not fenced."""
-        ...
-
-    def is_replaced(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether a later incarnation of the broker than this one has registered."""
-        ...
 
 
 class Partition:
@@ -430,6 +402,11 @@ class Partition:
         """Whether somebody's acknowledgement, or a segment closed meanwhile, waits for a flush that has not begun."""
         return self._flush_needed_to >= 0 or (self.log is not None and bool(self.log.unsealed))
 
+    def demand_flush(self, upto: int) -> None:
+        """What a follower appended below ``upto`` has to be flushed."""
+        self._flush_needed_to = upto
+        self.host.flush(self)
+
     def begin_flush(self) -> FlushJob | None:
         """A flush of everything appended so far, to be run in a thread; None when one is running: the next one takes it along."""
         log = self.log
@@ -532,23 +509,4 @@ class Partition:
         read.diverging = (epoch, end_offset)
         return read
 
-    # -- deleting -------------------------------------------------------------------------------------------------------
-
-    def delete_records(self, offset: int) -> tuple[ErrorCode, int]:
-        """Raise the log start offset to ``offset`` (-1: the high watermark). Returns the error and the low watermark.
-
-        The low watermark is this replica's log start: while it is the only one, nobody else has to follow.
-        """
-        error = self.check_leader(ids.NO_EPOCH)
-        if error is not NONE or self.log is None:
-            return error, -1
-        log = self.log
-        if log.config.compact and not log.config.delete:
-            return ErrorCode.POLICY_VIOLATION, -1
-        target = log.high_watermark if offset == -1 else offset
-        if target < 0 or target > log.high_watermark:
-            return ErrorCode.OFFSET_OUT_OF_RANGE, -1
-        if target > log.log_start_offset:
-            log.delete_records_before(target)
-            self.look_at_log_start()
-        return NONE, log.log_start_offset
+    delete_records = deleting.delete_records

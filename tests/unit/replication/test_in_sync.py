@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.unit.replication.followed import EPOCH, follow, followed, led, produce
 from tests.unit.replication.world import NOW_MS, World, batch
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.in_sync import Leadership, low_watermark, shrink
+from tidelog.replication.in_sync import Leadership, shrink
 from tidelog.replication.partition import Partition
 from tidelog.storage.log_config import LogConfig
 
@@ -119,21 +119,6 @@ def test_a_fetch_from_a_broker_that_is_no_replica_is_told_to_come_again() -> Non
     assert follow(partition, 0).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
     with_epoch = partition.read(0, 100, min_one=True, leader_epoch=0, caller=None)
     assert with_epoch.error == ErrorCode.NONE
-
-
-def test_deletions_wait_for_the_log_starts_of_followers_that_live() -> None:
-    world, partition = followed()
-    produce(partition, 4)
-    follow(partition, 4)
-    partition.delete_records(3)
-    assert low_watermark(partition) == 0
-    follow(partition, 4, log_start=3)
-    assert low_watermark(partition) == 3
-    partition.delete_records(4)
-    brokers = dict(world.image.brokers)
-    brokers[2] = replace(brokers[2], fenced=True)
-    world.manager.image = replace(world.image, brokers=brokers)
-    assert low_watermark(partition) == 4
 
 
 def test_parked_appends_end_when_the_followers_have_them() -> None:

@@ -135,29 +135,31 @@ def topic_id(name: str) -> Uuid:
 
 
 class World:
-    """Broker 1 of a cluster, its topics, and the time. ``jobs`` are run in the background when a test says so."""
+    """One broker of a cluster (1 unless told otherwise), its topics, and the time. ``jobs`` are run in the background when a test
+    says so."""
 
-    def __init__(self, *, dirs: int = 1, strict: bool = False) -> None:
+    def __init__(self, *, dirs: int = 1, broker_id: int = 1, disk: MemoryDisk | None = None) -> None:
         self.now_ms = NOW_MS
-        self.disk = MemoryDisk()
+        self.broker_id = broker_id
+        self.disk = disk or MemoryDisk()
         self.configs: dict[str, LogConfig] = {}
         self.jobs: list[tuple[Callable[[], None], Callable[[int], None]]] = []
         rng = random.Random(7)
         paths = [f"/data{number}" for number in range(dirs)]
         for path, directory_id in zip(paths, DIRECTORY_IDS, strict=False):
             self.disk.make_dirs(path)
-            self.disk.files[f"{path}/meta.properties"] = bytearray(MetaProperties("cluster", 1, directory_id).encode())
+            self.disk.files[f"{path}/meta.properties"] = bytearray(MetaProperties("cluster", broker_id, directory_id).encode())
         self.logs = LogManager(
             self.disk,
             paths,
-            node_id=1,
+            node_id=broker_id,
             rng=rng,
             config_for=lambda name: self.configs.get(name, LogConfig()),
             cluster_id="cluster",
         )
         self.logs.open_dirs()
         self.logs.load_all(self.now_ms)
-        self.manager = ReplicaManager(1, self.logs, background=self._later, rng=rng)
+        self.manager = ReplicaManager(broker_id, self.logs, background=self._later, rng=rng)
         self.image = ClusterImage(brokers={1: broker_image(1), 2: broker_image(2)})
         self.manager.load(self.image, self.now_ms)
 

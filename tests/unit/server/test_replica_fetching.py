@@ -1,18 +1,56 @@
 from __future__ import annotations
 
-import asyncio
-from types import SimpleNamespace
-from typing import Any
-
-from tests.unit.replication.world import World
-from tidelog.server.replica_fetching import Replication
+from tests.unit.server.replica_pair import Pair, placed, run
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from tidelog.replication.fetcher import FetcherSettings
+from tidelog.server.replica_fetching import fetcher_settings
 
 
 def test_replication_stops_as_often_as_it_is_told_to() -> None:
-    world = World()
-    nothing: Any = SimpleNamespace()
-    replication = Replication(world.manager, nothing, nothing, nothing, nothing, lambda: 7)
-    replication.start()
-    replication.follow(world.image)
-    asyncio.run(replication.stop())
-    asyncio.run(replication.stop())
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1))
+        pair.start()
+        await pair.stop()
+        await pair.stop()
+        assert not pair.replications[2].fetchers
+
+    run(story)
+
+
+def test_the_settings_of_a_fetcher_are_the_brokers() -> None:
+    async def story(pair: Pair) -> None:
+        settings = fetcher_settings(pair.replications[1].config)
+        assert settings == FetcherSettings(max_wait_ms=50, backoff_ms=40)
+
+    run(story)
+
+
+def test_an_isr_change_that_the_controller_could_not_decide_is_asked_again() -> None:
+    async def story(pair: Pair) -> None:
+        submit = pair.submit
+        refusals = iter([KafkaError(ErrorCode.NOT_CONTROLLER, "none"), None])
+
+        async def refuse_once(handler: object, request: AlterPartitionRequest) -> AlterPartitionResponse:
+            error = next(refusals)
+            if error is not None:
+                raise error
+            return await submit(handler, request)
+
+        pair.submit = refuse_once  # type: ignore[method-assign]
+        pair.create(placed(1, isr=(1,)))
+        pair.start()
+        await pair.until(lambda: pair.worlds[1].partition("t").isr == (1, 2))
+        assert pair.isr_requests[0].broker_epoch == 5
+
+    run(story)
+
+
+def test_many_partitions_that_catch_up_together_are_asked_for_together() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(*[placed(1, isr=(1,)) for _ in range(30)])
+        pair.start()
+        await pair.until(lambda: all(each.isr == (1, 2) for each in pair.worlds[1].manager.partitions()))
+        assert len(pair.isr_requests) == 1
+
+    run(story)

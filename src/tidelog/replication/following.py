@@ -1,0 +1,111 @@
+"""What a follower does to a partition on its leader's word: append, truncate, start over, take over the watermarks.
+
+What is decided here: where a log that diverged from its leader's is cut (KIP-101, KIP-595), and where one begins that has nothing
+in common with it. Truncation below the high watermark happens only when the controller elected a leader that lacked committed
+records (unclean election); it is reported.
+
+Elsewhere: how the log's parts go back (``storage.following``), who asks the leader and when (``fetcher``).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from tidelog.model import ids
+from tidelog.replication.delayed import tell_watchers
+from tidelog.replication.partition import Partition
+from tidelog.storage.following import Deferred
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.log_manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+
+class Position(NamedTuple):
+    """Where a follower's log ends, and in which epoch (-1 while it holds nothing); and where it begins."""
+
+    offset: int
+    last_epoch: int
+    log_start_offset: int
+
+
+def position(log: UnifiedLog) -> Position:
+    """What to ask the leader for."""
+    return Position(log.log_end_offset, log.leader_epochs.latest, log.log_start_offset)
+
+
+def append(partition: Partition, log: UnifiedLog, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+    """Append a leader's batches; how many bytes that were. KafkaError for what a leader must not send, StorageFailure."""
+    log.append_as_follower(records, leader_epoch, now_ms)
+    partition.unexposed_bytes += len(records)
+    return len(records)
+
+
+def take_watermarks(partition: Partition, log: UnifiedLog, high_watermark: int, log_start_offset: int) -> None:
+    """The leader's high watermark and log start, as far as they are news here. Neither goes back."""
+    high_watermark = min(high_watermark, log.log_end_offset)
+    if high_watermark > log.high_watermark:
+        log.update_high_watermark(high_watermark)
+        if partition.watchers:
+            # Consumers that read from this follower.
+            tell_watchers(partition, partition.unexposed_bytes)
+        partition.unexposed_bytes = 0
+    start = min(log_start_offset, log.high_watermark)
+    if start > log.log_start_offset:
+        log.delete_records_before(start)
+        partition.look_at_log_start()
+
+
+def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end_offset: int) -> int:
+    """Where the log is cut when the leader says that ``leader_epoch``, the greatest it has at or below ours, ended at
+    ``leader_end_offset``. Should the epochs differ still, the next fetch finds out."""
+    if leader_end_offset < 0:
+        return log.high_watermark
+    end = min(leader_end_offset, log.log_end_offset)
+    if leader_epoch == ids.NO_EPOCH:
+        return end
+    our_epoch, our_end = log.end_offset_for_epoch(leader_epoch)
+    if our_end < 0:
+        return end
+    if our_epoch != leader_epoch:
+        # Ours ended before the leader's epoch began: everything after that is not the leader's.
+        return min(our_end, log.log_end_offset)
+    return min(end, our_end)
+
+
+def truncate(partition: Partition, logs: LogManager, offset: int, now_ms: int, deferred: Deferred) -> None:
+    """Cut the log at ``offset``. StorageFailure when the log dir fails."""
+    log = partition.log
+    assert log is not None
+    if offset >= log.log_end_offset:
+        return
+    if offset < log.high_watermark:
+        logger.warning(
+            "%s: truncation to offset %d, below the high watermark %d: the leader was elected without these records",
+            log.topic_partition,
+            offset,
+            log.high_watermark,
+        )
+    else:
+        logger.info("%s: truncation from %d to %d", log.topic_partition, log.log_end_offset, offset)
+    if offset >= log.active.base_offset:
+        log.truncate_to(offset, now_ms, deferred)
+    else:
+        logs.truncate(log, offset, now_ms)
+    partition.truncated()
+
+
+def start_over(partition: Partition, logs: LogManager, offset: int, now_ms: int) -> None:
+    """Nothing here is in the leader's log any more: begin anew at ``offset``."""
+    log = partition.log
+    assert log is not None
+    logger.warning(
+        "%s: offsets %d to %d are below the leader's log start: starting over at %d",
+        log.topic_partition,
+        log.log_start_offset,
+        log.log_end_offset,
+        offset,
+    )
+    logs.truncate(log, offset, now_ms, fully=True)
+    partition.truncated()

@@ -1,0 +1,41 @@
+"""What a partition asks of who has it: the broker's replica manager."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from tidelog.model.errors import StorageFailure
+
+if TYPE_CHECKING:
+    from tidelog.replication.partition import Partition
+
+
+class PartitionHost(Protocol):
+    """What a partition asks of the replica manager."""
+
+    lag_max_ms: int
+    """replica.lag.time.max.ms."""
+
+    def flush(self, partition: Partition) -> None:
+        """Flush its log in the background, then call ``finish_flush``."""
+        ...
+
+    def storage_failed(self, failure: StorageFailure) -> None:
+        """The partition's log dir failed."""
+        ...
+
+    def isr_wanted(self, partition: Partition) -> None:
+        """The controller is to be asked for ``leadership.pending``."""
+        ...
+
+    def may_join_isr(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether the broker is unfenced, stays, and is the one with this epoch (-1: it does not say)."""
+        ...
+
+    def is_alive(self, broker_id: int) -> bool:
+        """Whether the broker is registered and not fenced."""
+        ...
+
+    def is_replaced(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether a later incarnation of the broker than this one has registered."""
+        ...

@@ -1,0 +1,175 @@
+"""Two brokers in one process: real partitions, handlers and fetchers, no sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import SimpleNamespace
+from typing import Any
+
+from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, Pending, World, batch
+from tidelog.broker.apis.fetch import fetch
+from tidelog.broker.apis.offsets import list_offsets
+from tidelog.metadata.image import PartitionImage
+from tidelog.model.ports import FileSlice
+from tidelog.protocol.fastpath import FetchView
+from tidelog.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse
+from tidelog.server.channels import ChannelError, Failure
+from tidelog.server.replica_fetching import Replication
+from tidelog.server.runtime import LoopRuntime
+from tidelog.storage.log_config import LogConfig
+from tidelog.storage.verification import NOT_REQUIRED
+
+FRAME_BEGINS = 9
+"""Length, correlation id and tags before the body of a flexible response."""
+
+
+def placed(leader: int, *, leader_epoch: int = 0, isr: tuple[int, ...] = (1, 2)) -> PartitionImage:
+    return PartitionImage(
+        (1, 2),
+        isr,
+        leader,
+        leader_epoch=leader_epoch,
+        partition_epoch=leader_epoch,
+        directories=(DIRECTORY_IDS[0], DIRECTORY_IDS[0]),
+    )
+
+
+class Pair:
+    """Brokers 1 and 2. What 2 asks of 1, 1's own handlers answer; ``down`` cuts them off."""
+
+    def __init__(self, runtime: LoopRuntime) -> None:
+        self.runtime = runtime
+        self.worlds = {1: World(broker_id=1), 2: World(broker_id=2)}
+        for world in self.worlds.values():
+            world.manager._background = self._background
+        self.down = False
+        self.asked: list[Any] = []
+        self.isr_requests: list[AlterPartitionRequest] = []
+        config = SimpleNamespace(
+            replica_fetch_wait_max_ms=50,
+            replica_fetch_min_bytes=1,
+            replica_fetch_response_max_bytes=10 << 20,
+            replica_fetch_max_bytes=1 << 20,
+            replica_fetch_backoff_ms=40,
+            replica_socket_timeout_ms=30_000,
+            num_replica_fetchers=1,
+            inter_broker_listener="PLAINTEXT",
+        )
+        channels: Any = SimpleNamespace(
+            to=lambda host, _port, _purpose: SimpleNamespace(ask=lambda *a, **k: self._ask(host, *a, **k))
+        )
+        controller: Any = self
+        self.replications = {
+            number: Replication(world.manager, controller, channels, runtime, config, lambda: 5)  # type: ignore[arg-type]
+            for number, world in self.worlds.items()
+        }
+
+    def _background(self, job: Callable[[], None], done: Callable[[int], None]) -> None:
+        job()
+        self.runtime.loop.call_soon(done, NOW_MS)
+
+    async def submit(self, _handler: object, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        self.isr_requests.append(request)
+        topics = [
+            ResponseTopicData(
+                topic_id=topic.topic_id,
+                partitions=[
+                    ResponsePartitionData(
+                        partition_index=each.partition_index,
+                        leader_id=request.broker_id,
+                        leader_epoch=each.leader_epoch,
+                        isr=[member.broker_id for member in each.new_isr_with_epochs],
+                        partition_epoch=each.partition_epoch + 1,
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return AlterPartitionResponse(topics=topics)
+
+    async def _ask(self, host: str, request: Any, *, timeout_ms: int) -> Any:
+        del timeout_ms
+        if self.down:
+            await asyncio.sleep(0.01)
+            raise ChannelError(Failure.REFUSED, "nobody there")
+        self.asked.append(request)
+        world = self.worlds[int(host[-1])]
+        if not isinstance(request, FetchRequest):
+            ctx = world.context(10)
+            return await self._settle(ctx, list_offsets(ctx, request))
+        ctx = world.context(18)
+        ctx.broker.config.fetch_max_bytes = 57_671_680
+        answer = await self._settle(ctx, fetch(ctx, FetchView.from_message(request, 18)))
+        raw = b"".join(part.read() if isinstance(part, FileSlice) else bytes(part) for part in answer)
+        return FetchResponse.decode(raw[FRAME_BEGINS:], 18)
+
+    async def _settle(self, ctx: Any, answer: Any) -> Any:
+        if not isinstance(answer, Coroutine):
+            await asyncio.sleep(0)
+            return answer
+        pending = Pending(ctx, answer)
+        try:
+            async with asyncio.timeout(0.05):
+                while not pending.done:
+                    if pending.blocking is not None or (pending.parked is not None and pending.parked.done):
+                        pending.go_on()
+                    else:
+                        await asyncio.sleep(0.001)
+        except TimeoutError:
+            pending.expire()
+        finally:
+            if not pending.done:
+                pending.abandon()
+        return pending.answer
+
+    def create(self, *partitions: PartitionImage, config: LogConfig | None = None) -> None:
+        for number, world in self.worlds.items():
+            world.create("t", *partitions, config=config)
+            self.replications[number].follow(world.image)
+
+    def start(self) -> None:
+        for replication in self.replications.values():
+            replication.start()
+
+    async def stop(self) -> None:
+        for replication in self.replications.values():
+            await replication.stop()
+
+    def log(self, broker: int, index: int = 0) -> Any:
+        found = self.worlds[broker].partition("t", index).log
+        assert found is not None
+        return found
+
+    def produce(self, *values: bytes, broker: int = 1, index: int = 0) -> None:
+        self.worlds[broker].partition("t", index).append(batch(*values), NOW_MS, 1, proof=NOT_REQUIRED)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+
+
+def run(story: Callable[[Pair], Coroutine[Any, Any, None]]) -> None:
+    async def told() -> None:
+        runtime = LoopRuntime(asyncio.get_running_loop())
+        pair = Pair(runtime)
+        try:
+            await story(pair)
+        finally:
+            await pair.stop()
+            await runtime.close()
+
+    asyncio.run(told())
+
+
+def contents(log: Any) -> bytes:
+    found = log.read(log.log_start_offset, 1 << 30, upto=log.log_end_offset, min_one=True).slice
+    return found.read() if found is not None else b""

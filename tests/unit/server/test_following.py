@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import asyncio
+
+from tests.unit.server.replica_pair import Pair, contents, placed, run
+from tidelog.protocol.messages.fetch import FetchRequest
+from tidelog.storage.log_config import LogConfig
+
+
+def test_a_follower_copies_its_leaders_log_and_the_high_watermark_follows() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1), placed(1))
+        pair.start()
+        pair.produce(b"a", b"b")
+        pair.produce(b"c", index=1)
+        await pair.until(lambda: pair.log(1).high_watermark == 2 and pair.log(1, 1).high_watermark == 1)
+        assert contents(pair.log(1)) == contents(pair.log(2)) and contents(pair.log(1, 1)) == contents(pair.log(2, 1))
+        pair.produce(b"d")
+        await pair.until(lambda: pair.log(2).high_watermark == 3)
+
+    run(story)
+
+
+def test_a_replica_outside_of_the_isr_catches_up_and_joins() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1, isr=(1,)))
+        pair.produce(*[b"v"] * 10)
+        pair.start()
+        await pair.until(lambda: pair.worlds[1].partition("t").isr == (1, 2))
+        assert len(pair.isr_requests) == 1
+
+    run(story)
+
+
+def test_partitions_that_come_while_the_long_poll_waits_are_asked_for_at_once() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1), placed(-1, leader_epoch=0))
+        pair.start()
+        await pair.until(lambda: any(isinstance(each, FetchRequest) and each.session_epoch == 1 for each in pair.asked))
+        count = len(pair.asked)
+        pair.create(placed(1), placed(1, leader_epoch=1))
+        pair.produce(b"x", index=1)
+        await pair.until(lambda: pair.log(1, 1).high_watermark == 1)
+        assert pair.asked[count].session_epoch == 0, "the poll was given up: its session is closed, another one opened"
+
+    run(story)
+
+
+def test_an_unacknowledged_tail_is_cut_where_the_new_leaders_log_parts() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1))
+        pair.produce(b"a")
+        pair.start()
+        await pair.until(lambda: pair.log(2).high_watermark == 1)
+        pair.down = True
+        pair.produce(b"lost", b"lost too")
+        pair.create(placed(2, leader_epoch=1))
+        pair.produce(b"b", broker=2)
+        pair.down = False
+        await pair.until(lambda: pair.log(1).high_watermark == 2)
+        assert contents(pair.log(1)) == contents(pair.log(2))
+        assert pair.log(1).leader_epochs.entries() == [(0, 0), (1, 1)]
+
+    run(story)
+
+
+def test_a_follower_whose_log_ends_below_its_leaders_start_begins_there() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1, isr=(1,)))
+        for value in (b"a", b"b", b"c"):
+            pair.produce(value)
+        pair.worlds[1].partition("t").delete_records(2)
+        pair.start()
+        await pair.until(lambda: pair.log(2).log_end_offset == 3)
+        assert pair.log(2).log_start_offset == 2
+        await pair.until(lambda: pair.worlds[1].partition("t").isr == (1, 2))
+
+    run(story)
+
+
+def test_a_follower_ahead_of_a_leader_that_was_elected_without_its_records_is_cut_to_the_leaders_end() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(2))
+        pair.produce(b"a", b"b", broker=2)
+        pair.worlds[2].partition("t").log.update_high_watermark(2)  # type: ignore[union-attr]
+        pair.start()
+        pair.down = True
+        pair.create(placed(1, leader_epoch=3, isr=(1,)))
+        pair.produce(b"other")
+        pair.down = False
+        await pair.until(lambda: contents(pair.log(1)) == contents(pair.log(2)))
+        assert pair.log(2).log_end_offset == 1
+
+    run(story)
+
+
+def test_a_topic_that_demands_flushes_gets_them_before_the_leader_hears_of_the_records() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1), config=LogConfig(flush_messages=1))
+        pair.start()
+        pair.produce(b"a")
+        await pair.until(lambda: pair.log(1).high_watermark == 1)
+        assert pair.log(2).recovery_point == 1
+
+    run(story)
+
+
+def test_a_leader_that_cannot_be_reached_is_asked_until_it_can() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1))
+        pair.down = True
+        pair.start()
+        pair.produce(b"a")
+        await asyncio.sleep(0)
+        pair.down = False
+        await pair.until(lambda: pair.log(1).high_watermark == 1)
+
+    run(story)
+
+
+def test_a_partition_that_is_followed_no_more_leaves_its_fetcher_and_an_empty_fetcher_ends() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1))
+        pair.start()
+        assert list(pair.replications[2].fetchers) == [(1, 0)] and not pair.replications[1].fetchers
+        pair.create(placed(2, leader_epoch=1))
+        assert list(pair.replications[1].fetchers) == [(2, 0)] and not pair.replications[2].fetchers
+        pair.worlds[1].delete("t")
+        pair.replications[1].follow(pair.worlds[1].image)
+        assert not pair.replications[1].fetchers
+
+    run(story)
