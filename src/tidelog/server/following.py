@@ -21,6 +21,7 @@ from tidelog.replication.delayed import ParkedAppend
 from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, Followed, OutOfRange, ReplicaFetcher, Task
 from tidelog.replication.partition import Partition
 from tidelog.server.channels import Channel, ChannelError
+from tidelog.storage.following import Deferred
 from tidelog.storage.log import UnifiedLog
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Following:
     async def _apply(self, tasks: list[Task]) -> None:
         spent = 0
         unflushed: list[tuple[Partition, int]] = []
-        cut: list[tuple[UnifiedLog, following.Deferred]] = []
+        cut: list[tuple[UnifiedLog, Deferred]] = []
         lost: list[Followed] = []
         for task in tasks:
             if not task.followed.is_current:
@@ -198,18 +199,18 @@ class Following:
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
 
-    async def _cut(self, task: Diverged, cut: list[tuple[UnifiedLog, following.Deferred]]) -> None:
+    async def _cut(self, task: Diverged, cut: list[tuple[UnifiedLog, Deferred]]) -> None:
         """Truncate to where the logs part."""
         if await self._unflushing(task.followed):
             here = task.followed.partition.log
             assert here is not None
             self._truncate(task.followed, following.truncation_offset(here, task.leader_epoch, task.end_offset), cut)
 
-    def _truncate(self, followed: Followed, offset: int, cut: list[tuple[UnifiedLog, following.Deferred]]) -> None:
+    def _truncate(self, followed: Followed, offset: int, cut: list[tuple[UnifiedLog, Deferred]]) -> None:
         partition = followed.partition
         here = partition.log
         assert here is not None
-        deferred: following.Deferred = []
+        deferred: Deferred = []
         cut.append((here, deferred))
         try:
             following.truncate(partition, self._replicas.logs, offset, self._runtime.now_ms(), deferred)
@@ -225,7 +226,7 @@ class Following:
             await asyncio.sleep(FLUSH_POLL_S)
         return followed.is_current
 
-    async def _sync(self, cut: list[tuple[UnifiedLog, following.Deferred]]) -> None:
+    async def _sync(self, cut: list[tuple[UnifiedLog, Deferred]]) -> None:
         def run() -> tuple[UnifiedLog, OSError] | None:
             for here, deferred in cut:
                 try:
@@ -251,7 +252,7 @@ class Following:
 
     # -- where the leader's log begins ----------------------------------------------------------------------------------
 
-    async def _find_start(self, lost: list[Followed], cut: list[tuple[UnifiedLog, following.Deferred]]) -> None:
+    async def _find_start(self, lost: list[Followed], cut: list[tuple[UnifiedLog, Deferred]]) -> None:
         """Partitions whose end is not in the leader's log: it ends earlier (after an unclean election), or begins later."""
         try:
             ends = await self._list(lost, ids.LATEST_TIMESTAMP)
@@ -269,7 +270,7 @@ class Following:
                 self._move(followed, end, start, cut)
             self.machine.end(followed)
 
-    def _move(self, followed: Followed, end: int, start: int, cut: list[tuple[UnifiedLog, following.Deferred]]) -> None:
+    def _move(self, followed: Followed, end: int, start: int, cut: list[tuple[UnifiedLog, Deferred]]) -> None:
         partition = followed.partition
         assert partition.log is not None
         ours = partition.log.log_end_offset

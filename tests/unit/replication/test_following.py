@@ -9,6 +9,7 @@ from tidelog.records.batch import assign_offsets, read_header
 from tidelog.replication import following
 from tidelog.replication.following import Position, position, truncation_offset
 from tidelog.replication.partition import Partition
+from tidelog.storage.following import Deferred
 from tidelog.storage.log import UnifiedLog
 
 
@@ -85,7 +86,7 @@ def test_truncating_the_last_segment_defers_its_sync_and_ends_the_waits_of_reade
     world, partition, log = follower()
     following.append(partition, log, sent(0, 3), 4, NOW_MS)
     following.append(partition, log, sent(1, 3), 4, NOW_MS)
-    deferred: following.Deferred = []
+    deferred: Deferred = []
     following.truncate(partition, world.logs, 1, NOW_MS, deferred)
     assert log.log_end_offset == 1 and len(deferred) == 1
     following.truncate(partition, world.logs, 5, NOW_MS, deferred)
@@ -99,7 +100,7 @@ def test_truncating_into_an_earlier_segment_leaves_nothing_to_defer() -> None:
     log.roll(NOW_MS)
     following.append(partition, log, sent(3, 3), 4, NOW_MS)
     world.run_jobs()
-    deferred: following.Deferred = []
+    deferred: Deferred = []
     following.truncate(partition, world.logs, 1, NOW_MS, deferred)
     assert (log.log_end_offset, len(log.segments), deferred) == (0, 1, [])
 
