@@ -23,7 +23,6 @@ from tidelog.config.options import (
 )
 
 LINGER = "the leader writes at once; what comes meanwhile is synced together"
-TOGETHER = "broker and controller are one process, so there is no registration or heartbeat to time"
 
 OPTIONS = (
     Option("node.id", INT, None, HIGH, READ_ONLY, "Number of this node, unique in the cluster. Without it broker.id is taken.",
@@ -55,8 +54,7 @@ OPTIONS = (
            "Patience for answers within the quorum, in ms.", check=AT_LEAST_0),
     Option("controller.quorum.retry.backoff.ms", INT, 20, LOW, READ_ONLY, "Pause before a failed request is repeated, in ms.",
            check=AT_LEAST_0),
-    Option("controller.socket.timeout.ms", INT, 30_000, MEDIUM, READ_ONLY, "Patience for the controller's answers, in ms.",
-           inert=TOGETHER),
+    Option("controller.socket.timeout.ms", INT, 30_000, MEDIUM, READ_ONLY, "Patience for the controller's answers, in ms."),
     Option("controller.performance.sample.period.ms", LONG, 60_000, MEDIUM, READ_ONLY,
            "How often the controller reports slow events, in ms.", check=Between(100), internal=True,
            inert="slow controller events are seen in metrics"),
@@ -64,13 +62,13 @@ OPTIONS = (
            "A controller event slower than this is logged, in ms.", check=AT_LEAST_0, internal=True,
            inert="slow controller events are seen in metrics"),
     Option("controlled.shutdown.enable", BOOLEAN, True, MEDIUM, READ_ONLY, "Whether leadership moves away before a node stops.",
-           inert=TOGETHER),
+           inert="leadership always moves away first"),
     Option("broker.heartbeat.interval.ms", INT, 2000, MEDIUM, READ_ONLY,
-           "How often a broker tells the controller that it lives, in ms.", inert=TOGETHER),
+           "How often a broker tells the controller that it lives, in ms."),
     Option("broker.session.timeout.ms", INT, 9000, MEDIUM, READ_ONLY,
-           "Silence after which the controller fences a broker, in ms.", inert=TOGETHER),
+           "Silence after which the controller fences a broker, in ms."),
     Option("initial.broker.registration.timeout.ms", INT, 60_000, MEDIUM, READ_ONLY,
-           "How long a broker tries to register at start, in ms.", inert=TOGETHER),
+           "How long a broker tries to register at start, in ms."),
     Option("server.max.startup.time.ms", LONG, LONG_MAX, MEDIUM, READ_ONLY, "A start that takes longer is given up, in ms.",
            check=AT_LEAST_0, internal=True, inert="a start either finishes or says what stops it"),
     Option("metadata.log.dir", STRING, None, HIGH, READ_ONLY,

@@ -104,22 +104,22 @@ def _identity(config: BrokerConfig) -> Iterator[str]:
 
 
 def _roles_and_quorum(config: BrokerConfig) -> Iterator[str]:
-    if not config.is_controller:
-        yield (
-            f"process.roles is {','.join(config.process_roles)!r}, but a broker has its controller in itself at present. "
-            "Set process.roles=broker,controller, or process.roles=controller for a node that is no broker."
-        )
     if not config.controller_listener_names:
         yield "controller.listener.names is not set. Name the controller's listener, such as CONTROLLER."
-    others = [voter.id for voter in config.voters if voter.id != config.node_id]
-    if config.voters and len(others) == len(config.voters):
+    named = config.node_id in {voter.id for voter in config.voters}
+    if config.is_controller and config.voters and not named:
         yield f"controller.quorum.voters does not name this node, {config.node_id}."
-    elif others and config.is_broker:
-        named = ", ".join(map(str, others))
-        yield (
-            f"controller.quorum.voters names nodes {named} besides this one, but the quorum of a broker has one voter at "
-            "present. Controllers of a larger quorum are nodes of their own: process.roles=controller."
-        )
+    if not config.is_controller:
+        if named:
+            yield (
+                f"controller.quorum.voters names this node, {config.node_id}, but process.roles is broker. Add the role "
+                "controller, or give the broker a number of its own."
+            )
+        if not config.voters and not config.controller_quorum_bootstrap_servers:
+            yield (
+                "process.roles is broker, and nothing says where the controllers are. Set controller.quorum.bootstrap.servers "
+                "(all of them, host:port), or controller.quorum.voters for a quorum with a fixed set of voters."
+            )
 
 
 def _listeners(config: BrokerConfig, given: Mapping[str, str]) -> Iterator[str]:
@@ -133,6 +133,11 @@ def _listeners(config: BrokerConfig, given: Mapping[str, str]) -> Iterator[str]:
         yield (
             f"controller.listener.names is {','.join(sorted(controllers))}, of which listeners holds none. "
             "Add CONTROLLER://:9093 to listeners."
+        )
+    if not config.is_controller and controllers & names:
+        yield (
+            f"listeners holds {','.join(sorted(controllers & names))}, which is among controller.listener.names, but "
+            "process.roles is broker. Remove it from listeners, or add the role controller."
         )
     for point in config.advertised_endpoints:
         if point.listener not in names:
@@ -166,9 +171,9 @@ def _bounds(config: BrokerConfig) -> Iterator[str]:
     ):
         if value < -1 or value == 0:
             yield f"{name} is {value}, but must be -1 (the operating system's) or at least 1."
-    if config.default_replication_factor > 1:
+    if config.embedded and config.default_replication_factor > 1:
         yield (
-            f"default.replication.factor is {config.default_replication_factor}, but the cluster has one broker, "
+            f"default.replication.factor is {config.default_replication_factor}, but a node without process.roles is alone, "
             "so no topic could be created. Set 1."
         )
     if not config.log_dirs:

@@ -244,6 +244,4 @@ def _warnings(config: BrokerConfig, properties: Mapping[str, str]) -> tuple[str,
             result.append(explain_unknown(name))
         elif option.inert is not None and option.parse(text) != option.default:
             result.append(f"{name} has no effect: {option.inert}.")
-    for point in config.controller_endpoints if config.is_broker else ():
-        result.append(f"Listener {point} has no effect: the controller is in this process and takes no connections.")
     return tuple(result)

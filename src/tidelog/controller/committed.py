@@ -1,16 +1,36 @@
-"""CommittedImage: the cluster's image as of the quorum's high watermark, made by reading the metadata log behind it.
+"""The image of what is committed: it follows the high watermark, and a snapshot may take its place.
 
-What a replica of the quorum serves from, whether it leads or not. Records of a transaction count when its end is committed.
+What this process itself appended, as the leader, is taken from memory; all else is read from the log. Records between the
+beginning and the end of a metadata transaction come into the image together, at its end. When a snapshot moves the image on,
+what lies between is not known: whoever follows has to look at everything.
 """
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 from tidelog.controller.loading import image_of_snapshot
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import ClusterImage
-from tidelog.metadata.records import MetadataLogError, decode_record
+from tidelog.metadata.records import MetadataLogError, MetadataRecord, decode_record
 from tidelog.raft.metadata_log import MetadataLog
 from tidelog.raft.snapshots import Snapshot, SnapshotId
+
+Listener = Callable[[ClusterImage, ClusterImage, ClusterDelta | None], None]
+"""Called with (old image, new image, what lies between) for each step, in order; None: a snapshot took the old one's place."""
+
+
+class AppendedGroup(NamedTuple):
+    """An atomic group that this process put into the log. ``size``: in bytes there."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    timestamp_ms: int
+    size: int
+    records: Sequence[MetadataRecord]
 
 
 class CommittedImage:
@@ -21,7 +41,10 @@ class CommittedImage:
         self.next_offset = image.offset + 1
         """Everything below has been read."""
         self.bytes_since_snapshot = 0
+        self.listeners: list[Listener] = []
         self._delta: ClusterDelta | None = None
+        self._appended: deque[AppendedGroup] = deque()
+        self._position = image.offset, image.epoch, image.timestamp_ms
 
     @property
     def transaction_open(self) -> bool:
@@ -30,22 +53,63 @@ class CommittedImage:
 
     def load(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
         """A snapshot that reaches further takes the image's place."""
-        self.image = image_of_snapshot(self.image.cluster_id, snapshot_id, snapshot)
+        old, self.image = self.image, image_of_snapshot(self.image.cluster_id, snapshot_id, snapshot)
         self.next_offset = snapshot_id.offset
         self.bytes_since_snapshot = 0
         self._delta = None
+        self._appended.clear()
+        for listener in self.listeners:
+            listener(old, self.image, None)
 
-    def advance(self, log: MetadataLog, high_watermark: int) -> None:
-        """Reads what was committed. Blocks for what is not in the page cache.
+    def appended(self, group: AppendedGroup) -> None:
+        """The leader's log has it: when it is committed, it need not be read."""
+        self._appended.append(group)
 
-        MetadataLogError for a record that cannot be applied: the node has to stop.
+    def forget_appended(self) -> None:
+        """The leadership has ended: what is committed, the log says."""
+        self._appended.clear()
+
+    def advance(self, log: MetadataLog, high_watermark: int, newest: ClusterImage | None = None) -> None:
+        """Takes what was committed; ``newest``: the leader's own image, which is the next one when all of it is committed.
+
+        Blocks for what is not in the page cache. MetadataLogError for a record that cannot be applied: the node has to stop.
         """
         if self.next_offset >= high_watermark:
             return
         delta = self._delta or ClusterDelta(self.image)
-        last_offset, epoch, timestamp_ms = self.image.offset, self.image.epoch, self.image.timestamp_ms
+        self._position = self.image.offset, self.image.epoch, self.image.timestamp_ms
+        while self.next_offset < high_watermark and self._step(log, high_watermark, delta):
+            pass
+        if delta.transaction_open:
+            self._delta = delta
+            return
+        self._delta = None
+        offset, epoch, timestamp_ms = self._position
+        if offset == self.image.offset:
+            return
+        shared = newest is not None and newest.offset == offset
+        old, self.image = self.image, newest if shared and newest is not None else delta.apply(offset, epoch, timestamp_ms)
+        for listener in self.listeners:
+            listener(old, self.image, delta)
+
+    def _step(self, log: MetadataLog, high_watermark: int, delta: ClusterDelta) -> bool:
+        """One group from memory, or what lies in the log before it; False when nothing more is committed as a whole."""
+        group = self._appended[0] if self._appended else None
+        if group is None or group.base_offset > self.next_offset:
+            return self._read(log, high_watermark if group is None else min(high_watermark, group.base_offset), delta)
+        assert group.base_offset == self.next_offset, (group.base_offset, self.next_offset)
+        if group.last_offset >= high_watermark:
+            return False
+        self._appended.popleft()
+        for record in group.records:
+            delta.replay(record)
+        self._passed(group.last_offset, group.epoch, group.timestamp_ms, group.size)
+        return True
+
+    def _read(self, log: MetadataLog, until: int, delta: ClusterDelta) -> bool:
+        began = self.next_offset
         for header, records in log.batches_from(self.next_offset):
-            if header.next_offset > high_watermark:
+            if header.next_offset > until:
                 break
             if not header.is_control:
                 for record in records:
@@ -53,11 +117,10 @@ class CommittedImage:
                         delta.replay(decode_record(record.value))
                     except MetadataLogError as error:
                         raise MetadataLogError(f"__cluster_metadata-0, offset {record.offset}: {error}") from error
-            last_offset, epoch, timestamp_ms = header.last_offset, header.leader_epoch, header.max_timestamp
-            self.next_offset = header.next_offset
-            self.bytes_since_snapshot += header.size
-        if delta.transaction_open:
-            self._delta = delta
-        else:
-            self._delta = None
-            self.image = delta.apply(last_offset, epoch, timestamp_ms)
+            self._passed(header.last_offset, header.leader_epoch, header.max_timestamp, header.size)
+        return self.next_offset > began
+
+    def _passed(self, last_offset: int, epoch: int, timestamp_ms: int, size: int) -> None:
+        self._position = last_offset, epoch, timestamp_ms
+        self.next_offset = last_offset + 1
+        self.bytes_since_snapshot += size

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidelog.controller.activation import abort_records
-from tidelog.controller.committed import CommittedImage
+from tidelog.controller.committed import AppendedGroup, CommittedImage
 from tidelog.controller.loading import image_of_snapshot
 from tidelog.controller.metadata_node import Pending, bootstrap_of
 from tidelog.controller.quorum_controller import QuorumController
@@ -25,7 +25,7 @@ from tidelog.controller.record_batches import encoded_batches
 from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings
 from tidelog.metadata.features import check_levels
 from tidelog.metadata.image import ClusterImage, ControllerImage
-from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.records import MetadataLogError, MetadataRecord
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.protocol.messages.no_op_record import NoOpRecord
@@ -49,6 +49,8 @@ class MemberConfig:
     configured: VoterSet
     log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     settings: ControllerSettings = field(default_factory=ControllerSettings)
+    partition_dir: str | None = None
+    """A directory with some partition's records, if there is one: proof that the cluster is not new."""
 
 
 class QuorumMember:
@@ -68,6 +70,7 @@ class QuorumMember:
         """Of the last change of the log that was done."""
         self._rng = rng
         self._rules = rules
+        self._settings = config.settings
         self._waiting: deque[Pending] = deque()
         self._tokens = 0
         self._epoch_start = -1
@@ -113,6 +116,7 @@ class QuorumMember:
     def leader_changed(self, effect: LeaderChanged) -> list[Pending]:
         """Those who waited for a leadership that has ended; they are to be refused."""
         self.controller = None
+        self.committed.forget_appended()
         self._epoch_start = effect.epoch_start
         refused, self._waiting = list(self._waiting), deque()
         return refused
@@ -120,7 +124,7 @@ class QuorumMember:
     def high_watermark_moved(self, offset: int) -> list[Pending]:
         """The requests that are committed with it, done."""
         self.log.committed(offset)
-        self.committed.advance(self.log, offset)
+        self.committed.advance(self.log, offset, None if self.controller is None else self.controller.image)
         check_levels(self.image.features)
         released = []
         while self._waiting and self._waiting[0].offset < offset:
@@ -136,9 +140,19 @@ class QuorumMember:
         return leads and self.committed.next_offset > self._epoch_start
 
     def activate(self, now_ms: int, steady_ms: int) -> list[Effect]:
-        """The controller begins: an open transaction is ended, an empty log gets its first records, it registers itself."""
+        """The controller begins: an open transaction is ended, an empty log gets its first records, it registers itself.
+
+        MetadataLogError when the log is empty and the cluster cannot be new."""
         assert self.may_activate
-        self.controller = QuorumController(self.image, rng=self._rng, rules=self._rules, settings=self.config.settings)
+        if self.image.metadata_version == 0 and self.config.partition_dir is not None:
+            # Beginning a new cluster here would look as if every topic had been deleted.
+            raise MetadataLogError(
+                f"{self.log.dir} holds no metadata, but {self.config.partition_dir} holds a partition: the metadata log was lost "
+                "or is damaged. Restore it, or move the partitions away to begin a new cluster."
+            )
+        self.controller = QuorumController(
+            self.image, rng=self._rng, rules=self._rules, settings=self._settings, node_id=self.config.controller.id
+        )
         effects: list[Effect] = []
         self.controller.next_offset = self.log.end_offset
         if self.committed.transaction_open:
@@ -148,6 +162,12 @@ class QuorumMember:
             effects += self._append(records, now_ms, steady_ms)
         registration = self.controller.register_controller(self.config.controller).records
         return effects + self._append(registration, now_ms, steady_ms)
+
+    def set_settings(self, settings: ControllerSettings) -> None:
+        """The node's options changed; later decisions follow the new ones."""
+        self._settings = settings
+        if self.controller is not None:
+            self.controller.set_settings(settings)
 
     # Requests to the active controller
 
@@ -167,6 +187,8 @@ class QuorumMember:
                 if leader >= 0
                 else "There is no active controller.",
             )
+        # Records of the quorum itself, such as of a new voter, move it as well.
+        self.controller.next_offset = self.log.end_offset
         result = handler(self.controller, request, now_ms)
         effects = self._append(result.records, now_ms, steady_ms)
         offset = self.log.end_offset - 1 if result.records else (self._waiting[-1].offset if self._waiting else -1)
@@ -175,6 +197,13 @@ class QuorumMember:
         if not pending.done:
             self._waiting.append(pending)
         return pending, effects
+
+    def tick(self, now_ms: int, steady_ms: int) -> list[Effect]:
+        """What time alone brings; called every now and then while this is the active controller."""
+        if self.controller is None or not self.machine.is_leader:
+            return []
+        self.controller.next_offset = self.log.end_offset
+        return self._append(self.controller.tick(now_ms, steady_ms).records, now_ms, steady_ms)
 
     def sign_of_life(self, now_ms: int, steady_ms: int, idle_ms: int) -> list[Effect]:
         """A NoOp record where nothing was written for ``idle_ms``: the high watermark, and what is measured by it, goes on."""
@@ -190,9 +219,12 @@ class QuorumMember:
         assert controller is not None
         epoch = self.machine.epoch
         assert self.log.end_offset == self.machine.quorum.shape.end_offset, "an effect on the log has not been done yet"
+        base_offset, size = self.log.end_offset, 0
         for values in encoded_batches(records, controller.image.metadata_version, self.log.config.max_batch_bytes):
             self.log.append_values(values, epoch, now_ms)
+            size += sum(map(len, values))
         last_offset = self.log.end_offset - 1
+        self.committed.appended(AppendedGroup(base_offset, last_offset, epoch, now_ms, size, records))
         self._last_append_ms = now_ms
         if replay:
             controller.replay(records, last_offset, epoch, now_ms)

@@ -1,4 +1,4 @@
-"""What a node does now and then: retention, flushes by time, checkpoints, removing files, metadata snapshots, late transactions.
+"""What a node does now and then: retention, flushes by time, checkpoints, removing files, late transactions.
 
 Each duty has its interval, Kafka's where Kafka has one, and its own timer; a duty that fails is reported and comes again.
 """
@@ -11,23 +11,20 @@ from collections.abc import Callable
 from tidelog.broker.context import Broker
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.replication.late_transactions import LateTransactions
-from tidelog.server.quorum import LocalController
 from tidelog.server.runtime import Alarm, LoopRuntime
 
 log = logging.getLogger(__name__)
 
 FLUSH_INTERVAL_MS = 1000
 REMOVAL_INTERVAL_MS = 1000
-SNAPSHOT_CHECK_MS = 5000
 LATE_CHECK_MS = 10_000
 
 
 class Housekeeping:
     """The timers of one node."""
 
-    def __init__(self, broker: Broker, controller: LocalController, runtime: LoopRuntime) -> None:
+    def __init__(self, broker: Broker, runtime: LoopRuntime) -> None:
         self._broker = broker
-        self._controller = controller
         self._runtime = runtime
         self._timers: dict[str, Alarm] = {}
         self._stopped = False
@@ -52,7 +49,6 @@ class Housekeeping:
             lambda: replicas.logs.expire_producers(now_ms()),
         )
         self.every("late transactions", LATE_CHECK_MS, self._name_late)
-        self.every("metadata snapshots", SNAPSHOT_CHECK_MS, self._controller.snapshot_step)
 
     def every(self, name: str, interval_ms: int, duty: Callable[[], object], *, first_ms: int | None = None) -> None:
         """Do ``duty`` on the loop each ``interval_ms``, first after ``first_ms`` (None: the same)."""

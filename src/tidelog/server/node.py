@@ -1,8 +1,8 @@
 """A node: the one place where all parts are put together, started in order, and stopped in order.
 
-Start: addresses, log dirs (locked), metadata log, partition logs, registration, listeners. Nothing is served before the
-broker is registered and unfenced. Stop: no new connections, requests in flight are answered, leaderships are given away,
-logs are flushed and marked as clean, locks are released.
+Start: addresses, log dirs (locked), metadata log and controller listener, registration, what the metadata says of this broker,
+partition logs, listeners; then the controller unfences it. Stop: leaderships are given away, no new connections, requests in
+flight are answered, a controller hands over, logs are flushed and marked as clean, locks are released.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from tidelog.broker import lifecycle
 from tidelog.broker.api import Api
@@ -21,25 +22,30 @@ from tidelog.broker.apis.metadata import Answers
 from tidelog.broker.context import Broker
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.transaction_markers import write_marker
+from tidelog.config.listeners import EndPoint
 from tidelog.config.resolve import BrokerConfig
-from tidelog.controller.config_rules import OptionRules
-from tidelog.controller.metadata_node import MetadataNode, MetadataNodeConfig
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
-from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
+from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import Uuid, random_uuid
 from tidelog.model.ports import FileSystem
+from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from tidelog.raft.format import FormatRequest, format_dirs
+from tidelog.raft.voters import ReplicaKey
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server import settings
+from tidelog.server.broker_life import BrokerLife
+from tidelog.server.channels import Channels
 from tidelog.server.compaction import Compaction
+from tidelog.server.controller_link import ControllerLink
 from tidelog.server.coordinators import Coordinators
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.housekeeping import Housekeeping
 from tidelog.server.listener import ConnectionCount, Listener, bind
+from tidelog.server.metadata_replica import MetadataReplica
 from tidelog.server.monitoring import Monitoring
-from tidelog.server.quorum import LocalController
+from tidelog.server.replica_fetching import Replication
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.checkpoints import META_PROPERTIES
 from tidelog.storage.log_config import LogConfig
@@ -57,7 +63,7 @@ PROGRESS_S = 5.0
 
 
 class Node:
-    """One broker and controller in one process."""
+    """One broker in a process, and where the roles say so its controller with it."""
 
     def __init__(
         self,
@@ -74,51 +80,75 @@ class Node:
         self.listeners: list[Listener] = []
         self.failed = asyncio.Event()
         """Set when the node cannot go on: its metadata log's disk failed, or all of its log dirs did."""
+        self.channels = Channels(runtime, str(config.node_id))
+        self.replica = MetadataReplica(config, runtime, self._metadata_failed)
+        self.controller = ControllerLink(self.replica, self.channels, runtime, config.controller_socket_timeout_ms)
+        self.life = BrokerLife(config, self.controller, self.replica, runtime)
+        self._failure: Exception | None = None
         self._image = EMPTY_IMAGE
-        self._broker_epoch = -1
+        self._serving = False
         self._stopping = False
         self._in_flight: set[asyncio.Future[None]] = set()
         self._known_offline: set[str] = set()
 
     @property
     def ports(self) -> dict[str, int]:
-        """The port of each listener, by listener name."""
+        """The port of each listener for clients, by listener name."""
         return {listener.name: listener.port for listener in self.listeners}
 
     async def start(self) -> None:
-        """Returns when clients are served. ConfigError, StorageFailure, MetadataLogError or UnsupportedFeatureLevel when not."""
+        """Returns when clients are served. ConfigError, StorageFailure, MetadataLogError or UnsupportedFeatureLevel when not;
+        KafkaError when the cluster does not take this broker."""
         config, runtime = self.config, self.runtime
-        sockets = {p.listener: bind(p.listener, p.host, p.port) for p in config.broker_endpoints}
+        sockets = {p.listener: bind(p.listener, p.host, p.port) for p in config.endpoints}
         try:
             self._open_logs()
-            advertised = config.advertised({name: each.getsockname()[1] for name, each in sockets.items()}, _hostname())
-            incarnation_id = random_uuid(runtime.rng)
-            self._start_controller(incarnation_id)
-            self._load_logs()
+            ports = {name: each.getsockname()[1] for name, each in sockets.items()}
+            advertised = config.advertised(ports, _hostname())
+            self._start_metadata(ports, {p.listener: sockets[p.listener] for p in config.controller_endpoints})
+            await self._checked(self.life.register(self._registration(random_uuid(runtime.rng), advertised)))
+            self._image = self.replica.image
+            config.apply_dynamic(self._image.cluster_configs, self._image.broker_configs(config.node_id))
+            await self._checked(self._load_logs())
             self._check_dirs()
             self._make_broker()
-            self._incarnation_id, self._advertised = incarnation_id, advertised
-            await self._register()
             self.monitoring = Monitoring(self)
             await self.monitoring.start()
-            count = ConnectionCount()
-            limits = settings.limits(config)
-            for name, listening in sockets.items():
-                listener = Listener(name, listening, self.broker, runtime, limits=limits, count=count)
-                listener.start()
-                self.listeners.append(listener)
+            self._listen({p.listener: sockets[p.listener] for p in config.broker_endpoints})
+            await self._checked(self.life.serve())
         except BaseException:
-            for listening in sockets.values():
-                listening.close()
-            if hasattr(self, "logs"):
-                for log_dir in self.logs.dirs:
-                    log_dir.release()
+            await self._abandon(sockets.values())
             raise
-        self.housekeeping = Housekeeping(self.broker, self.controller, runtime)
+        self._tell_dirs(self.broker.replicas.partitions())
+        self.housekeeping = Housekeeping(self.broker, runtime)
         self.housekeeping.start()
         self.housekeeping.every("log dirs", 1000, self._watch_dirs)
         self.compaction = Compaction(self.broker.replicas, config, runtime)
         self.compaction.start()
+
+    async def _checked(self, step: Coroutine[Any, Any, None]) -> None:
+        """A step of the start, which the metadata log's failure ends."""
+        await step
+        if self._failure is not None:
+            raise self._failure
+
+    async def _abandon(self, sockets: Iterable[socket.socket]) -> None:
+        """The start came to nothing."""
+        self._stopping = True
+        self.life.stop()
+        for listener in self.listeners:
+            listener.stop_accepting()
+        if self._serving:
+            await self.replication.stop()
+            self.coordinators.stop()
+        if hasattr(self.replica, "member"):
+            await self.replica.stop()
+        self.channels.close()
+        for listening in sockets:
+            listening.close()
+        if hasattr(self, "logs"):
+            for log_dir in self.logs.dirs:
+                log_dir.release()
 
     async def stop(self) -> None:
         """In order; what fails on the way is reported and the rest goes on."""
@@ -126,19 +156,19 @@ class Node:
         self.housekeeping.stop()
         await self.compaction.stop()
         await self.monitoring.stop()
+        if not self.failed.is_set():
+            await self.life.shut_down()
         for listener in self.listeners:
             listener.stop_accepting()
         self.coordinators.stop()
         await asyncio.gather(*(listener.drain(DRAIN_S) for listener in self.listeners))
-        if not self.failed.is_set():
-            try:
-                await lifecycle.shut_down(self.controller, self._image, self.config.node_id, self._broker_epoch)
-            except KafkaError as error:
-                log.error("the controller was not told of the stop: %s", error)
+        await self.replication.stop()
+        self.life.stop()
         try:
-            await self.controller.close()
+            await self.replica.stop()
         except StorageFailure as failure:
             log.error("the metadata log was not closed in order: %s", failure)
+        self.channels.close()
         self.broker.replicas.stop_moves(self.runtime.now_ms())
         while self._in_flight:
             # A log with a flush under way cannot be closed; what ends may start the next one.
@@ -151,7 +181,7 @@ class Node:
         with ThreadPoolExecutor(CLOSE_THREADS, "close") as pool:
             for _ in pool.map(lambda each: each[1].run(), jobs):
                 pass
-        self.logs.finish_closing(jobs, self._broker_epoch)
+        self.logs.finish_closing(jobs, self.life.epoch)
 
     # Starting
 
@@ -186,7 +216,7 @@ class Node:
             raise StorageFailure(dirs[0], f"cannot be formatted: {problem}") from problem
         log.info("formatted %s for a new cluster, %s", ", ".join(dirs), result.cluster_id)
 
-    def _start_controller(self, incarnation_id: Uuid) -> None:
+    def _start_metadata(self, ports: Mapping[str, int], sockets: Mapping[str, socket.socket]) -> None:
         config = self.config
         wanted = (config.metadata_log_dir or self.logs.dirs[0].path).rstrip("/") or "/"
         metadata_dir = next((each for each in self.logs.dirs if each.path == wanted), None)
@@ -195,26 +225,39 @@ class Node:
         if metadata_dir.failure is not None:
             raise metadata_dir.failure
         assert self.logs.cluster_id is not None
-        node = MetadataNode.start(
-            self.fs,
-            MetadataNodeConfig(
-                node_id=config.node_id,
-                cluster_id=self.logs.cluster_id,
-                directory_id=Uuid(metadata_dir.directory_id),
-                log_dir=metadata_dir.path,
-                controller=lifecycle.controller_image(config.node_id, incarnation_id, config.controller_endpoints),
-                log=settings.metadata_log_config(config),
-                settings=settings.controller_settings(config),
-                partition_dir=self._first_partition(),
-            ),
-            rng=self.runtime.rng,
-            rules=OptionRules(config),
-            now_ms=self.runtime.now_ms(),
-        )
-        self._image = node.image
-        config.apply_dynamic(node.image.cluster_configs, node.image.broker_configs(config.node_id))
-        self.controller = LocalController(node, self.runtime, self._metadata_failed)
         self._metadata_dir = metadata_dir.path
+        key = ReplicaKey(config.node_id, Uuid(metadata_dir.directory_id))
+        partition_dir = self._first_partition() if config.is_controller else None
+        self.replica.open(self.fs, metadata_dir.path, key, self.logs.cluster_id, ports=ports, partition_dir=partition_dir)
+        self.replica.add_listener(self._committed)
+        self.replica.listen(sockets)
+        self.replica.start()
+
+    def _registration(self, incarnation_id: Uuid, advertised: Iterable[EndPoint]) -> BrokerRegistrationRequest:
+        online = self.logs.online_dirs()
+        self._known_offline = {each.path for each in self.logs.dirs if not each.online}
+        assert self.logs.cluster_id is not None
+        return lifecycle.registration(
+            self.config.node_id,
+            self.logs.cluster_id,
+            incarnation_id,
+            endpoints=advertised,
+            rack=self.config.broker_rack,
+            log_dirs=sorted(Uuid(each.directory_id) for each in online),
+            previous_broker_epoch=self._epoch_before(),
+        )
+
+    def _epoch_before(self) -> int:
+        """Under which epoch this broker stopped in order; -1 unless each of its log dirs says so, and the same."""
+        epochs = {each.previous_broker_epoch if each.online else -1 for each in self.logs.dirs}
+        return epochs.pop() if len(epochs) == 1 else -1
+
+    def _listen(self, sockets: Mapping[str, socket.socket]) -> None:
+        count, limits = ConnectionCount(), settings.limits(self.config)
+        for name, listening in sockets.items():
+            listener = Listener(name, listening, self.broker, self.runtime, limits=limits, count=count)
+            listener.start()
+            self.listeners.append(listener)
 
     def _first_partition(self) -> str | None:
         """The directory of some partition, in whatever log dir."""
@@ -227,24 +270,27 @@ class Node:
                 return found
         return None
 
-    def _load_logs(self) -> None:
-        """Every partition's log, several at once. The loop does not run yet, so this simply blocks."""
+    async def _load_logs(self) -> None:
+        """Every partition's log, several at once; heartbeats and the metadata quorum go on meanwhile."""
         jobs = self.logs.load_jobs()
         if not jobs:
             return
         now_ms = self.runtime.now_ms()
-        started = self.runtime.loop.time()
-        told = started
+        started = told = self.runtime.loop.time()
         threads = min(LOAD_THREADS, max(1, self.config.num_recovery_threads_per_data_dir) * len(self.logs.dirs))
         with ThreadPoolExecutor(threads, "load") as pool:
-            running = [(job, pool.submit(job.run, now_ms)) for job in jobs]
-            for done, (job, future) in enumerate(running, 1):
-                future.result()
-                self.logs.loaded(job)
-                now = self.runtime.loop.time()
-                if now - told >= PROGRESS_S:
-                    told = now
-                    log.info("loading logs: %d of %d partitions, %.0f s", done, len(jobs), now - started)
+            try:
+                running = [(job, asyncio.wrap_future(pool.submit(job.run, now_ms))) for job in jobs]
+                for done, (job, future) in enumerate(running, 1):
+                    await future
+                    self.logs.loaded(job)
+                    now = self.runtime.loop.time()
+                    if now - told >= PROGRESS_S:
+                        told = now
+                        log.info("loading logs: %d of %d partitions, %.0f s", done, len(jobs), now - started)
+            except asyncio.CancelledError:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
 
     def _check_dirs(self) -> None:
         """StorageFailure when loading took the metadata log's dir offline, or all of them."""
@@ -254,6 +300,7 @@ class Node:
 
     def _make_broker(self) -> None:
         config, runtime = self.config, self.runtime
+        self._image = self.replica.image
         replicas = ReplicaManager(
             config.node_id,
             self.logs,
@@ -285,59 +332,66 @@ class Node:
             groups=self.coordinators.groups,
             transactions=self.coordinators.transactions,
         )
-        replicas.load(self._image, runtime.now_ms())
-        self.coordinators.follow()
-        self.controller.node.add_listener(self._committed)
-
-    async def _register(self) -> None:
-        config = self.config
-        online = self.logs.online_dirs()
-        self._known_offline = {each.path for each in self.logs.dirs if not each.online}
-        request = lifecycle.registration(
-            config.node_id,
-            self.broker.cluster_id,
-            self._incarnation_id,
-            endpoints=self._advertised,
-            rack=config.broker_rack,
-            log_dirs=sorted(Uuid(each.directory_id) for each in online),
-            previous_broker_epoch=max(each.previous_broker_epoch for each in online),
-        )
-        self._broker_epoch = await lifecycle.register(self.controller, request)
-        await lifecycle.unfence(self.controller, self._image, config.node_id, self._broker_epoch)
-        self._tell_dirs(self.broker.replicas.partitions())
+        self.replication = Replication(replicas, self.controller, self.channels, runtime, config, lambda: self.life.epoch)
+        self._serving = True
+        self._load(self._image)
+        self.replication.start()
 
     # Running
 
-    def _committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta) -> None:
-        """The metadata log moved on."""
+    def _committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta | None) -> None:
+        """The committed metadata moved on; without ``delta`` it was replaced by a snapshot."""
+        if not self._serving:
+            # What it says is looked at as a whole when this broker begins to serve.
+            return
         self._image = new
-        if old.cluster_configs != new.cluster_configs or old.broker_configs(self.config.node_id) != new.broker_configs(
-            self.config.node_id
-        ):
-            try:
-                changed = self.config.apply_dynamic(new.cluster_configs, new.broker_configs(self.config.node_id))
-            except ConfigError as error:
-                log.error("dynamic settings are not taken over: %s", error)
-            else:
-                log.info("dynamic settings changed: %s", ", ".join(sorted(changed)) or "none")
-                self._take_over_settings()
-        self.broker.image = new
-        self.broker.replicas.apply(delta, new, self.runtime.now_ms())
+        node_id = self.config.node_id
+        if old.cluster_configs != new.cluster_configs or old.broker_configs(node_id) != new.broker_configs(node_id):
+            self._follow_settings(new)
+        if delta is None:
+            self._load(new)
+        else:
+            self._apply(new, delta)
+        mine = new.brokers.get(node_id)
+        if not self._stopping and (mine.epoch != self.life.epoch if mine is not None else node_id in old.brokers):
+            self.life.unregistered()
+
+    def _load(self, image: ClusterImage) -> None:
+        """All of it may be new."""
+        self.broker.image = image
+        self.broker.replicas.load(image, self.runtime.now_ms())
+        for partition in self.broker.replicas.partitions():
+            partition.set_config(self.logs.config_for(partition.topic))
+        self.coordinators.follow()
+        self.replication.follow(image)
+        if len(self.logs.dirs) > 1:
+            self._tell_dirs(self.broker.replicas.partitions())
+
+    def _apply(self, image: ClusterImage, delta: ClusterDelta) -> None:
+        self.broker.image = image
+        self.broker.replicas.apply(delta, image, self.runtime.now_ms())
         self.coordinators.follow(delta)
-        if len(self.logs.dirs) > 1 and self._broker_epoch >= 0:
+        self.replication.follow(image)
+        if len(self.logs.dirs) > 1:
             found = (
                 self.broker.replicas.by_id(topic_id, index)
                 for topic_id, changed in delta.topics.changed.items()
                 for index in sorted(changed.changed)
             )
             self._tell_dirs(partition for partition in found if isinstance(partition, Partition))
-        if self.config.node_id in old.brokers and self.config.node_id not in new.brokers and not self._stopping:
-            log.warning("this broker was unregistered while it runs: it registers again")
-            self.runtime.spawn(self._register(), "registering again")
+
+    def _follow_settings(self, image: ClusterImage) -> None:
+        try:
+            changed = self.config.apply_dynamic(image.cluster_configs, image.broker_configs(self.config.node_id))
+        except ConfigError as error:
+            log.error("dynamic settings are not taken over: %s", error)
+        else:
+            log.info("dynamic settings changed: %s", ", ".join(sorted(changed)) or "none")
+            self._take_over_settings()
 
     def _take_over_settings(self) -> None:
         """Who keeps settings in a form of his own gets the new ones; all others look at ``config`` each time."""
-        self.controller.node.controller.set_settings(settings.controller_settings(self.config))
+        self.replica.member.set_settings(settings.controller_settings(self.config))
         limits = settings.limits(self.config)
         for listener in self.listeners:
             listener.change_limits(limits)
@@ -353,7 +407,7 @@ class Node:
         placement = lifecycle.placed_elsewhere(self._image, self.config.node_id, where)
         if placement:
             self.runtime.spawn(
-                lifecycle.assign_to_dirs(self.controller, self.config.node_id, self._broker_epoch, placement),
+                lifecycle.assign_to_dirs(self.controller, self.config.node_id, self.life.epoch, placement),
                 "telling in which log dirs replicas lie",
             )
 
@@ -372,8 +426,10 @@ class Node:
         self._in_flight.add(future)
         future.add_done_callback(finished)
 
-    def _metadata_failed(self, failure: StorageFailure) -> None:
-        log.critical("the metadata log failed, the node stops: %s", failure)
+    def _metadata_failed(self, problem: Exception) -> None:
+        self._failure = problem
+        if self._serving:
+            log.critical("the metadata log failed, the node stops: %s", problem)
         self.failed.set()
 
     def _watch_dirs(self) -> None:
@@ -386,11 +442,7 @@ class Node:
             log.critical("log dir %s failed, and the node cannot go on without it", offline[0].path)
             self.failed.set()
             return
-        directories = [Uuid(each.directory_id) for each in offline if each.meta is not None]
-        self.runtime.spawn(
-            lifecycle.report_offline_dirs(self.controller, self._image, self.config.node_id, self._broker_epoch, directories),
-            "reporting failed log dirs",
-        )
+        self.life.report_offline([Uuid(each.directory_id) for each in offline if each.meta is not None])
 
 
 def _hostname() -> str:

@@ -20,7 +20,7 @@ from tidelog.metrics.registry import Registry, Sample
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER
 from tidelog.protocol.api_keys import API_FACTS
-from tidelog.raft.node import Role
+from tidelog.raft.election import Role
 from tidelog.server import posix
 
 if TYPE_CHECKING:
@@ -216,14 +216,14 @@ def _broker_info(image: ClusterImage) -> list[Sample]:
 
 
 def _watch_quorum(registry: Registry, node: Node) -> None:
-    metadata = node.controller.node
-    raft = metadata.raft
-    registry.watch(catalog.ACTIVE_CONTROLLER, lambda: int(raft.role is Role.LEADER and metadata.failure is None))
+    member = node.replica.member
+    raft = member.machine
+    registry.watch(catalog.ACTIVE_CONTROLLER, lambda: int(member.controller is not None))
     registry.watch(catalog.RAFT_STATE, lambda: [((role.value,), int(raft.role is role)) for role in Role])
-    registry.watch(catalog.RAFT_LEADER, lambda: raft.key.id if raft.role is Role.LEADER else NO_BROKER)
+    registry.watch(catalog.RAFT_LEADER, lambda: raft.leader_id)
     registry.watch(catalog.RAFT_EPOCH, lambda: raft.epoch)
     registry.watch(catalog.RAFT_HIGH_WATERMARK, lambda: raft.high_watermark)
-    registry.watch(catalog.RAFT_LOG_END, lambda: metadata.log.end_offset)
+    registry.watch(catalog.RAFT_LOG_END, lambda: member.log.end_offset)
 
 
 def _watch_server(registry: Registry, node: Node) -> None:

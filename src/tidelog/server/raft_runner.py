@@ -56,6 +56,10 @@ FATAL = (StorageFailure, QuorumFault, MetadataLogError, UnsupportedFeatureLevel,
 """What ends the node: its disk, or what the quorum says, cannot be worked with."""
 
 
+TICK_S = 0.1
+"""How often the active controller looks at what time alone brings: brokers that fell silent, leaders to be balanced."""
+
+
 class RaftRunner:
     """See the module."""
 
@@ -66,11 +70,15 @@ class RaftRunner:
         self._runtime = runtime
         self._on_failure = on_failure
         self._failed = False
+        self._refusal = "the controller has stopped"
         self._queue: deque[Effect] = deque()
         self._busy = False
         self._flushing = False
         self._after_flush: Callable[[], None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+        self._pumping = False
+        self._deferred: deque[Callable[[], None]] = deque()
         self._peers = Peers(runtime, self, f"raft-client-{member.config.raft.key.id}")
         self._tokens = 0
         self._asking: dict[int, asyncio.Future[Any]] = {}
@@ -82,6 +90,7 @@ class RaftRunner:
     def start(self) -> None:
         """The first event."""
         self._do(lambda: self.member.machine.start(self._steady()))
+        self._tick()
 
     async def stop(self, timeout_ms: int) -> None:
         """A leader hands over; then the files are closed."""
@@ -91,8 +100,9 @@ class RaftRunner:
             await asyncio.wait([self._stopped], timeout=timeout_ms / 1000)
         self._failed = True
         self._peers.close()
-        if self._alarm is not None:
-            self._alarm.cancel()
+        for alarm in (self._alarm, self._ticking):
+            if alarm is not None:
+                alarm.cancel()
         self._queue.clear()
         self._refuse_all(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller stops"))
         if self._work:
@@ -101,7 +111,8 @@ class RaftRunner:
             await self._runtime.run_blocking(self.member.log.close)
 
     def _steady(self) -> int:
-        return self._runtime.steady_ms()
+        # The machine's own: a test that moves a node's time must not make it miss its peers, whose time goes on as it did.
+        return self._runtime.real_ms()
 
     # Events
 
@@ -139,8 +150,14 @@ class RaftRunner:
         """Decided now if this is the active controller, answered when committed. See ``broker.context.Controller``."""
         future: asyncio.Future[Any] = self._runtime.loop.create_future()
         if self._failed:
-            future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped"))
-            return future
+            future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, self._refusal))
+        else:
+            self._when_settled(lambda: self._decide(handler, request, future))
+        return future
+
+    def _decide(self, handler: ControllerHandler, request: Any, future: asyncio.Future[Any]) -> None:
+        if future.done():
+            return
 
         def decide() -> list[Effect]:
             now_ms = self._runtime.now_ms()
@@ -155,13 +172,31 @@ class RaftRunner:
             self._do(decide)
         except KafkaError as error:
             future.set_exception(error)
+        if self._failed and not future.done():
+            future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, self._refusal))
         self._sync()
-        return future
+
+    def _when_settled(self, job: Callable[[], None]) -> None:
+        """Now, or when the effects that came before have been done: who decides appends where the log ends."""
+        if self._busy or self._pumping or self._queue:
+            self._deferred.append(job)
+        else:
+            job()
 
     def tell_signs_of_life(self, idle_ms: int) -> None:
         """Called now and then."""
+        self._when_settled(lambda: self._by_itself(lambda now, steady: self.member.sign_of_life(now, steady, idle_ms)))
+
+    def _tick(self) -> None:
+        if self._failed:
+            return
+        self._ticking = self._runtime.loop.call_later(TICK_S, self._tick)
+        if self.member.controller is not None:
+            self._when_settled(lambda: self._by_itself(self.member.tick))
+
+    def _by_itself(self, decide: Callable[[int, int], list[Effect]]) -> None:
         now_ms = self._runtime.now_ms()
-        self._do(lambda: self.member.sign_of_life(now_ms, self._steady(), idle_ms))
+        self._do(lambda: decide(now_ms, self._steady()))
         self._sync()
 
     @property
@@ -174,6 +209,12 @@ class RaftRunner:
         """-1 while it is not known."""
         return self.member.machine.leader_id
 
+    @property
+    def leader_endpoint(self) -> tuple[str, int] | None:
+        """Where the leader listens, when that is known."""
+        endpoints = self.member.machine.quorum.leader_endpoints
+        return (endpoints[0].host, endpoints[0].port) if endpoints else None
+
     def describe_quorum(self) -> QuorumDescription | None:
         """Who leads and votes, as the leader knows it; None when this is not the leader."""
         offset_ms = self._runtime.now_ms() - self._steady()
@@ -182,19 +223,31 @@ class RaftRunner:
     # Effects
 
     def _pump(self) -> None:
-        while self._queue and not self._busy and not self._failed:
-            self._one(self._queue.popleft())
+        if self._pumping:
+            return
+        self._pumping = True
+        try:
+            while not self._busy and not self._failed and (self._queue or self.member.may_activate):
+                self._one(self._queue.popleft()) if self._queue else self._activate()
+        finally:
+            self._pumping = False
         if self._failed:
             return
-        if not self._busy and not self._queue and self.member.may_activate:
-            log.info("node %d is the active controller of epoch %d", self.member.machine.quorum.me.id, self.member.machine.epoch)
-            self._queue.extend(self.member.activate(self._runtime.now_ms(), self._steady()))
+        if self._deferred and not self._busy:
+            self._deferred.popleft()()
             self._pump()
             return
         self._sync()
         self._arm()
         if self._stopped is not None and self.member.machine.stopped and not self._queue and not self._stopped.done():
             self._stopped.set_result(None)
+
+    def _activate(self) -> None:
+        machine = self.member.machine
+        log.info("node %d is the active controller of epoch %d", machine.quorum.me.id, machine.epoch)
+        self._queue.extend(self.member.activate(self._runtime.now_ms(), self._steady()))
+        if self.on_leader is not None:
+            self.on_leader()
 
     def _one(self, effect: Effect) -> None:
         if isinstance(effect, Send):
@@ -367,6 +420,9 @@ class RaftRunner:
             return
         if self._failed:
             return
+        if self.member.log.log.failure is not None:
+            self._fail(self.member.log.log.failure)
+            return
         waiting, self._after_flush = self._after_flush, None
         if waiting is not None:
             self._busy = False
@@ -415,7 +471,11 @@ class RaftRunner:
         self._peers.close()
         for line in self.member.machine.quorum.story:
             log.info("metadata quorum: %s", line)
-        self._refuse_all(KafkaError(ErrorCode.NOT_CONTROLLER, f"the controller has stopped: {problem}"))
+        if isinstance(problem, StorageFailure):
+            self._refusal = f"the controller has stopped, its disk failed: {problem}"
+        else:
+            self._refusal = f"the controller has stopped: {problem}"
+        self._refuse_all(KafkaError(ErrorCode.NOT_CONTROLLER, self._refusal))
         self._on_failure(problem)
 
     def _refuse_all(self, error: KafkaError) -> None:
@@ -425,3 +485,6 @@ class RaftRunner:
         for future in waiting:
             if not future.done():
                 future.set_exception(error)
+        while self._deferred:
+            # It finds that nothing is decided here any more.
+            self._deferred.popleft()()

@@ -42,8 +42,7 @@ def housekeeping(runtime: LoopRuntime, **values: str) -> tuple[Housekeeping, Rep
     replicas = Replicas()
     config = BrokerConfig.from_properties({name.replace("_", "."): value for name, value in values.items()})
     broker: Any = SimpleNamespace(config=config, replicas=replicas)
-    controller: Any = SimpleNamespace(snapshot_step=lambda: replicas.done.append("snapshot"))
-    return Housekeeping(broker, controller, runtime), replicas
+    return Housekeeping(broker, runtime), replicas
 
 
 def test_a_duty_comes_again_and_again_until_the_stop(runtime: LoopRuntime) -> None:

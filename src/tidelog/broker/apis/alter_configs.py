@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from tidelog.broker import loggers
 from tidelog.broker.context import Context
+from tidelog.broker.controller_side import ControllerSide
 from tidelog.broker.loggers import LevelChange
 from tidelog.controller.configs import AlterConfigOp
 from tidelog.controller.quorum_controller import QuorumController
@@ -148,7 +149,10 @@ def _names(image: ClusterImage, kind: int) -> Sequence[str]:
 
 
 def _check_is_this_broker(ctx: Context, resource_type: int, name: str) -> None:
-    """What a broker may be set to, the broker itself knows best; so the request has to come to it."""
+    """What a broker may be set to, the broker itself knows best; so the request has to come to it. A controller takes it from
+    whoever passes it on."""
+    if isinstance(ctx.broker, ControllerSide):
+        return
     if resource_type != BROKER_RESOURCE or not name:
         return
     if not name.isdecimal():

@@ -1,0 +1,155 @@
+"""ControllerLink: the active controller as this node reaches it: in this process when it is here, else over a connection.
+
+A request is sent until an active controller has answered it, or its time is over: a controller that is not active any more, one
+that is gone, and a quorum that has no leader yet are all waited out. So a request may reach two controllers, one after the other;
+what the first one committed, the second one knows. The response is there when the change is committed; this node's image may not
+have it yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from tidelog.broker.context import ControllerHandler
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages.describe_quorum import DescribeQuorumResponse
+from tidelog.raft.description import QuorumDescription
+from tidelog.server.channels import ChannelError, Channels, Failure
+from tidelog.server.metadata_replica import MetadataReplica
+from tidelog.server.runtime import LoopRuntime
+
+PAUSE_MS = 50
+"""Between two attempts, unless the leader changes before."""
+PURPOSE = "controller"
+
+
+class ControllerLink:
+    """See the module, and ``broker.context.Controller``."""
+
+    def __init__(self, replica: MetadataReplica, channels: Channels, runtime: LoopRuntime, timeout_ms: int) -> None:
+        """``timeout_ms``: for requests that do not say themselves how long they may take."""
+        self._replica = replica
+        self._channels = channels
+        self._runtime = runtime
+        self._timeout_ms = timeout_ms
+        self._changed: asyncio.Future[None] | None = None
+        replica.on_leader.append(self._leader_changed)
+
+    @property
+    def is_here(self) -> bool:
+        """Is this process the active controller?"""
+        return self._replica.member.controller is not None
+
+    def submit(self, handler: ControllerHandler, request: Any) -> asyncio.Future[Any]:
+        """The work goes on whether or not the future is awaited."""
+        local: asyncio.Future[Any] | None = None
+        if self.is_here or self._replica.stopped:
+            local = self._replica.runner.submit(handler, request)
+            if local.done() and (self._replica.stopped or not _lost(local.exception())):
+                return local
+        future: asyncio.Future[Any] = self._runtime.loop.create_future()
+        if local is None or local.done():
+            self._deliver(handler, request, future)
+        else:
+            local.add_done_callback(lambda done: self._decided(done, handler, request, future))
+        return future
+
+    def _decided(self, local: asyncio.Future[Any], handler: ControllerHandler, request: Any, future: asyncio.Future[Any]) -> None:
+        """It was decided here; when the leadership ended before it was committed, it is asked for anew."""
+        if local.cancelled():
+            future.cancel()
+        elif _lost(local.exception()) and not self._replica.stopped:
+            self._deliver(handler, request, future)
+        elif future.done():
+            return
+        elif (error := local.exception()) is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(local.result())
+
+    def _deliver(self, handler: ControllerHandler, request: Any, future: asyncio.Future[Any]) -> None:
+        async def deliver() -> None:
+            try:
+                response = await self._until_answered(request, lambda: self._replica.runner.submit(handler, request))
+            except KafkaError as error:
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                if not future.done():
+                    future.set_result(response)
+            finally:
+                future.cancel()
+
+        self._runtime.spawn(deliver(), f"asking the controller: {type(request).__name__}")
+
+    def describe_quorum(self) -> QuorumDescription | None:
+        """Who leads and votes; None when another node leads."""
+        return self._replica.runner.describe_quorum()
+
+    async def forward(self, api_key: int, version: int, request: Any) -> Any:
+        """The leader's answer to a request that it has to answer itself, such as DescribeQuorum."""
+        return await self._until_answered(request, lambda: self._replica.runner.ask(api_key, version, "", request))
+
+    async def _until_answered(self, request: Any, here: Callable[[], Awaitable[Any]]) -> Any:
+        timeout_ms = getattr(request, "timeout_ms", 0)
+        deadline_ms = self._runtime.real_ms() + (timeout_ms if timeout_ms > 0 else self._timeout_ms)
+        why = "there is no active controller"
+        while not self._replica.stopped:
+            changed = self._when_leader_changes()
+            try:
+                response = await (here() if self.is_here else self.attempt(request, deadline_ms - self._runtime.real_ms()))
+            except KafkaError as error:
+                if not _lost(error):
+                    raise
+                why = error.detail or why
+            else:
+                if not _refused(response):
+                    return response
+                why = "the controller that was asked is not active any more"
+            left_ms = deadline_ms - self._runtime.real_ms()
+            if left_ms <= 0:
+                break
+            await asyncio.wait([changed], timeout=min(PAUSE_MS, left_ms) / 1000)
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer in time: {why}.")
+
+    async def attempt(self, request: Any, timeout_ms: int, purpose: str = PURPOSE) -> Any:
+        """Ask, once, the active controller at its listener. KafkaError NOT_CONTROLLER when it was not reached."""
+        place = self._replica.runner.leader_endpoint
+        if place is None or self._replica.runner.leader_id == self._replica.config.node_id:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "nobody is known to lead the metadata quorum")
+        try:
+            return await self._channels.to(*place, purpose).ask(request, timeout_ms=timeout_ms)
+        except ChannelError as error:
+            if error.kind is Failure.UNSUPPORTED:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The active controller cannot be asked: {error}") from error
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, str(error)) from error
+
+    def _when_leader_changes(self) -> asyncio.Future[None]:
+        if self._changed is None:
+            self._changed = self._runtime.loop.create_future()
+        return self._changed
+
+    def _leader_changed(self) -> None:
+        changed, self._changed = self._changed, None
+        if changed is not None:
+            changed.set_result(None)
+
+
+def _lost(error: BaseException | None) -> bool:
+    return isinstance(error, KafkaError) and error.code is ErrorCode.NOT_CONTROLLER
+
+
+def _refused(response: Any) -> bool:
+    """Does the response say, as a whole or of what was asked first, that its sender is not the active controller?"""
+    code = getattr(response, "error_code", ErrorCode.NONE)
+    if code:
+        return bool(code == ErrorCode.NOT_CONTROLLER)
+    if isinstance(response, DescribeQuorumResponse):
+        partitions = (each for topic in response.topics for each in topic.partitions)
+        return any(each.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER for each in partitions)
+    for name in ("topics", "responses", "results"):
+        for first in getattr(response, name, ())[:1]:
+            return bool(getattr(first, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER)
+    return False

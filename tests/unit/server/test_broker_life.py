@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.server.several_nodes import SeveralNodes
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[SeveralNodes]:
+    world = SeveralNodes(tmp_path)
+    yield world
+    world.close()
+
+
+def test_every_broker_is_registered_and_unfenced_when_its_start_returns(three: SeveralNodes) -> None:
+    async def main() -> None:
+        await three.start()
+        for node_id, node in three.nodes.items():
+            assert not node.life.fenced
+            active = three.nodes[three.active() or 0]
+            mine = active.replica.image.brokers[node_id]
+            assert (mine.epoch, mine.fenced) == (node.life.epoch, False)
+
+    three.run(main)
+
+
+def test_a_broker_that_was_unregistered_registers_again(three: SeveralNodes) -> None:
+    async def main() -> None:
+        await three.start()
+        chosen = three.passive()
+        node = three.nodes[chosen]
+        before = node.life.epoch
+        await node.controller.submit(QuorumController.unregister_broker, UnregisterBrokerRequest(broker_id=chosen))
+        await three.until(lambda: node.life.epoch > before)
+        await three.everywhere(lambda each: chosen in each.broker.image.brokers and not each.broker.image.brokers[chosen].fenced)
+
+    three.run(main)
+
+
+def test_a_broker_without_a_quorum_says_so_and_ends(tmp_path: Path) -> None:
+    world = SeveralNodes(tmp_path, controllers=1, brokers=1, initial_broker_registration_timeout_ms="200")
+
+    async def main() -> None:
+        with pytest.raises(KafkaError, match="not registered within 200 ms") as refused:
+            await world.start(2)
+        assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT
+        world.nodes.clear()
+
+    world.run(main)
+    world.close()
+
+
+def test_a_broker_that_stops_leads_nothing_any_more_before_it_ends(three: SeveralNodes) -> None:
+    async def main() -> None:
+        await three.start()
+        for number in range(6):
+            await three.create(1, f"t{number}")
+        leaving = three.passive()
+        await three.stop(leaving)
+        await three.everywhere(lambda node: node.broker.image.brokers[leaving].fenced)
+
+        def led(node_id: int) -> int:
+            topics = three.nodes[three.passive()].broker.image.topics.by_name.values()
+            return sum(partition.leader == node_id for topic in topics for partition in topic.partitions)
+
+        assert led(leaving) == 0
+
+    three.run(main)
+
+
+def test_a_broker_only_observes_and_serves(tmp_path: Path) -> None:
+    world = SeveralNodes(tmp_path, controllers=1, brokers=1)
+
+    async def main() -> None:
+        await world.start()
+        assert await world.create(2, "t", partitions=4) == ErrorCode.NONE
+        await world.everywhere(lambda node: "t" in node.broker.image.topics.by_name)
+        assert not world.nodes[2].replica.listeners
+        assert world.nodes[2].replica.member.machine.voters.ids == (1,)
+
+    world.run(main)
+    world.close()

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.server.several_nodes import SeveralNodes
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
+from tidelog.server.controller_link import _refused
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[SeveralNodes]:
+    world = SeveralNodes(tmp_path)
+    yield world
+    world.close()
+
+
+def test_what_a_node_asks_reaches_the_active_controller_wherever_it_is(three: SeveralNodes) -> None:
+    async def main() -> None:
+        await three.start()
+        for node_id in three.ids:
+            assert await three.create(node_id, f"t{node_id}") == ErrorCode.NONE
+            assert await three.create(node_id, f"t{node_id}") == ErrorCode.TOPIC_ALREADY_EXISTS
+        await three.everywhere(lambda node: len(node.broker.image.topics.by_name) == 3)
+
+    three.run(main)
+
+
+def test_what_is_asked_while_the_controller_goes_is_answered_by_the_next_one(three: SeveralNodes) -> None:
+    async def main() -> None:
+        await three.start()
+        via = three.passive()
+        active = three.active()
+        assert active is not None
+        leaving = three.nodes.pop(active)
+        stop = three.runtime.spawn(leaving.stop(), "stopping")
+        for number in range(20):
+            assert await three.create(via, f"t{number}") in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+        await stop  # type: ignore[misc]
+        assert three.active() not in (None, active)
+        await three.everywhere(lambda node: len(node.broker.image.topics.by_name) == 20)
+
+    three.run(main)
+
+
+def test_without_any_controller_the_answer_is_an_error_in_time(three: SeveralNodes) -> None:
+    three.settings["controller.socket.timeout.ms"] = "300"
+
+    async def main() -> None:
+        await three.start()
+        alone = three.passive()
+        node = three.nodes[alone]
+        for other in [each for each in three.ids if each != alone]:
+            replica = three.nodes[other].replica
+            for listener in replica.listeners:
+                listener.stop_accepting()
+            await replica.runner.stop(1)
+        with pytest.raises(KafkaError) as refused:
+            await node.controller._until_answered(object(), lambda: node.replica.runner.submit(lambda *_: None, None))  # type: ignore[arg-type,return-value]
+        assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT
+
+    three.run(main)
+
+
+def test_the_quorum_is_described_through_any_node(three: SeveralNodes) -> None:
+    request = DescribeQuorumRequest(topics=[RequestTopicData("__cluster_metadata", [RequestPartitionData(0)])])
+
+    async def main() -> None:
+        await three.start()
+        node = three.nodes[three.passive()]
+        assert node.controller.describe_quorum() is None
+        answer = await node.controller.forward(ApiKey.DESCRIBE_QUORUM, 2, request)
+        assert answer.topics[0].partitions[0].leader_id == three.active()
+        assert not _refused(answer)
+        answer.topics[0].partitions[0].error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert _refused(answer)
+
+    three.run(main)
