@@ -105,6 +105,15 @@ class Controller(Protocol):
         ...
 
 
+class ActiveController(Controller, Protocol):
+    """The same as brokers reach it: what they cannot answer they pass on."""
+
+    def forward(self, api_key: int, version: int, request: Any) -> Awaitable[Any]:
+        """Await it: the answer of the metadata quorum's leader to ``request``, as it came. KafkaError: REQUEST_TIMED_OUT while
+        nobody leads."""
+        ...
+
+
 class OtherBrokers(Protocol):
     """The brokers of the cluster besides this one, on the listener that brokers use among themselves."""
 
@@ -133,7 +142,7 @@ class Broker:
     config: BrokerConfig
     image: ClusterImage
     replicas: ReplicaManager
-    controller: Controller
+    controller: ActiveController
     runtime: Runtime
     rng: Rng
     producer_ids: ProducerIds
@@ -147,6 +156,8 @@ class Broker:
     others: OtherBrokers = field(default_factory=NoOtherBrokers)
     topics_being_created: dict[str, None] = field(default_factory=dict)
     """Topics that a Metadata request asked for and the controller is making."""
+    creations_refused: dict[str, str] = field(default_factory=dict)
+    """Why internal topics could not be created when this was last tried."""
     transaction_questions: TransactionQuestions = field(init=False)
 
     def __post_init__(self) -> None:

@@ -40,6 +40,8 @@ class ClientConnection:
         self._waiting: deque[tuple[int, int, int]] = deque()
         self._reader = FrameReader(max_response_bytes, max_plain_bytes=max_response_bytes)
         self._served: dict[int, tuple[int, int]] | None = None
+        self.features: dict[str, int] = {}
+        """Levels of the cluster's finalized features (KIP-584), as the broker told them; empty for one that is too old."""
 
     def hello(self) -> bytes:
         """The first frame: which versions does the broker serve."""
@@ -53,22 +55,23 @@ class ClientConnection:
         if response.error_code != ErrorCode.NONE:
             raise ProtocolViolation(f"ApiVersions was answered with {ErrorCode(response.error_code).name}")
         self._served = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        self.features = {feature.name: feature.max_version_level for feature in response.finalized_features}
         return None
 
-    def version_of(self, api_key: int) -> int:
-        """The version at which requests of this API go out. UnsupportedByBroker when there is none."""
+    def version_of(self, api_key: int, highest: int | None = None) -> int:
+        """The version at which requests of this API go out, not above ``highest``. UnsupportedByBroker when there is none."""
         assert self._served is not None, "say hello first"
         ours = registry.request_class(api_key)
         low, high = self._served.get(api_key, (0, -1))
-        version = min(high, ours.MAX_VERSION)
+        version = min(high, ours.MAX_VERSION, ours.MAX_VERSION if highest is None else highest)
         if version < max(low, ours.MIN_VERSION):
             raise UnsupportedByBroker(f"the broker does not serve {ApiKey(api_key).name} in a version that is known here")
         return version
 
-    def request(self, request: Message) -> bytes:
-        """The frame of ``request``. ValueError when it holds what the agreed version cannot say."""
+    def request(self, request: Message, highest: int | None = None) -> bytes:
+        """The frame of ``request``, at ``highest`` at most. ValueError when it holds what the agreed version cannot say."""
         api_key: int = request.API_KEY  # type: ignore[attr-defined]
-        return self._encode(request, api_key, self.version_of(api_key))
+        return self._encode(request, api_key, self.version_of(api_key, highest))
 
     def receive(self, data: bytes) -> list[Any]:
         """The responses that ``data`` completes. ProtocolViolation when they are not answers to what was asked."""

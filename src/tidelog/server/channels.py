@@ -79,6 +79,7 @@ class _Asked:
     request: Any
     raw: bool
     answer: asyncio.Future[Any]
+    at_most: int | None = field(default=None)
     alarm: asyncio.TimerHandle | None = field(default=None)
 
     def settle(self, result: Any) -> None:
@@ -113,7 +114,7 @@ class _Line(asyncio.BufferedProtocol):
 
     def send(self, asked: _Asked) -> None:
         """UnsupportedByBroker or ValueError when that cannot be said to the other side."""
-        self._write(self._client.request(asked.request), asked)
+        self._write(self._client.request(asked.request, asked.at_most), asked)
 
     def _write(self, frame: bytes, asked: _Asked) -> None:
         if self.lost is not None:
@@ -204,13 +205,14 @@ class Channel:
         """Not connected, and nobody waits for it."""
         return self._line is None and self._opening is None
 
-    async def ask(self, request: Any, *, timeout_ms: int, raw: bool = False) -> Any:
+    async def ask(self, request: Any, *, timeout_ms: int, raw: bool = False, version: int | None = None) -> Any:
         """The response to ``request`` (with ``raw``: a ``RawAnswer``), within ``timeout_ms`` of the machine's time.
 
-        ChannelError when there is none; it says why.
+        ``version``: the highest to ask in; whoever passes a client's request on asks in the client's, which may say what later
+        ones cannot, and is answered in it. ChannelError when there is no response; it says why.
         """
         loop = self._runtime.loop
-        asked = _Asked(request, raw, loop.create_future())
+        asked = _Asked(request, raw, loop.create_future(), version)
         if self._closed:
             raise ChannelError(Failure.DISCONNECTED, f"{self}: this node closed the connection")
         asked.alarm = loop.call_later(max(0, timeout_ms) / 1000, self._overdue, asked, timeout_ms)

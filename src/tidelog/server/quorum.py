@@ -52,6 +52,10 @@ class LocalController:
             self._flush()
         return future
 
+    async def forward(self, api_key: int, version: int, request: Any) -> Any:
+        """There is nobody to pass anything on to."""
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The metadata quorum of this node has one fixed member: the node itself.")
+
     def describe_quorum(self) -> QuorumDescription:
         """Who leads and votes, as of now."""
         return describe_sole_voter(self.node.raft, self.node.log.end_offset)

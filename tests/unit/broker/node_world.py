@@ -79,9 +79,12 @@ class InstantController:
     def __init__(self, world: NodeWorld, image: ClusterImage) -> None:
         self._world = world
         self.refuses: KafkaError | None = None
-        self.machine = QuorumController(
-            image, rng=random.Random(1), rules=OptionRules(world.config), settings=ControllerSettings(), node_id=1
-        )
+        self.take_over(image)
+
+    def take_over(self, image: ClusterImage) -> None:
+        """A controller of this image."""
+        rules = OptionRules(self._world.config)
+        self.machine = QuorumController(image, rng=random.Random(1), rules=rules, settings=ControllerSettings(), node_id=1)
 
     def submit(self, handler: Callable[[QuorumController, Any, int], ControllerResult], request: Any) -> Ready:
         try:
@@ -149,6 +152,14 @@ class NodeWorld:
         result = run(_submitted(self.controller, request)).topics[0]
         assert result.error_code == 0, result.error_message
         return self.broker.image.topics.by_name[name].id
+
+    def add_broker(self, node_id: int) -> None:
+        """Another broker like the first, in service; the controller and this node both know it."""
+        image = self.broker.image
+        directory = Uuid(bytes([node_id]) * 16)
+        other = replace(image.brokers[1], id=node_id, directories=(directory,))
+        self.broker.image = replace(image, brokers={**image.brokers, node_id: other})
+        self.controller.take_over(self.broker.image)
 
     def change_broker(self, **changes: Any) -> None:
         """Another image in which broker 1 is different."""

@@ -11,8 +11,8 @@ def test_the_quorums_own_requests_are_served_in_all_their_versions() -> None:
         assert CONTROLLER_APIS[key].versions == (request.MIN_VERSION, request.MAX_VERSION), key
 
 
-def test_a_broker_serves_none_of_them_but_fetch() -> None:
-    assert {key for key in HANDLERS if key in APIS} == {ApiKey.FETCH}
+def test_a_broker_serves_none_of_them_but_fetch_and_passes_on_what_administrators_ask() -> None:
+    assert {key for key in HANDLERS if key in APIS} == {ApiKey.FETCH, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER}
 
 
 def test_each_api_is_there_once_and_in_order() -> None:

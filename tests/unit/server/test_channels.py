@@ -352,3 +352,18 @@ def test_the_pause_before_the_next_attempt_grows_and_is_bounded(world: World, mo
             assert 0.8 * expected <= seconds <= 1.2 * expected
 
     world.run(main)
+
+
+def test_a_request_goes_out_in_the_highest_common_version_or_in_the_one_that_is_asked_for(world: World) -> None:
+    async def main() -> None:
+        channel = world.to_server()
+        asks = [asyncio.ensure_future(channel.ask(MetadataRequest(), timeout_ms=LONG_MS, version=each)) for each in (None, 4, 99)]
+        versions = []
+        for _ in asks:
+            key, version, correlation_id, _, writer = await world.server.heard.get()
+            versions.append(version)
+            answer(writer, correlation_id, ApiKey(key), version, MetadataResponse())
+        assert versions == [13, 4, 13]
+        await asyncio.gather(*asks)
+
+    world.run(main)

@@ -176,3 +176,11 @@ def test_snapshots_are_written_when_they_are_due(tmp_path: Path) -> None:
     world.run(main)
     world.runtime.loop.run_until_complete(world.runtime.close())
     world.runtime.loop.close()
+
+
+def test_a_quorum_of_one_passes_nothing_on(world: World) -> None:
+    async def main() -> None:
+        with pytest.raises(KafkaError, match="UNSUPPORTED_VERSION"):
+            await world.controller.forward(80, 1, None)
+
+    world.run(main)

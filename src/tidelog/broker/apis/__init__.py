@@ -25,6 +25,7 @@ from tidelog.broker.apis import (
     produce,
     producers,
     quorum,
+    raft_voters,
     reassignments,
     topics,
     transaction_admin,
@@ -98,6 +99,8 @@ API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.LIST_TRANSACTIONS, (0, 2), transaction_admin.list_transactions),
     Api(ApiKey.LIST_CONFIG_RESOURCES, (0, 1), alter_configs.list_config_resources),
     Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, (0, 0), partitions.describe_topic_partitions),
+    Api(ApiKey.ADD_RAFT_VOTER, (0, 1), raft_voters.add_raft_voter, on_error=raft_voters.add_raft_voter_refused),
+    Api(ApiKey.REMOVE_RAFT_VOTER, (0, 0), raft_voters.remove_raft_voter, on_error=raft_voters.remove_raft_voter_refused),
 )
 
 APIS: dict[int, Api] = {row.key: row for row in API_TABLE}

@@ -6,6 +6,7 @@ from tidelog.broker.context import Context
 from tidelog.broker.operations import CLUSTER_OPERATIONS
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import NO_BROKER
 from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -39,8 +40,11 @@ def describe_cluster(ctx: Context, request: DescribeClusterRequest) -> DescribeC
                 broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
             )
         )
+    # A broker that is in service: administrators ask it, and it passes on what the controller decides.
+    alive = [each.broker_id for each in brokers if not each.is_fenced]
+    controller_id = ctx.broker.node_id if ctx.broker.node_id in alive else next(iter(alive), NO_BROKER)
     response = DescribeClusterResponse(
-        endpoint_type=_BROKERS, cluster_id=ctx.broker.cluster_id, controller_id=ctx.broker.node_id, brokers=brokers
+        endpoint_type=_BROKERS, cluster_id=ctx.broker.cluster_id, controller_id=controller_id, brokers=brokers
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS

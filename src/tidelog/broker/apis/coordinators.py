@@ -6,6 +6,7 @@ question creates the topic; until it has leaders the answer is COORDINATOR_NOT_A
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -15,8 +16,15 @@ from tidelog.controller.quorum_controller import QuorumController
 from tidelog.coordinator.placement import partition_of
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from tidelog.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from tidelog.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from tidelog.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+log = logging.getLogger(__name__)
 
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
@@ -73,8 +81,10 @@ _NAMES: Mapping[int, str] = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACT
 def find_coordinator(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Sent by consumers, transactional producers and administrators. v1 key types, v3 and later by tags, v4 several keys at once.
 
-    Errors: 15 while the topic is being created or has no leader, 35 for kinds that are not served. The empty name has a
-    coordinator like any other, as in Kafka.
+    The topic gets the replicas that its settings demand (offsets.topic.replication.factor,
+    transaction.state.log.replication.factor), and is not there before so many brokers have registered.
+    Errors: 15 while the topic is being created or its partition has no leader, 35 for kinds that are not served. The empty
+    name has a coordinator like any other, as in Kafka.
     """
     if ctx.api_version >= BATCHED_FROM:
         return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in request.coordinator_keys])
@@ -95,7 +105,9 @@ def _find(ctx: Context, key_type: int, key: str) -> Coordinator:
     topic = ctx.image.topics.by_name.get(name)
     if topic is None:
         _create(ctx.broker, _TOPICS[key_type](ctx.config))
-        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} is being created; ask again.")
+        refused = ctx.broker.creations_refused.get(name)
+        message = f"{name} is being created; ask again." if refused is None else f"{name} cannot be created: {refused}"
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     leader = topic.partitions[partition_of(key, len(topic.partitions))].leader
     broker = ctx.image.brokers.get(leader)
     endpoint = None if broker is None or broker.fenced else broker.endpoints.get(ctx.listener)
@@ -123,12 +135,13 @@ async def create_internal_topics(broker: Broker) -> None:
 
 
 async def _created(broker: Broker, topic: _Internal) -> None:
-    alive = sum(not registered.fenced for registered in broker.image.brokers.values())
-    # One node cannot hold three replicas, and a coordinator that never starts helps nobody.
-    replicas = max(1, min(topic.replication_factor, alive))
+    replicas, min_isr = topic.replication_factor, topic.min_isr
+    if broker.config.embedded:
+        # A node whose roles were left to us is a cluster of one for ever, and a coordinator that never starts helps nobody.
+        replicas, min_isr = 1, None if min_isr is None else 1
     configs = dict(topic.configs)
-    if topic.min_isr is not None:
-        configs["min.insync.replicas"] = str(min(topic.min_isr, replicas))
+    if min_isr is not None:
+        configs["min.insync.replicas"] = str(min_isr)
     request = CreateTopicsRequest(
         topics=[
             CreatableTopic(
@@ -141,9 +154,20 @@ async def _created(broker: Broker, topic: _Internal) -> None:
         timeout_ms=CREATE_TIMEOUT_MS,
     )
     try:
-        await broker.controller.submit(QuorumController.create_topics, request)
-    except KafkaError:
+        response: CreateTopicsResponse = await broker.controller.submit(QuorumController.create_topics, request)
+    except KafkaError as error:
         # The client asks again, and so do we then.
+        _refused(broker, topic.name, str(error))
         return
     finally:
         broker.topics_being_created.pop(topic.name, None)
+    for result in response.topics:
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            _refused(broker, topic.name, f"{ErrorCode(result.error_code).name}: {result.error_message}")
+
+
+def _refused(broker: Broker, name: str, why: str) -> None:
+    """Clients ask many times a second; the log says once why they wait."""
+    if broker.creations_refused.get(name) != why:
+        broker.creations_refused[name] = why
+        log.warning("%s cannot be created: %s", name, why)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
-from tidelog.model.errors import ErrorCode
+from collections.abc import Coroutine
+from typing import Any
+
+from tidelog.broker.context import Broker, Context
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID
 from tidelog.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -17,16 +20,21 @@ from tidelog.protocol.messages.describe_quorum import (
 from tidelog.raft.description import ReplicaDescription
 
 
-def describe_quorum(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+def describe_quorum(
+    ctx: Context, request: DescribeQuorumRequest
+) -> DescribeQuorumResponse | Coroutine[Any, Any, DescribeQuorumResponse]:
     """Sent by kafka-metadata-quorum and admin clients, for partition 0 of ``__cluster_metadata`` and nothing else.
 
     v1 added when a replica last fetched, v2 directory ids, messages and the controllers' endpoints. Error per partition:
-    UNKNOWN_TOPIC_OR_PARTITION for any other one, NOT_LEADER_OR_FOLLOWER where another controller leads.
+    UNKNOWN_TOPIC_OR_PARTITION for any other one. Where another controller leads, a broker passes on its answer
+    (REQUEST_TIMED_OUT while nobody leads), and a controller says NOT_LEADER_OR_FOLLOWER.
     """
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked != [(METADATA_TOPIC, [0])]:
         return DescribeQuorumResponse(topics=[_unknown(name, indexes) for name, indexes in asked])
     quorum = ctx.broker.controller.describe_quorum()
+    if quorum is None and isinstance(ctx.broker, Broker):
+        return _forwarded(ctx, request)
     if quorum is None:
         refused = ResponsePartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, error_message=None, leader_id=-1)
         return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[refused])])
@@ -43,6 +51,14 @@ def describe_quorum(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuo
             Node(node_id=each.id, listeners=[Listener(name=at.name, host=at.host, port=at.port) for at in each.endpoints])
             for each in quorum.voters
         ]
+    return response
+
+
+async def _forwarded(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    try:
+        response: DescribeQuorumResponse = await ctx.broker.controller.forward(ctx.api_key, ctx.api_version, request)
+    except KafkaError as error:
+        return DescribeQuorumResponse(error_code=error.code, error_message=error.detail or None)
     return response
 
 

@@ -126,6 +126,8 @@ async def _refill(broker: Broker) -> None:
         )
     finally:
         ids.requested -= 1
+    if response.error_code:
+        raise KafkaError(ErrorCode(response.error_code), "the controller gives no block of producer ids")
     ids.add((response.producer_id_start, response.producer_id_len))
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.broker.node_world import NodeWorld
 from tidelog.broker.apis.cluster import describe_cluster
 from tidelog.broker.operations import CLUSTER_OPERATIONS, NOT_ASKED
@@ -20,6 +22,17 @@ def test_fenced_brokers_are_named_to_who_asks_for_them() -> None:
     assert describe_cluster(world.context(2), DescribeClusterRequest()).brokers == []
     asked = describe_cluster(world.context(2), DescribeClusterRequest(include_fenced_brokers=True))
     assert [broker.is_fenced for broker in asked.brokers] == [True]
+
+
+def test_the_controller_that_clients_are_told_of_is_a_broker_in_service() -> None:
+    world = NodeWorld()
+    image = world.broker.image
+    other = replace(image.brokers[1], id=2)
+    world.broker.image = replace(image, brokers={1: replace(image.brokers[1], fenced=True), 2: other})
+    asked = DescribeClusterRequest(include_fenced_brokers=True)
+    assert describe_cluster(world.context(2), asked).controller_id == 2
+    world.broker.image = replace(image, brokers={})
+    assert describe_cluster(world.context(2), asked).controller_id == -1
 
 
 def test_controllers_are_not_described_on_a_brokers_listener() -> None:

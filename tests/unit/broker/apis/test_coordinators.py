@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.transactional import find
+from tests.unit.broker.node_world import NodeWorld
+from tidelog.broker.apis.coordinators import find_coordinator
+from tidelog.coordinator.placement import partition_of
 from tidelog.model.errors import ErrorCode as E
 from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tidelog.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.testing import Broker
 
@@ -26,7 +30,7 @@ def talk(broker: Broker) -> Iterator[Talk]:
     talk.close()
 
 
-def test_the_first_question_creates_the_offsets_topic_with_as_many_replicas_as_there_are_brokers(talk: Talk) -> None:
+def test_the_first_question_creates_the_offsets_topic_with_one_replica_in_a_cluster_that_stays_one_node(talk: Talk) -> None:
     talk.find("g")
     topics = [MetadataRequestTopic(name="__consumer_offsets")]
     topic = talk.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12).topics[0]
@@ -71,3 +75,67 @@ def test_the_empty_name_has_a_coordinator_like_any_other(talk: Talk) -> None:
     """As Apache Kafka 4.3.1 answers; offsets may be stored under it, and who joins is told that a group needs a name."""
     talk.find("g")
     assert talk.ask(FindCoordinatorRequest(key=""), 3).error_code == 0
+
+
+# A cluster of several
+
+SEVERAL = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "controller.listener.names": "CONTROLLER",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+}
+
+
+def several(brokers: int, **settings: str) -> NodeWorld:
+    world = NodeWorld({**SEVERAL, **settings})
+    for node_id in range(2, brokers + 1):
+        world.add_broker(node_id)
+    return world
+
+
+def found(world: NodeWorld, kind: int = 0) -> Coordinator:
+    return find_coordinator(world.context(6), FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"])).coordinators[0]
+
+
+@pytest.mark.parametrize(("kind", "name", "min_isr"), [(0, "__consumer_offsets", None), (1, "__transaction_state", "2")])
+def test_an_internal_topic_has_the_replicas_that_its_settings_demand(kind: int, name: str, min_isr: str | None) -> None:
+    world = several(3)
+    assert found(world, kind).error_code == E.COORDINATOR_NOT_AVAILABLE
+    world.runtime.run_spawned()
+    partitions = world.broker.image.topics.by_name[name].partitions
+    assert [sorted(each.replicas) for each in partitions] == [[1, 2, 3]] * 2
+    assert world.broker.image.topic_configs(name).get("min.insync.replicas") == min_isr
+    answer = found(world, kind)
+    assert (answer.error_code, answer.node_id) == (0, partitions[partition_of("x", 2)].leader)
+
+
+def test_before_there_are_enough_brokers_there_is_no_coordinator_and_the_client_hears_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = several(2)
+    for _ in range(3):
+        answer = found(world)
+        world.runtime.run_spawned()
+        assert answer.error_code == E.COORDINATOR_NOT_AVAILABLE
+    assert "__consumer_offsets" not in world.broker.image.topics.by_name
+    assert "INVALID_REPLICATION_FACTOR" in (answer.error_message or "")
+    assert len([record for record in caplog.records if "cannot be created" in record.message]) == 1
+    world.add_broker(3)
+    found(world)
+    world.runtime.run_spawned()
+    assert found(world).error_code == 0
+
+
+def test_a_coordinator_whose_broker_is_gone_is_none() -> None:
+    world = several(3)
+    found(world)
+    world.runtime.run_spawned()
+    leader = found(world).node_id
+    image = world.broker.image
+    fenced = {**image.brokers, leader: replace(image.brokers[leader], fenced=True)}
+    world.broker.image = replace(image, brokers=fenced)
+    assert found(world).error_code == E.COORDINATOR_NOT_AVAILABLE

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Coroutine
+from types import SimpleNamespace
+
 import pytest
 
-from tests.unit.broker.node_world import NOW_MS, NodeWorld
+from tests.unit.broker.node_world import NOW_MS, NodeWorld, run
 from tidelog.broker.apis.quorum import describe_quorum
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -27,6 +31,7 @@ def ask(version: int, *asked: tuple[str, list[int]]) -> DescribeQuorumResponse:
     world.broker.controller = Controller()  # type: ignore[assignment]
     topics = [RequestTopicData(name, [RequestPartitionData(index) for index in indexes]) for name, indexes in asked]
     response = describe_quorum(world.context(version), DescribeQuorumRequest(topics=topics))
+    assert isinstance(response, DescribeQuorumResponse)
     return DescribeQuorumResponse.decode(response.encode(version), version)
 
 
@@ -52,3 +57,48 @@ def test_any_other_partition_is_unknown(asked: tuple[str, list[int]]) -> None:
 
 def test_nothing_asked_is_nothing_answered() -> None:
     assert ask(2).topics == []
+
+
+class Elsewhere:
+    """Another controller leads, and is asked in the client's version."""
+
+    def __init__(self, answer: DescribeQuorumResponse | KafkaError) -> None:
+        self.answer = answer
+
+    def describe_quorum(self) -> None:
+        return None
+
+    async def forward(self, api_key: int, version: int, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+        if isinstance(self.answer, KafkaError):
+            raise self.answer
+        return self.answer
+
+
+def forwarded(version: int, answer: DescribeQuorumResponse | KafkaError) -> DescribeQuorumResponse:
+    world = NodeWorld()
+    world.broker.controller = Elsewhere(answer)  # type: ignore[assignment]
+    request = DescribeQuorumRequest(topics=[RequestTopicData("__cluster_metadata", [RequestPartitionData(0)])])
+    later = describe_quorum(world.context(version), request)
+    assert isinstance(later, Coroutine)
+    return DescribeQuorumResponse.decode(run(later).encode(version), version)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_broker_passes_on_what_the_leader_says(version: int) -> None:
+    said = ask(version, ("__cluster_metadata", [0]))
+    assert forwarded(version, said) == said
+
+
+def test_while_nobody_leads_the_client_is_told_to_ask_again() -> None:
+    response = forwarded(2, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "nobody leads"))
+    assert (response.error_code, response.error_message, response.topics) == (7, "nobody leads", [])
+
+
+def test_a_controller_that_does_not_lead_says_so_itself() -> None:
+    side = SimpleNamespace(controller=Elsewhere(KafkaError(ErrorCode.NOT_CONTROLLER)))
+    ctx = NodeWorld().context(2)
+    ctx.broker = side  # type: ignore[assignment]
+    request = DescribeQuorumRequest(topics=[RequestTopicData("__cluster_metadata", [RequestPartitionData(0)])])
+    response = describe_quorum(ctx, request)
+    assert isinstance(response, DescribeQuorumResponse)
+    assert response.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

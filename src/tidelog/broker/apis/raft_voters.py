@@ -1,0 +1,30 @@
+"""AddRaftVoter and RemoveRaftVoter on a broker's listener: the metadata quorum's leader decides, the broker passes them on."""
+
+from __future__ import annotations
+
+from tidelog.broker.context import Context
+from tidelog.model.errors import KafkaError
+from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+
+
+async def add_raft_voter(ctx: Context, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+    """Sent by kafka-metadata-quorum. Errors: see ``raft.membership``; REQUEST_TIMED_OUT when no leader answers."""
+    response: AddRaftVoterResponse = await ctx.broker.controller.forward(ctx.api_key, ctx.api_version, request)
+    return response
+
+
+def add_raft_voter_refused(request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterResponse:
+    """Nobody decided."""
+    return AddRaftVoterResponse(error_code=error.code, error_message=error.detail or None)
+
+
+async def remove_raft_voter(ctx: Context, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+    """Sent by kafka-metadata-quorum. Errors: as AddRaftVoter."""
+    response: RemoveRaftVoterResponse = await ctx.broker.controller.forward(ctx.api_key, ctx.api_version, request)
+    return response
+
+
+def remove_raft_voter_refused(request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftVoterResponse:
+    """Nobody decided."""
+    return RemoveRaftVoterResponse(error_code=error.code, error_message=error.detail or None)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from tests.unit.broker.node_world import NodeWorld, run
+from tidelog.broker.api import Api
+from tidelog.broker.apis import topics, versions
+from tidelog.broker.context import CLOSE_CONNECTION, Context
+from tidelog.broker.envelope import FORWARDED, envelope, forwarded_apis
+from tidelog.model.errors import ErrorCode as E
+from tidelog.model.errors import KafkaError
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request_header
+from tidelog.protocol.messages.api_versions import ApiVersionsRequest
+from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
+from tidelog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from tidelog.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
+from tidelog.protocol.messages.update_features import UpdateFeaturesRequest
+
+CREATE = CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
+
+
+def not_here(ctx: Context, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(error_code=E.NOT_CONTROLLER)
+
+
+TABLE = {
+    ApiKey.CREATE_TOPICS: Api(ApiKey.CREATE_TOPICS, (2, 7), topics.create_topics, on_error=topics.create_topics_refused),
+    ApiKey.API_VERSIONS: Api(ApiKey.API_VERSIONS, (0, 4), versions.api_versions),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, (0, 0), not_here),
+    ApiKey.UPDATE_FEATURES: Api(ApiKey.UPDATE_FEATURES, (0, 2), lambda ctx, request: CLOSE_CONNECTION),
+}
+
+
+def letter(request: Any, version: int = 7, **changes: Any) -> EnvelopeRequest:
+    header = encode_request_header(RequestHeader(request.API_KEY, version, 99, "inner"))
+    fields = {
+        "request_data": header + request.encode(version),
+        "request_principal": b"\0\0\x05User\x05anna\0\0",
+        "client_host_address": bytes((10, 1, 2, 3)),
+    }
+    return EnvelopeRequest(**(fields | changes))  # type: ignore[arg-type]
+
+
+def sent(world: NodeWorld, request: EnvelopeRequest) -> EnvelopeResponse:
+    answer = envelope(world.context(), request)
+    return run(answer) if isinstance(answer, Coroutine) else answer
+
+
+def opened(response: EnvelopeResponse, version: int = 7) -> CreateTopicsResponse:
+    assert response.error_code == 0 and response.response_data is not None
+    correlation_id, position = decode_response_header(response.response_data, flexible_flag(version))
+    assert correlation_id == 99
+    return CreateTopicsResponse.decode(response.response_data[position:], version)
+
+
+def flexible_flag(version: int) -> bool:
+    return version >= CreateTopicsResponse.FLEXIBLE_FROM
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_a_forwarded_request_is_answered_in_its_own_version_with_its_own_header(version: int) -> None:
+    world = NodeWorld(apis=TABLE)
+    response = opened(sent(world, letter(CREATE, version)), version)
+    assert (response.topics[0].name, response.topics[0].error_code) == ("t", 0)
+    assert "t" in world.broker.image.topics.by_name
+
+
+def test_a_request_that_is_refused_is_refused_inside() -> None:
+    world = NodeWorld(apis=TABLE)
+    world.create("t")
+    assert opened(sent(world, letter(CREATE))).topics[0].error_code == E.TOPIC_ALREADY_EXISTS
+    world.controller.refuses = KafkaError(E.REQUEST_TIMED_OUT, "too slow")
+    assert opened(sent(world, letter(CREATE))).topics[0].error_code == E.REQUEST_TIMED_OUT
+
+
+def test_a_controller_that_is_not_active_says_so_where_the_broker_looks() -> None:
+    world = NodeWorld(apis=TABLE)
+    world.controller.refuses = KafkaError(E.NOT_CONTROLLER)
+    for request, version in ((CREATE, 7), (ListPartitionReassignmentsRequest(), 0)):
+        response = sent(world, letter(request, version))
+        assert (response.error_code, response.response_data) == (E.NOT_CONTROLLER, None)
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (letter(ApiVersionsRequest(), 3), E.INVALID_REQUEST),
+        (letter(DeleteTopicsRequest(), 6), E.INVALID_REQUEST),
+        (letter(CREATE, request_data=b"\0\x13"), E.INVALID_REQUEST),
+        (letter(CREATE, request_data=letter(CREATE).request_data[:-3]), E.INVALID_REQUEST),
+        (letter(CREATE, request_data=b"\x7f\0" + bytes(20)), E.INVALID_REQUEST),
+        (letter(CREATE, client_host_address=b"12345"), E.INVALID_REQUEST),
+        (letter(CREATE, request_data=b"\0\x13\0\x63" + letter(CREATE).request_data[4:]), E.UNSUPPORTED_VERSION),
+        (letter(UpdateFeaturesRequest(), 2), E.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_what_is_not_forwarded_or_cannot_be_read_is_refused_outside(request_: EnvelopeRequest, error: E) -> None:
+    response = sent(NodeWorld(apis=TABLE), request_)
+    assert (response.error_code, response.response_data) == (error, None)
+
+
+def test_the_handler_sees_the_client_and_not_the_broker() -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    def look(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        seen.append((ctx.peer_host, ctx.client_id))
+        return CreateTopicsResponse()
+
+    world = NodeWorld(apis={ApiKey.CREATE_TOPICS: Api(ApiKey.CREATE_TOPICS, (2, 7), look)})
+    sent(world, letter(CREATE))
+    sent(world, letter(CREATE, client_host_address=bytes(15) + b"\1"))
+    assert seen == [("10.1.2.3", "inner"), ("::1", "inner")]
+
+
+def test_only_what_brokers_forward_may_come_in_an_envelope() -> None:
+    assert set(forwarded_apis(TABLE)) == {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.UPDATE_FEATURES,
+    }
+    assert not FORWARDED & {ApiKey.ENVELOPE, ApiKey.BROKER_HEARTBEAT, ApiKey.VOTE, ApiKey.FETCH, ApiKey.ALTER_PARTITION}
