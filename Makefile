@@ -22,7 +22,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,dev]'
 	@touch $@
 
-$(VENV)/.spark: pyproject.toml src/tidelog/spark/_columns.pyx $(VENV)/.dev
+$(VENV)/.spark: pyproject.toml src/tidelog/spark/_columns.pyx src/tidelog/spark/_rows.pyx $(VENV)/.dev
 	@echo "installing PySpark ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[spark,delta,iceberg,test,dev]'
 	@touch $@

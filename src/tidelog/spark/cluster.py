@@ -90,6 +90,18 @@ class Cluster:
             raise NoConnection(f"broker {broker} is not known")
         return self._socket(address)
 
+    def socket_at(self, address: tuple[str, int]) -> BrokerSocket:
+        """A connection to this host and port. NoConnection when nobody answers there."""
+        return self._socket(address)
+
+    def any_socket(self) -> BrokerSocket:
+        """A connection to some broker. NoConnection when none answers."""
+        return self._any_broker()
+
+    def unknown_leaders(self) -> None:
+        """What was known of leaders was wrong: it is asked anew when it is needed."""
+        self.metadata.topics.clear()
+
     def topic_now(self, name: str) -> Topic | None:
         """The topic as it is now; None when it is not there."""
         self._retried(f"describe {name}", lambda: self._refresh((name,)))

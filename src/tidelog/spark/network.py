@@ -56,14 +56,19 @@ class BrokerSocket:
             self._socket.close()
             raise
 
-    def ask(self, request: Message) -> Any:
-        """The response to ``request``."""
-        self.send(request)
+    @property
+    def features(self) -> dict[str, int]:
+        """Levels of the cluster's finalized features."""
+        return self._machine.features
+
+    def ask(self, request: Message, highest: int | None = None) -> Any:
+        """The response to ``request``, sent at version ``highest`` at most."""
+        self.send(request, highest)
         return self.receive()
 
-    def send(self, request: Message) -> None:
+    def send(self, request: Message, highest: int | None = None) -> None:
         """Send without waiting for the response."""
-        self._sendall(self._machine.request(request))
+        self._sendall(self._machine.request(request, highest))
 
     def receive(self) -> Any:
         """The next response. What earlier ones hold as views is void from now on."""
@@ -92,9 +97,9 @@ class BrokerSocket:
                 raise NoConnection(f"{self.address} does not answer as a Kafka broker does: {error}") from error
         return self._responses.pop(0)
 
-    def version_of(self, api_key: int) -> int:
-        """The version at which requests of this API go out."""
-        return self._machine.version_of(api_key)
+    def version_of(self, api_key: int, highest: int | None = None) -> int:
+        """The version at which requests of this API go out, not above ``highest``."""
+        return self._machine.version_of(api_key, highest)
 
     def close(self) -> None:
         """End the connection."""

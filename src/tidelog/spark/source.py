@@ -1,4 +1,4 @@
-"""What Spark sees: the data source ``tidelog``, its batch reader and its stream reader.
+"""What Spark sees: the data source ``tidelog``, its batch reader and its stream reader (its writers: ``topic_sink``).
 
 Name: ``tidelog``. Options: ``options.NAMES`` and ``kafka.*``. Columns: ``arrow.SQL_TYPES``, those of Spark's Kafka connector; a
 schema of the user's own with fewer of them decodes no more than those. Example::
@@ -34,6 +34,8 @@ from tidelog.spark.filters import narrowed, pushed
 from tidelog.spark.options import SourceOptions, parse_options
 from tidelog.spark.planning import OffsetRange, SourceOffset, limited, next_ranges, split, unseen
 from tidelog.spark.reader import PartitionReader, ReadSettings, ReadTask, cluster_of, report_loss
+from tidelog.spark.sink_options import parse_sink_options
+from tidelog.spark.topic_sink import TidelogStreamWriter, TidelogWriter
 
 
 class TidelogDataSource(DataSource):
@@ -57,6 +59,14 @@ class TidelogDataSource(DataSource):
     def streamReader(self, schema: StructType) -> TidelogStreamReader:
         """For ``spark.readStream``."""
         return TidelogStreamReader(parse_options(self.options, streaming=True), _checked(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> TidelogWriter:
+        """For ``df.write``."""
+        return TidelogWriter(parse_sink_options(self.options, streaming=False), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> TidelogStreamWriter:
+        """For ``df.writeStream``."""
+        return TidelogStreamWriter(parse_sink_options(self.options, streaming=True), schema, overwrite)
 
 
 def _checked(schema: StructType) -> tuple[str, ...]:

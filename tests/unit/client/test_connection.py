@@ -6,7 +6,12 @@ from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import decode_request_header, encode_response_message
-from tidelog.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from tidelog.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+)
 from tidelog.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
@@ -103,3 +108,17 @@ def test_a_response_larger_than_the_limit_is_a_violation() -> None:
     connection = ClientConnection("me", max_response_bytes=1000)
     with pytest.raises(ProtocolViolation, match="1001"):
         connection.receive((1001).to_bytes(4, "big"))
+
+
+def test_requests_go_out_at_a_lower_version_where_that_is_asked_for_and_features_are_kept() -> None:
+    connection = ClientConnection("c")
+    connection.hello()
+    served = ApiVersionsResponse(
+        api_keys=[ApiVersion(api_key=0, min_version=3, max_version=13)],
+        finalized_features=[FinalizedFeatureKey(name="transaction.version", max_version_level=2)],
+    )
+    connection.welcomed(served)
+    assert connection.features == {"transaction.version": 2}
+    assert [connection.version_of(0), connection.version_of(0, 11)] == [13, 11]
+    with pytest.raises(UnsupportedByBroker):
+        connection.version_of(0, 2)
