@@ -183,6 +183,44 @@ class ParkedAppend:
             self.on_done()
 
 
+class ParkedDeletion:
+    """A DeleteRecords whose records are still on followers."""
+
+    __slots__ = ("_missing", "_watched", "deadline_ms", "done", "expired", "on_done")
+
+    def __init__(self, deadline_ms: int) -> None:
+        self.deadline_ms = deadline_ms
+        self.done = False
+        self.expired = False
+        self.on_done: Callable[[], None] | None = None
+        self._missing: dict[Callable[[], bool], None] = {}
+        self._watched: list[Watchable] = []
+
+    def watch(self, source: Watchable, is_over: Callable[[], bool]) -> None:
+        """Wait until ``is_over``, which is asked when ``source`` changes."""
+        source.watchers[self] = is_over
+        self._watched.append(source)
+        self._missing[is_over] = None
+
+    def changed(self, partition: Watched, key: Callable[[], bool], new_bytes: int) -> None:
+        """Finish when this was the last partition that was waited for."""
+        if key in self._missing and key():
+            del self._missing[key]
+            if not self._missing:
+                self.finish()
+
+    def finish(self) -> None:
+        """Stop waiting, now. No effect when it finished before."""
+        if self.done:
+            return
+        self.done = True
+        for source in self._watched:
+            source.watchers.pop(self, None)
+        self._watched = []
+        if self.on_done is not None:
+            self.on_done()
+
+
 class Purgatory:
     """The deadlines of all parked requests. Requests that finish early stay in the heap until swept; they hold nothing."""
 

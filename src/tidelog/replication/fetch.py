@@ -15,6 +15,7 @@ from typing import Protocol
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext, FetchPartition
+from tidelog.replication.nearest import preferred_replica, send_elsewhere
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import PartitionRead
 
@@ -36,6 +37,7 @@ class Fetch:
         "_manager",
         "_max_bytes",
         "_min_bytes",
+        "_rack",
         "_warm",
         "bytes_read",
         "cold",
@@ -53,6 +55,7 @@ class Fetch:
         max_bytes: int,
         committed: bool,
         any_replica: bool = False,
+        rack: str = "",
     ) -> None:
         self._manager = manager
         self.context = context
@@ -60,6 +63,7 @@ class Fetch:
         self._min_bytes = min(min_bytes, max_bytes)
         self._committed = committed
         self._any_replica = any_replica
+        self._rack = rack
         self.bytes_read = 0
         self.has_news = context.is_empty
         """There is something to say whatever the number of bytes: an error, divergence, or nothing was asked."""
@@ -89,6 +93,11 @@ class Fetch:
         if log is not None and not self._warm and log.reading_may_block(wanted.fetch_offset, committed=self._committed):
             self.cold.append(wanted)
             return PartitionRead(ErrorCode.NONE)
+        if self._rack and partition.is_leader:
+            elsewhere = preferred_replica(partition, self._rack, wanted.fetch_offset)
+            if elsewhere >= 0:
+                self.has_news = True
+                return send_elsewhere(partition, elsewhere, wanted.current_leader_epoch)
         left = self._max_bytes - self.bytes_read
         read = partition.read(
             wanted.fetch_offset,
@@ -103,7 +112,7 @@ class Fetch:
         )
         wanted.read_stable_offset = read.last_stable_offset
         wanted.held_back = read.last_stable_offset < read.high_watermark
-        if read.error is not ErrorCode.NONE or read.diverging is not None:
+        if read.is_news:
             self.has_news = True
         self.bytes_read += read.size
         return read

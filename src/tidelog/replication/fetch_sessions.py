@@ -100,7 +100,7 @@ class FetchPartition:
             and read.log_start_offset == self.sent_log_start_offset
             and read.last_stable_offset == self.sent_last_stable_offset
         ):
-            return read.size > 0 or read.error is not ErrorCode.NONE or read.diverging is not None
+            return read.size > 0 or read.is_news
         self.sent_high_watermark = read.high_watermark
         self.sent_log_start_offset = read.log_start_offset
         self.sent_last_stable_offset = read.last_stable_offset

@@ -39,3 +39,7 @@ class PartitionHost(Protocol):
     def is_replaced(self, broker_id: int, broker_epoch: int) -> bool:
         """Whether a later incarnation of the broker than this one has registered."""
         ...
+
+    def rack_of(self, broker_id: int) -> str | None:
+        """Where the broker says that it stands."""
+        ...

@@ -24,7 +24,7 @@ from tidelog.metadata.image import PartitionImage
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition, Uuid
-from tidelog.replication import deleting
+from tidelog.replication import deleting, flushing
 from tidelog.replication.delayed import STATE_CHANGED, Tail, Watcher, tell_watchers
 from tidelog.replication.host import PartitionHost
 from tidelog.replication.in_sync import Leadership, follower_fetched
@@ -33,7 +33,6 @@ from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.storage.appending import AppendResult
-from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.validation import DeepValidation, Verdict
@@ -67,10 +66,10 @@ class Partition:
     """A partition as this broker has it. ``log`` is None while its log dir is offline."""
 
     __slots__ = (
-        "_flush_needed_to",
         "_told_log_start",
         "broker_id",
         "deleted",
+        "flush_needed_to",
         "host",
         "index",
         "is_internal",
@@ -131,7 +130,8 @@ class Partition:
         """How a Produce answer about this partition alone is packed, by version; the handler's."""
         self.unexposed_bytes = 0
         """About what was appended and is not shown to consumers yet."""
-        self._flush_needed_to = ids.NO_OFFSET
+        self.flush_needed_to = ids.NO_OFFSET
+        """What somebody's acknowledgement waits for."""
         self._told_log_start = log.log_start_offset if log is not None else ids.NO_OFFSET
 
     # -- what the cluster says ------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Partition:
     def go_offline(self) -> None:
         """The log dir failed: every request gets KAFKA_STORAGE_ERROR from now on."""
         self.log = None
-        self._flush_needed_to = ids.NO_OFFSET
+        self.flush_needed_to = ids.NO_OFFSET
         self._tell_all(STATE_CHANGED)
 
     def replace_log(self, log: UnifiedLog) -> None:
@@ -210,7 +210,7 @@ class Partition:
     def truncated(self) -> None:
         """Its log ends earlier now, or begins later; whoever reads here looks again."""
         self.unexposed_bytes = 0
-        self._flush_needed_to = ids.NO_OFFSET
+        self.flush_needed_to = ids.NO_OFFSET
         self._tell_all(STATE_CHANGED)
 
     @property
@@ -320,12 +320,12 @@ class Partition:
         stats.messages_in += end - result.first_offset
         self.unexposed_bytes += size
         if result.needs_flush:
-            self._flush_needed_to = end
+            self.flush_needed_to = end
             self.host.flush(self)
         if self.leadership is not None:
             # The high watermark moves because followers read beyond it.
             self._appended(result.first_offset, size, now_ms)
-        elif self._flush_needed_to < 0:
+        elif self.flush_needed_to < 0:
             log.update_high_watermark(end)
             if self.watchers:
                 tell_watchers(self, self.unexposed_bytes)
@@ -355,7 +355,7 @@ class Partition:
         if log is None or not self.is_leader:
             return
         end = log.log_end_offset
-        if self._flush_needed_to >= 0:
+        if self.flush_needed_to >= 0:
             end = min(end, log.recovery_point)
         if self.leadership is not None:
             if end <= log.high_watermark or len(self.isr) < self.min_insync_replicas:
@@ -383,7 +383,7 @@ class Partition:
             return False
         if acks == ACKS_ALL:
             return log.high_watermark > last_offset
-        return not log.recovery_point <= last_offset < self._flush_needed_to
+        return not log.recovery_point <= last_offset < self.flush_needed_to
 
     def acknowledge(self, last_offset: int, acks: int) -> ErrorCode:
         """The error with which an append up to ``last_offset`` is answered now; REQUEST_TIMED_OUT while it is not safe."""
@@ -397,32 +397,10 @@ class Partition:
 
     # -- flushing -------------------------------------------------------------------------------------------------------
 
-    @property
-    def needs_flush(self) -> bool:
-        """Whether somebody's acknowledgement, or a segment closed meanwhile, waits for a flush that has not begun."""
-        return self._flush_needed_to >= 0 or (self.log is not None and bool(self.log.unsealed))
-
-    def demand_flush(self, upto: int) -> None:
-        """What a follower appended below ``upto`` has to be flushed."""
-        self._flush_needed_to = upto
-        self.host.flush(self)
-
-    def begin_flush(self) -> FlushJob | None:
-        """A flush of everything appended so far, to be run in a thread; None when one is running: the next one takes it along."""
-        log = self.log
-        return None if log is None or self.deleted or log.flush_in_flight else log.flush_job()
-
-    def finish_flush(self, job: FlushJob, now_ms: int) -> None:
-        """``job`` has run: expose what it made safe. StorageFailure when it failed, and then for ever."""
-        if self.log is None or self.deleted or job.directory != self.log.dir:
-            return
-        self.log.flushed(job, now_ms)
-        if self.log.recovery_point >= self._flush_needed_to:
-            self._flush_needed_to = ids.NO_OFFSET
-        self.expose(now_ms)
-        if self.watchers:
-            # acks=1 waits for the flush alone, which may be done although the high watermark stands still.
-            tell_watchers(self, 0)
+    needs_flush = property(flushing.needs_flush)
+    demand_flush = flushing.demand_flush
+    begin_flush = flushing.begin_flush
+    finish_flush = flushing.finish_flush
 
     # -- reading --------------------------------------------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ class PartitionRead:
 
     ``size`` counts the bytes of ``records``, a slice of the log that nobody has read yet. ``aborted`` is None unless the read
     was of committed records only: then (producer id, first offset) of each aborted transaction that overlaps it.
-    ``diverging`` is (epoch, end offset) where the follower's log leaves the leader's. ``caught_up``: there is nothing more, until
-    the partition tells its watchers.
+    ``preferred_replica`` is the broker to read from instead (KIP-392), or -1. ``diverging`` is (epoch, end offset) where the
+    follower's log leaves the leader's. ``caught_up``: there is nothing more, until the partition tells its watchers.
     """
 
     __slots__ = (
@@ -25,9 +25,15 @@ class PartitionRead:
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
+        "preferred_replica",
         "records",
         "size",
     )
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it is to be told whatever the number of bytes."""
+        return self.error is not ErrorCode.NONE or self.diverging is not None or self.preferred_replica >= 0
 
     def __init__(
         self,
@@ -46,4 +52,5 @@ class PartitionRead:
         self.size = size
         self.aborted: Sequence[tuple[int, int]] | None = None
         self.diverging: tuple[int, int] | None = None
+        self.preferred_replica = -1
         self.caught_up = False

@@ -78,10 +78,12 @@ class ReplicaManager:
         background: Background,
         rng: Rng,
         fetch_session_slots: int = 1000,
-        lag_max_ms: int = 30_000,
     ) -> None:
         self.broker_id = broker_id
-        self.lag_max_ms = lag_max_ms
+        self.lag_max_ms = 30_000
+        """replica.lag.time.max.ms."""
+        self.rack_aware = False
+        """Whether consumers are sent to replicas in their own rack (KIP-392)."""
         self.logs = logs
         self.image = ClusterImage()
         self.sessions = FetchSessionCache(rng, slots=fetch_session_slots)
@@ -209,6 +211,11 @@ class ReplicaManager:
         broker = self.image.brokers.get(broker_id)
         return broker is not None and 0 <= broker_epoch < broker.epoch
 
+    def rack_of(self, broker_id: int) -> str | None:
+        """Where the broker says that it stands."""
+        broker = self.image.brokers.get(broker_id)
+        return broker.rack if broker is not None else None
+
     def isr_step(self, now_ms: int) -> None:
         """Look for followers that lag; every half of replica.lag.time.max.ms."""
         for partition in self.partitions():
@@ -270,13 +277,28 @@ class ReplicaManager:
     # -- reading --------------------------------------------------------------------------------------------------------
 
     def fetch(
-        self, context: FetchContext, *, min_bytes: int, max_bytes: int, committed: bool, any_replica: bool = False
+        self,
+        context: FetchContext,
+        *,
+        min_bytes: int,
+        max_bytes: int,
+        committed: bool,
+        any_replica: bool = False,
+        rack: str = "",
     ) -> Fetch:
         """Read what ``context`` names, once; the answer says whether that is enough or has to wait.
 
-        ``any_replica``: a consumer that may read from a follower (KIP-392).
+        ``any_replica``: a consumer that may read from a follower, in this ``rack`` if it says so (KIP-392).
         """
-        return Fetch(self, context, min_bytes=min_bytes, max_bytes=max_bytes, committed=committed, any_replica=any_replica)
+        return Fetch(
+            self,
+            context,
+            min_bytes=min_bytes,
+            max_bytes=max_bytes,
+            committed=committed,
+            any_replica=any_replica,
+            rack=rack if self.rack_aware else "",
+        )
 
     # -- moving between log dirs ----------------------------------------------------------------------------------------
 

@@ -95,13 +95,13 @@ class Following:
         try:
             while True:
                 self._wake.clear()
-                request = self.machine.request(self._runtime.now_ms(), self._replication.broker_epoch())
+                request = self.machine.request(self._runtime.steady_ms(), self._replication.broker_epoch())
                 if request is None:
                     await self._until_due()
                     continue
                 response = await self._ask(request)
                 if response is not None:
-                    await self._apply(self.machine.answered(response, self._runtime.now_ms()))
+                    await self._apply(self.machine.answered(response, self._runtime.steady_ms()))
         finally:
             if self._poll is not None:
                 self._poll.cancel()
@@ -112,7 +112,7 @@ class Following:
             await self._wake.wait()
             return
         try:
-            async with asyncio.timeout(max(0, due_ms - self._runtime.now_ms()) / 1000):
+            async with asyncio.timeout(max(0, due_ms - self._runtime.steady_ms()) / 1000):
                 await self._wake.wait()
         except TimeoutError:
             pass
@@ -195,7 +195,7 @@ class Following:
             following.take_watermarks(partition, here, high_watermark, log_start_offset)
         except KafkaError as error:
             log.error("%s sent what cannot be appended: %s", self, error)
-            self.machine.delay(followed, now_ms)
+            self.machine.delay(followed, self._runtime.steady_ms())
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
 
@@ -264,7 +264,7 @@ class Following:
             key = followed.partition.topic, followed.partition.index
             end, start = ends.get(key), starts.get(key)
             if end is None or start is None:
-                self.machine.delay(followed, self._runtime.now_ms(), quickly=True)
+                self.machine.delay(followed, self._runtime.steady_ms(), quickly=True)
                 continue
             if await self._unflushing(followed):
                 self._move(followed, end, start, cut)

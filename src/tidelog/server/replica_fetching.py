@@ -35,6 +35,9 @@ ISR_RETRY_S = 0.05
 """Between a refusal of the controller, or no answer, and the next attempt."""
 
 
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+
 def fetcher_settings(config: BrokerConfig) -> FetcherSettings:
     """replica.fetch.* of this broker."""
     return FetcherSettings(
@@ -58,6 +61,8 @@ class Replication:
         config: BrokerConfig,
         broker_epoch: Callable[[], int],
     ) -> None:
+        replicas.lag_max_ms = config.replica_lag_time_max_ms
+        replicas.rack_aware = config.replica_selector_class == RACK_AWARE
         self.replicas = replicas
         self.channels = channels
         self.runtime = runtime

@@ -49,6 +49,7 @@ class Pair:
         self.worlds = {1: World(broker_id=1), 2: World(broker_id=2)}
         for world in self.worlds.values():
             world.manager._background = self._background
+            world.now_ms = runtime.now_ms()
         self.down = False
         self.asked: list[Any] = []
         self.isr_requests: list[AlterPartitionRequest] = []
@@ -59,6 +60,8 @@ class Pair:
             replica_fetch_max_bytes=1 << 20,
             replica_fetch_backoff_ms=40,
             replica_socket_timeout_ms=30_000,
+            replica_lag_time_max_ms=30_000,
+            replica_selector_class=None,
             num_replica_fetchers=1,
             inter_broker_listener="PLAINTEXT",
         )

@@ -48,6 +48,7 @@ def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answ
         max_bytes=min(request.max_bytes, ctx.config.fetch_max_bytes),
         committed=request.isolation_level == _READ_COMMITTED,
         any_replica=caller is None and ctx.api_version >= _FROM_FOLLOWERS,
+        rack=request.rack_id if caller is None else "",
     )
     if work.cold or not (work.is_complete or request.max_wait_ms <= 0):
         return _wait(ctx, request, work)
@@ -94,7 +95,7 @@ def _answer(ctx: Context, work: Fetch) -> Answer:
             read.records if read.records is not None else b"",
             read.aborted,
         )
-        if read.error is not _NONE or read.diverging is not None:
+        if read.is_news:
             _explain(ctx, wanted, read, result, leaders)
         elif read.size:
             partition = wanted.partition
@@ -119,6 +120,7 @@ def _explain(
 ) -> None:
     """What goes with an error or a divergence: where the logs part, and who leads now."""
     result.diverging_epoch = read.diverging
+    result.preferred_read_replica = read.preferred_replica
     if wanted.partition is not None and read.error is not _NONE:
         wanted.partition.stats.failed_fetch_requests += 1
     if read.error in _WRONG_LEADER:

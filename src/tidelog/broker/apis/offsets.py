@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from tidelog.broker.context import Answer, Context
@@ -33,7 +34,10 @@ from tidelog.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from tidelog.replication import offset_lookup
+from tidelog.replication.delayed import ParkedDeletion
+from tidelog.replication.deleting import low_watermark
 from tidelog.replication.offset_lookup import OffsetAnswer, TimestampLookup
+from tidelog.replication.partition import Partition
 
 _SINCE = {
     ids.LATEST_TIMESTAMP: 1,
@@ -143,25 +147,54 @@ def offset_for_leader_epoch(ctx: Context, request: OffsetForLeaderEpochRequest) 
     return response
 
 
-def delete_records(ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+def delete_records(ctx: Context, request: DeleteRecordsRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """Sent by tools and by Kafka Streams: raise the log start, so that older records are gone for all. Offset -1 is the high
-    watermark. Errors, per partition: 1, 3, 6, 17, 44, 56.
+    watermark. Waits up to ``timeout_ms`` until the replicas on brokers that live have followed.
+
+    Errors, per partition: 1, 3, 6, 7, 17, 44, 56.
     """
     response = DeleteRecordsResponse()
+    waiting: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
     for topic in request.topics:
         results: list[DeleteRecordsPartitionResult] = []
         response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
         for wanted in topic.partitions:
+            result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
+            results.append(result)
             partition = ctx.replicas.by_name(topic.name, wanted.partition_index)
             if isinstance(partition, ErrorCode):
-                error, low_watermark = partition, -1
+                result.error_code = partition
             elif partition.is_internal:
-                error, low_watermark = ErrorCode.INVALID_TOPIC_EXCEPTION, -1
+                result.error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
             else:
-                error, low_watermark = partition.delete_records(wanted.offset)
-            results.append(
-                DeleteRecordsPartitionResult(
-                    partition_index=wanted.partition_index, low_watermark=low_watermark, error_code=error
-                )
-            )
+                result.error_code, result.low_watermark = partition.delete_records(wanted.offset)
+                if result.error_code == ErrorCode.NONE and low_watermark(partition) < result.low_watermark:
+                    waiting.append((partition, result))
+    return _until_deleted(ctx, request, response, waiting) if waiting else response
+
+
+async def _until_deleted(
+    ctx: Context,
+    request: DeleteRecordsRequest,
+    response: DeleteRecordsResponse,
+    waiting: list[tuple[Partition, DeleteRecordsPartitionResult]],
+) -> Answer:
+    parked = ParkedDeletion(ctx.now_ms() + request.timeout_ms)
+    for partition, result in waiting:
+        parked.watch(partition, partial(_is_deleted, partition, result.low_watermark))
+    try:
+        await ctx.wait(parked)
+    finally:
+        parked.finish()
+    for partition, result in waiting:
+        error = partition.check_leader(ids.NO_EPOCH)
+        if error == ErrorCode.NONE and not _is_deleted(partition, result.low_watermark):
+            error = ErrorCode.REQUEST_TIMED_OUT
+        if error != ErrorCode.NONE:
+            result.error_code, result.low_watermark = error, -1
     return response
+
+
+def _is_deleted(partition: Partition, offset: int) -> bool:
+    """Whether there is nothing to wait for any more: it is gone everywhere, or this broker leads no longer."""
+    return not partition.is_leader or low_watermark(partition) >= offset
