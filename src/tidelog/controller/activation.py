@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV, METADATA_VERSION, TRANSACTIONS_MV
+from tidelog.controller.configs import min_in_sync_for_all
+from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV, ELR_VERSION, METADATA_VERSION, TRANSACTIONS_MV
 from tidelog.metadata.image import ClusterImage, ControllerImage
 from tidelog.metadata.records import MetadataLogError, MetadataRecord
 from tidelog.metadata.snapshot import register_controller_record
@@ -15,14 +16,18 @@ from tidelog.protocol.messages.end_transaction_record import EndTransactionRecor
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 
 
-def bootstrap_records(bootstrap: Sequence[MetadataRecord]) -> list[MetadataRecord]:
-    """The first records of a new cluster, in one transaction: what ``format`` put into ``bootstrap.checkpoint``."""
+def bootstrap_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:
+    """The first records of a new cluster, in one transaction: what ``format`` put into ``bootstrap.checkpoint``; and where that
+    has eligible leader replicas, the ``min.insync.replicas`` that they go by."""
     level = next((r.feature_level for r in bootstrap if isinstance(r, FeatureLevelRecord) and r.name == METADATA_VERSION), 0)
     if level == 0:
         raise MetadataLogError("bootstrap.checkpoint names no metadata.version; format the directory again")
+    records = list(bootstrap)
+    if any(isinstance(r, FeatureLevelRecord) and r.name == ELR_VERSION and r.feature_level > 0 for r in bootstrap):
+        records += min_in_sync_for_all(ClusterImage(), min_insync_replicas)
     if level < TRANSACTIONS_MV:
-        return list(bootstrap)
-    return [BeginTransactionRecord(name="Bootstrap records"), *bootstrap, EndTransactionRecord()]
+        return records
+    return [BeginTransactionRecord(name="Bootstrap records"), *records, EndTransactionRecord()]
 
 
 def abort_records() -> list[MetadataRecord]:

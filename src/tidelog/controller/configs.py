@@ -21,8 +21,10 @@ from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages import alter_configs as legacy
 from tidelog.protocol.messages import incremental_alter_configs as incremental
+from tidelog.protocol.messages.clear_elr_record import ClearElrRecord
 from tidelog.protocol.messages.config_record import ConfigRecord
 
+MIN_IN_SYNC = "min.insync.replicas"
 LONGEST_VALUE = 32_767
 """Bytes of a string in Kafka's protocol and records."""
 KNOWN_RESOURCES = frozenset({TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE})
@@ -43,7 +45,8 @@ def incremental_alter_configs(decision: Decision, request: incremental.Increment
     Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG (a name or value that the option table refuses, APPEND on
     what is no list), INVALID_REQUEST (unknown type or operation, a config twice, a broker id that is no number).
     """
-    responses, records = [], []
+    responses: list[incremental.AlterConfigsResourceResponse] = []
+    records: list[MetadataRecord] = []
     named = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for resource in request.resources:
         code, message = ErrorCode.NONE, None
@@ -57,13 +60,15 @@ def incremental_alter_configs(decision: Decision, request: incremental.Increment
                 error_code=code, error_message=message, resource_type=resource.resource_type, resource_name=resource.resource_name
             )
         )
+    records += _forgotten_eligibility(decision, records)
     response = incremental.IncrementalAlterConfigsResponse(responses=responses)
     return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
 
 
 def alter_configs(decision: Decision, request: legacy.AlterConfigsRequest) -> ControllerResult:
     """The old form: what the request does not name goes back to its default. Errors as in ``incremental_alter_configs``."""
-    responses, records = [], []
+    responses: list[legacy.AlterConfigsResourceResponse] = []
+    records: list[MetadataRecord] = []
     named = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for resource in request.resources:
         code, message = ErrorCode.NONE, None
@@ -77,6 +82,7 @@ def alter_configs(decision: Decision, request: legacy.AlterConfigsRequest) -> Co
                 error_code=code, error_message=message, resource_type=resource.resource_type, resource_name=resource.resource_name
             )
         )
+    records += _forgotten_eligibility(decision, records)
     response = legacy.AlterConfigsResponse(responses=responses)
     return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
 
@@ -86,7 +92,7 @@ def _check_once(named: Counter[ConfigResource], resource_type: int, resource_nam
         raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 
-def _incremental(decision: Decision, request: incremental.AlterConfigsResource) -> list[MetadataRecord]:
+def _incremental(decision: Decision, request: incremental.AlterConfigsResource) -> list[ConfigRecord]:
     resource = (request.resource_type, request.resource_name)
     check_resource(decision.image, resource)
     before = decision.image.configs.get(resource, {})
@@ -98,7 +104,7 @@ def _incremental(decision: Decision, request: incremental.AlterConfigsResource) 
         named.append(change.name)
         _apply(decision, request.resource_type, after, change)
     _check_settings(decision, resource, after)
-    return _records(resource, before, after, named)
+    return _checked_records(decision, _records(resource, before, after, named))
 
 
 def _apply(decision: Decision, resource_type: int, settings: dict[str, str], change: incremental.AlterableConfig) -> None:
@@ -128,7 +134,7 @@ def _apply(decision: Decision, resource_type: int, settings: dict[str, str], cha
     settings[change.name] = ",".join(items)
 
 
-def _replacing(decision: Decision, request: legacy.AlterConfigsResource) -> list[MetadataRecord]:
+def _replacing(decision: Decision, request: legacy.AlterConfigsResource) -> list[ConfigRecord]:
     resource = (request.resource_type, request.resource_name)
     check_resource(decision.image, resource)
     before = decision.image.configs.get(resource, {})
@@ -140,7 +146,7 @@ def _replacing(decision: Decision, request: legacy.AlterConfigsResource) -> list
             raise Refused(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {config.name}")
         after[config.name] = config.value
     _check_settings(decision, resource, after)
-    return _records(resource, before, after, list(after))
+    return _checked_records(decision, _records(resource, before, after, list(after)))
 
 
 def check_resource(image: ClusterImage, resource: ConfigResource) -> None:
@@ -164,6 +170,39 @@ def check_resource(image: ClusterImage, resource: ConfigResource) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, message)
 
 
+def _checked_records(decision: Decision, records: list[ConfigRecord]) -> list[ConfigRecord]:
+    """Who is eligible to lead depends on ``min.insync.replicas`` (KIP-966): with ELR it must be the same for all brokers."""
+    for record in records:
+        if not decision.elr_enabled or record.name != MIN_IN_SYNC or record.resource_type != BROKER_RESOURCE:
+            continue
+        if record.resource_name:
+            message = f"Broker-level {MIN_IN_SYNC} cannot be altered while ELR is enabled."
+            raise Refused(ErrorCode.INVALID_CONFIG, message)
+        if record.value is None:
+            message = f"Cluster-level {MIN_IN_SYNC} cannot be removed while ELR is enabled."
+            raise Refused(ErrorCode.INVALID_CONFIG, message)
+    return records
+
+
+def _forgotten_eligibility(decision: Decision, records: Sequence[MetadataRecord]) -> list[MetadataRecord]:
+    """Replicas that were eligible under another ``min.insync.replicas`` may lack what was acknowledged since."""
+    changed = [each for each in records if isinstance(each, ConfigRecord) and each.name == MIN_IN_SYNC]
+    if not decision.elr_enabled:
+        return []
+    return [ClearElrRecord(topic_name=each.resource_name if each.resource_type == TOPIC_RESOURCE else "") for each in changed]
+
+
+def min_in_sync_for_all(image: ClusterImage, static: int) -> list[MetadataRecord]:
+    """What ELR needs before it may be used: one ``min.insync.replicas`` for the cluster, and none of single brokers."""
+    records: list[MetadataRecord] = []
+    if MIN_IN_SYNC not in image.cluster_configs:
+        records.append(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=MIN_IN_SYNC, value=str(static)))
+    for (resource_type, name), settings in image.configs.items():
+        if resource_type == BROKER_RESOURCE and name and MIN_IN_SYNC in settings:
+            records.append(ConfigRecord(resource_type=resource_type, resource_name=name, name=MIN_IN_SYNC, value=None))
+    return records
+
+
 def _check_settings(decision: Decision, resource: ConfigResource, settings: Mapping[str, str]) -> None:
     problem = decision.rules.problem(resource[0], resource[1], settings)
     if problem is not None:
@@ -176,10 +215,10 @@ def _check_settings(decision: Decision, resource: ConfigResource, settings: Mapp
 
 def _records(
     resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str], named: Sequence[str]
-) -> list[MetadataRecord]:
+) -> list[ConfigRecord]:
     """Settings that changed, then those that went. A broker's are written even unchanged: that makes it read them again."""
     resource_type, resource_name = resource
-    records: list[MetadataRecord] = []
+    records: list[ConfigRecord] = []
     for name in named:
         value = after.get(name)
         if value is not None and (before.get(name) != value or resource_type == BROKER_RESOURCE):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tidelog.controller.configs import min_in_sync_for_all
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.controller.topics import Refused
-from tidelog.metadata.features import FEATURES, KRAFT_VERSION, LEVELS_WITH_NEW_RECORDS, METADATA_VERSION
+from tidelog.metadata.features import ELR_VERSION, FEATURES, KRAFT_VERSION, LEVELS_WITH_NEW_RECORDS, METADATA_VERSION
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
@@ -25,6 +26,8 @@ def update_features(decision: Decision, request: UpdateFeaturesRequest, version:
     """All updates or none. A level that this controller, a registered controller or a broker cannot do is refused with
     INVALID_UPDATE_VERSION for the whole request; version 1 lists the features when all went well."""
     seen: set[str] = set()
+    proposed = {update.feature: update.max_version_level for update in request.feature_updates}
+    metadata_version = proposed.get(METADATA_VERSION, decision.image.metadata_version)
     records: list[MetadataRecord] = []
     results: list[UpdatableFeatureResult] = []
     failed: Refused | None = None
@@ -33,18 +36,21 @@ def update_features(decision: Decision, request: UpdateFeaturesRequest, version:
             if update.feature in seen:
                 raise Refused(ErrorCode.INVALID_REQUEST, f"Feature {update.feature} is named twice.")
             seen.add(update.feature)
-            records += _update(decision, update, version)
+            records += _update(decision, update, version, metadata_version)
         except Refused as refused:
             failed = failed or refused
         results.append(UpdatableFeatureResult(feature=update.feature, error_message=None))
     if failed is not None:
         message = f"The update failed for all features since the following feature had an error: {failed.message}"
         return ControllerResult(UpdateFeaturesResponse(error_code=failed.code, error_message=message, results=[]))
+    if any(update.feature == ELR_VERSION and update.max_version_level > 0 for update in request.feature_updates):
+        records = min_in_sync_for_all(decision.image, decision.settings.min_insync_replicas) + records
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=[] if version >= 2 else results)
     return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
 
 
-def _update(decision: Decision, update: FeatureUpdateKey, version: int) -> list[MetadataRecord]:
+def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata_version: int) -> list[MetadataRecord]:
+    """``metadata_version``: as it will be after the request."""
     name, level = update.feature, update.max_version_level
     feature = FEATURES.get(name)
     wrong = ErrorCode.INVALID_UPDATE_VERSION
@@ -87,6 +93,12 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int) -> list[
         raise Refused(wrong, message)
     if name == METADATA_VERSION and level < present:
         _check_downgrade(present, level, kind_of_update)
+    if level > 0 and metadata_version < feature.needs_metadata_version:
+        message = (
+            f"Invalid update version {level} for feature {name}. {name} could not be set to {level} because it depends on "
+            f"{METADATA_VERSION} level {feature.needs_metadata_version}"
+        )
+        raise Refused(wrong, message)
     return [] if level == present else [FeatureLevelRecord(name=name, feature_level=level)]
 
 

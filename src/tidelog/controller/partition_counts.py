@@ -64,7 +64,7 @@ def _partitions(decision: Decision, request: CreatePartitionsTopic, topic: Topic
     if request.assignments is None:
         usable = usable_brokers(decision.image.brokers.values())
         try:
-            assignments = place(usable, additional, replication_factor, decision.rng, start=present)
+            assignments = place(usable, additional, replication_factor, decision.rng)
         except InvalidReplicationFactor as error:
             message = f"Unable to replicate the partition {replication_factor} time(s): {error}"
             raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message) from error

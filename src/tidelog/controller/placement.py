@@ -1,17 +1,21 @@
-"""Where replicas go: striped over the brokers, one rack after another, from a random start.
+"""Where replicas go: striped over the racks, and over the brokers within each, from random starts.
 
-The brokers are lined up so that neighbours are in different racks as far as the racks allow; partition p takes the replicas
-that start p places after the random start. So leaders and replicas spread evenly, a partition's replicas sit in as many racks
-as possible, and fenced brokers are used only where unfenced ones do not suffice.
+Each partition begins with the next rack and takes one broker of each rack in turn, and in every rack the next broker: so leaders
+and replicas spread evenly, and a partition's replicas sit in as many racks as possible. A rack gives its unfenced brokers
+first, and the first replica, which leads, is never on a fenced one. When every unfenced broker has been first as often as there
+are such brokers, racks and brokers are shuffled: partitions should not meet on the same brokers again and again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tidelog.metadata.image import BrokerImage
 from tidelog.model.ports import Rng
+
+T = TypeVar("T")
 
 
 class InvalidReplicationFactor(Exception):
@@ -40,23 +44,8 @@ def _takes_replicas(broker: BrokerImage) -> bool:
     return not broker.directories or cordoned is None or any(each not in cordoned for each in broker.directories)
 
 
-def interleave_racks(brokers: Sequence[UsableBroker]) -> list[int]:
-    """Ids, taking one broker of each rack in turn; brokers without a rack count as one rack."""
-    racks: dict[str, list[int]] = {}
-    for broker in brokers:
-        racks.setdefault(broker.rack or "", []).append(broker.id)
-    lines = [racks[name] for name in sorted(racks)]
-    longest = max((len(line) for line in lines), default=0)
-    return [line[turn] for turn in range(longest) for line in lines if turn < len(line)]
-
-
-def place(
-    brokers: Sequence[UsableBroker], count: int, replication_factor: int, rng: Rng, *, start: int = 0
-) -> list[tuple[int, ...]]:
-    """Replicas of ``count`` partitions, the preferred leader first. InvalidReplicationFactor when there are too few brokers.
-
-    ``start`` is the number of partitions that the topic has already: it continues the stripe.
-    """
+def place(brokers: Sequence[UsableBroker], count: int, replication_factor: int, rng: Rng) -> list[tuple[int, ...]]:
+    """Replicas of ``count`` partitions, the preferred leader first. InvalidReplicationFactor when there are too few brokers."""
     if not any(not broker.fenced for broker in brokers):
         raise InvalidReplicationFactor("All brokers are currently fenced.")
     if replication_factor > len(brokers):
@@ -64,15 +53,92 @@ def place(
             f"The target replication factor of {replication_factor} cannot be reached because only "
             f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned."
         )
-    unfenced = interleave_racks([broker for broker in brokers if not broker.fenced])
-    fenced = interleave_racks([broker for broker in brokers if broker.fenced])
-    shift = rng.randrange(0, len(unfenced)) + start
-    assignments = []
-    for number in range(count):
-        first = (shift + number) % len(unfenced)
-        line = unfenced[first:] + unfenced[:first]
-        if replication_factor > len(line):
-            skip = (shift + number) % len(fenced)
-            line = line + fenced[skip:] + fenced[:skip]
-        assignments.append(tuple(line[:replication_factor]))
-    return assignments
+    stripes = _Stripes(brokers, rng)
+    return [stripes.next_replicas(replication_factor) for _ in range(count)]
+
+
+class _Ring:
+    """Brokers in a circle. Each partition that asks begins one further on."""
+
+    def __init__(self, ids: Iterable[int], rng: Rng) -> None:
+        self.ids = sorted(ids)
+        self._start = rng.randrange(0, len(self.ids)) if self.ids else 0
+        self._partition = 0
+        self._taken = 0
+
+    def next(self, partition: int) -> int | None:
+        """The next broker for the partition; None when it has had all of them."""
+        if not self.ids:
+            return None
+        if partition != self._partition:
+            self._partition, self._taken = partition, 0
+            self._start = (self._start + 1) % len(self.ids)
+        if self._taken == len(self.ids):
+            return None
+        self._taken += 1
+        return self.ids[(self._start + self._taken - 1) % len(self.ids)]
+
+
+class _Rack:
+    def __init__(self, brokers: Sequence[UsableBroker], rng: Rng) -> None:
+        self.fenced = _Ring((each.id for each in brokers if each.fenced), rng)
+        self.unfenced = _Ring((each.id for each in brokers if not each.fenced), rng)
+
+    def next(self, partition: int) -> int | None:
+        unfenced = self.unfenced.next(partition)
+        return self.fenced.next(partition) if unfenced is None else unfenced
+
+
+class _Stripes:
+    def __init__(self, brokers: Sequence[UsableBroker], rng: Rng) -> None:
+        by_name: dict[str, list[UsableBroker]] = {}
+        for broker in brokers:
+            by_name.setdefault("" if broker.rack is None else broker.rack, []).append(broker)
+        self._racks = [_Rack(by_name[name], rng) for name in sorted(by_name)]
+        self._unfenced = sum(not broker.fenced for broker in brokers)
+        self._rng = rng
+        self._partition = 0
+        self._first_rack = rng.randrange(0, len(self._racks))
+
+    def next_replicas(self, count: int) -> tuple[int, ...]:
+        if self._partition == self._unfenced and self._unfenced > 1:
+            self._shuffle()
+            self._partition = 0
+        racks = len(self._racks)
+        begin = self._first_rack % racks
+        led_by, leader = self._leader(begin)
+        replicas = [leader]
+        place, skip_leaders_rack = begin, True
+        while len(replicas) < count:
+            if skip_leaders_rack and place == led_by:
+                skip_leaders_rack = False
+            else:
+                replica = self._racks[place].next(self._partition)
+                if replica is not None:
+                    replicas.append(replica)
+            place = (place + 1) % racks
+        self._partition += 1
+        self._first_rack = begin + 1
+        return tuple(replicas)
+
+    def _leader(self, begin: int) -> tuple[int, int]:
+        """(its rack, the broker): of the first rack from ``begin`` on that has an unfenced one."""
+        for step in range(len(self._racks)):
+            number = (begin + step) % len(self._racks)
+            broker = self._racks[number].unfenced.next(self._partition)
+            if broker is not None:
+                return number, broker
+        raise AssertionError("no unfenced broker in any rack")
+
+    def _shuffle(self) -> None:
+        shuffle(self._racks, self._rng)
+        for rack in self._racks:
+            shuffle(rack.fenced.ids, self._rng)
+            shuffle(rack.unfenced.ids, self._rng)
+
+
+def shuffle(items: list[T], rng: Rng) -> None:
+    """Into any order, each as likely as the others."""
+    for last in range(len(items) - 1, 0, -1):
+        chosen = rng.randrange(0, last + 1)
+        items[last], items[chosen] = items[chosen], items[last]

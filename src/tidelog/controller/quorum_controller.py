@@ -128,7 +128,7 @@ class QuorumController:
 
     def bootstrap(self, records: Sequence[MetadataRecord]) -> ControllerResult:
         """The first records of an empty log."""
-        return ControllerResult.of(None, activation.bootstrap_records(records))
+        return ControllerResult.of(None, activation.bootstrap_records(records, self._settings.min_insync_replicas))
 
     def register_controller(self, controller: ControllerImage) -> ControllerResult:
         """This process, with its listeners and feature ranges."""

@@ -3,6 +3,7 @@ import pytest
 from tidelog.controller.activation import abort_records, bootstrap_records, registration_records
 from tidelog.metadata.image import ClusterImage, ControllerImage, Endpoint
 from tidelog.metadata.records import MetadataLogError
+from tidelog.protocol.messages.config_record import ConfigRecord
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 
 
@@ -11,15 +12,24 @@ def level(number: int) -> FeatureLevelRecord:
 
 
 def test_the_first_records_are_one_transaction_where_there_are_transactions() -> None:
-    assert [record.NAME for record in bootstrap_records([level(13)])] == [
+    assert [record.NAME for record in bootstrap_records([level(13)], 1)] == [
         "BeginTransactionRecord", "FeatureLevelRecord", "EndTransactionRecord",
     ]  # fmt: skip
-    assert [record.NAME for record in bootstrap_records([level(12)])] == ["FeatureLevelRecord"]
+    assert [record.NAME for record in bootstrap_records([level(12)], 1)] == ["FeatureLevelRecord"]
+
+
+def test_eligible_leader_replicas_go_by_a_minimum_that_all_brokers_have() -> None:
+    elr = FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)
+    *_, minimum, end = bootstrap_records([level(30), elr], 2)
+    assert end.NAME == "EndTransactionRecord"
+    assert isinstance(minimum, ConfigRecord)
+    found = (minimum.resource_type, minimum.resource_name, minimum.name, minimum.value)
+    assert found == (4, "", "min.insync.replicas", "2")
 
 
 def test_a_cluster_cannot_begin_without_a_metadata_version() -> None:
     with pytest.raises(MetadataLogError, match=r"names no metadata\.version"):
-        bootstrap_records([FeatureLevelRecord(name="group.version", feature_level=1)])
+        bootstrap_records([FeatureLevelRecord(name="group.version", feature_level=1)], 1)
 
 
 def test_a_controller_registers_with_its_listeners_and_ranges() -> None:

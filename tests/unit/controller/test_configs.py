@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.controller.test_registration import with_elr
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages import alter_configs as legacy
@@ -139,3 +140,39 @@ def test_the_old_form_refuses_like_the_new_one(topics: Any) -> None:
     assert replace(topics, (2, "t"), b="bad")[0] == ErrorCode.INVALID_CONFIG
     assert replace(topics, (2, "t"), b=None)[0] == ErrorCode.INVALID_REQUEST
     assert topics.settings_of("t") == {"a": "1"}
+
+
+MIN_IN_SYNC = "min.insync.replicas"
+
+
+@pytest.fixture
+def eligible(topics: Any) -> Any:
+    """The same with eligible leader replicas."""
+    with_elr(topics)
+    assert alter(topics, (4, ""), (MIN_IN_SYNC, SET, "2")) == (0, "")
+    return topics
+
+
+def test_another_minimum_in_sync_clears_who_was_eligible_under_the_old_one(eligible: Any) -> None:
+    assert [record.NAME for record in eligible.records] == ["ConfigRecord", "ClearElrRecord"]
+    assert eligible.records[1].topic_name == ""
+    assert alter(eligible, (2, "t"), (MIN_IN_SYNC, SET, "1"), ("b", SET, "1")) == (0, "")
+    assert [record.NAME for record in eligible.records] == ["ConfigRecord", "ConfigRecord", "ClearElrRecord"]
+    assert eligible.records[2].topic_name == "t"
+    assert alter(eligible, (2, "t"), ("b", SET, "2")) == (0, "")
+    assert [record.NAME for record in eligible.records] == ["ConfigRecord"]
+    assert replace(eligible, (2, "t"), b="2") == (0, "")
+    assert [record.NAME for record in eligible.records] == ["ConfigRecord", "ConfigRecord", "ClearElrRecord"]
+
+
+def test_with_eligible_leaders_the_minimum_is_one_for_all_brokers(eligible: Any) -> None:
+    code, message = alter(eligible, (4, "1"), (MIN_IN_SYNC, SET, "1"))
+    assert (code, "Broker-level" in message) == (ErrorCode.INVALID_CONFIG, True)
+    code, message = alter(eligible, (4, ""), (MIN_IN_SYNC, DELETE, None))
+    assert (code, "Cluster-level" in message) == (ErrorCode.INVALID_CONFIG, True)
+    assert eligible.records == []
+
+
+def test_without_eligible_leaders_nothing_is_cleared(topics: Any) -> None:
+    assert alter(topics, (4, "1"), (MIN_IN_SYNC, SET, "1")) == (0, "")
+    assert [record.NAME for record in topics.records] == ["ConfigRecord"]

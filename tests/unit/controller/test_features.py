@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.controller.test_configs import alter
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.broker_registration import Feature
@@ -88,3 +89,26 @@ def test_group_version_is_raised_and_lowered(make_cluster: Callable[..., Any]) -
         response = update(cluster, ("group.version", level, kind))
         assert (response.error_code, response.error_message) == (0, None)
         assert cluster.image.features.get("group.version", 0) == level
+
+
+ELR = "eligible.leader.replicas.version"
+
+
+def test_eligible_leader_replicas_come_with_one_minimum_for_all_brokers(make_cluster: Callable[..., Any]) -> None:
+    cluster = make_cluster(1, 2, metadata_version=29, min_insync_replicas=2)
+    alter(cluster, (4, "2"), ("min.insync.replicas", 0, "1"))
+    assert update(cluster, (ELR, 1, 1)).error_code == 0
+    written = [(r.NAME, getattr(r, "resource_name", None), getattr(r, "value", None)) for r in cluster.records]
+    assert written == [
+        ("ConfigRecord", "", "2"), ("ConfigRecord", "2", None), ("FeatureLevelRecord", None, None),
+    ]  # fmt: skip
+    assert update(cluster, (ELR, 0, 2)).error_code == 0
+    assert [record.NAME for record in cluster.records] == ["FeatureLevelRecord"]
+    assert update(cluster, (ELR, 1, 1)).error_code == 0
+    assert [record.NAME for record in cluster.records] == ["FeatureLevelRecord"], "the minimum is there already"
+
+
+def test_a_feature_may_need_a_metadata_version(make_cluster: Callable[..., Any]) -> None:
+    cluster = make_cluster(1, metadata_version=22)
+    assert "depends on metadata.version level 23" in update(cluster, (ELR, 1, 1)).error_message
+    assert update(cluster, (ELR, 1, 1), ("metadata.version", 23, 1)).error_code == 0

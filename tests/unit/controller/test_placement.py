@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from tidelog.controller.placement import InvalidReplicationFactor, UsableBroker, interleave_racks, place
+from tidelog.controller.placement import InvalidReplicationFactor, UsableBroker, place
 
 
 def brokers(*ids: int, racks: dict[int, str] | None = None, fenced: tuple[int, ...] = ()) -> list[UsableBroker]:
@@ -25,9 +25,26 @@ def test_replicas_of_a_partition_sit_in_different_racks(seed: int) -> None:
         assert {racks[replica] for replica in replicas} == {"a", "b", "c"}
 
 
-def test_racks_take_turns_also_when_one_is_larger() -> None:
-    assert interleave_racks(brokers(1, 2, 3, 4, racks={1: "a", 2: "a", 3: "a", 4: "b"})) == [1, 4, 2, 3]
-    assert interleave_racks([]) == []
+@pytest.mark.parametrize("seed", range(20))
+def test_racks_take_turns_with_the_leaders_also_when_one_is_larger(seed: int) -> None:
+    racks = {1: "a", 2: "a", 3: "a", 4: "b"}
+    assignments = place(brokers(*racks, racks=racks), 8, 2, random.Random(seed))
+    assert Counter(racks[replicas[0]] for replicas in assignments) == {"a": 4, "b": 4}
+    assert all({racks[replica] for replica in replicas} == {"a", "b"} for replicas in assignments)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_another_rack_counts_for_more_than_an_unfenced_broker_but_never_leads_fenced(seed: int) -> None:
+    racks = {1: "a", 2: "a", 3: "b"}
+    for replicas in place(brokers(*racks, racks=racks, fenced=(3,)), 6, 2, random.Random(seed)):
+        assert replicas[0] != 3
+        assert replicas[1] == 3
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_many_partitions_use_many_pairs_of_brokers(seed: int) -> None:
+    pairs = set(place(brokers(*range(8)), 400, 2, random.Random(seed)))
+    assert len(pairs) > 20
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -35,11 +52,6 @@ def test_fenced_brokers_are_used_only_where_others_do_not_suffice(seed: int) -> 
     usable = brokers(1, 2, 3, fenced=(3,))
     assert all(3 not in replicas for replicas in place(usable, 4, 2, random.Random(seed)))
     assert all(replicas[2] == 3 for replicas in place(usable, 4, 3, random.Random(seed)))
-
-
-def test_more_partitions_continue_the_stripe_from_the_same_start() -> None:
-    whole = place(brokers(1, 2, 3), 6, 2, random.Random(5))
-    assert place(brokers(1, 2, 3), 4, 2, random.Random(5), start=2) == whole[2:]
 
 
 def test_too_few_brokers_are_said_to_be_too_few() -> None:
