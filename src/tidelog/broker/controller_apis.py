@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
+from tidelog.broker import envelope
 from tidelog.broker.api import Api
 from tidelog.broker.apis import acls, alter_configs, cluster, features, partitions, quorum, reassignments, topics, versions
 from tidelog.broker.context import CLOSE_CONNECTION, Context, ControllerHandler
@@ -142,6 +143,7 @@ CONTROLLER_API_TABLE: tuple[Api, ...] = (
         on_error=refused_as(AlterPartitionResponse),
     ),
     Api(ApiKey.UPDATE_FEATURES, (0, 2), features.update_features, on_error=features.update_features_refused),
+    Api(ApiKey.ENVELOPE, (0, 0), envelope.envelope),
     Api(ApiKey.FETCH_SNAPSHOT, (0, 1), raft),
     Api(ApiKey.DESCRIBE_CLUSTER, (0, 2), describe_controllers),
     Api(

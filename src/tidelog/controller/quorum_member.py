@@ -202,8 +202,14 @@ class QuorumMember:
         """What time alone brings; called every now and then while this is the active controller."""
         if self.controller is None or not self.machine.is_leader:
             return []
-        self.controller.next_offset = self.log.end_offset
-        return self._append(self.controller.tick(now_ms, steady_ms).records, now_ms, steady_ms)
+        effects: list[Effect] = []
+        more = True
+        while more:
+            self.controller.next_offset = self.log.end_offset
+            result = self.controller.tick(now_ms, steady_ms)
+            effects += self._append(result.records, now_ms, steady_ms)
+            more = bool(result.response)
+        return effects
 
     def sign_of_life(self, now_ms: int, steady_ms: int, idle_ms: int) -> list[Effect]:
         """A NoOp record where nothing was written for ``idle_ms``: the high watermark, and what is measured by it, goes on."""

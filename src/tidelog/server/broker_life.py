@@ -98,7 +98,7 @@ class BrokerLife:
         self.poke()
 
     def unregistered(self) -> None:
-        """The image has this broker no more, or has another life of it."""
+        """The image has this broker no more."""
         if not self._leaving and not self._replica.stopped and not self._registering:
             log.warning("this broker was unregistered while it runs: it registers again")
             self._registering = True
@@ -110,12 +110,12 @@ class BrokerLife:
             return
         self._leaving = True
         began = told = self._runtime.real_ms()
-        self._heard_ms = max(self._heard_ms, began - self._config.broker_session_timeout_ms // 2)
+        self._heard_ms = began
         self.poke()
         while not self._may_stop and not self._replica.stopped and not self._beating.done():
             await self._next_change(SHUT_DOWN_MS / 1000)
             now = self._runtime.real_ms()
-            if now - self._heard_ms >= self._config.broker_session_timeout_ms:
+            if now - self._heard_ms >= self._patience_ms:
                 log.warning("stopping without the controller's consent: it has not answered for %d ms", now - self._heard_ms)
                 return
             if now - began >= LONGEST_SHUT_DOWN_MS:
@@ -124,6 +124,15 @@ class BrokerLife:
             if now - told >= PROGRESS_MS:
                 told = now
                 log.info("waiting for leaderships to move to other brokers, for %.0f s", (now - began) / 1000)
+
+    @property
+    def _patience_ms(self) -> int:
+        """How long a controller that is known may be silent; without one, how long an election may take."""
+        config = self._config
+        if self._replica.runner.leader_id >= 0:
+            return config.broker_session_timeout_ms
+        election_ms = config.controller_quorum_fetch_timeout_ms + config.controller_quorum_election_timeout_ms
+        return min(config.broker_session_timeout_ms, election_ms)
 
     def stop(self) -> None:
         """No heartbeat is sent any more."""
@@ -173,7 +182,9 @@ class BrokerLife:
 
     @property
     def _caught_up(self) -> bool:
-        return self._replica.image.offset >= self.epoch
+        """Has this node read its own registration?"""
+        mine = self._replica.image.brokers.get(self._config.node_id)
+        return mine is not None and mine.epoch == self.epoch
 
     def _leader(self) -> str:
         runner = self._replica.runner

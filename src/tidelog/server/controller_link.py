@@ -16,6 +16,7 @@ from tidelog.broker.context import ControllerHandler
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.describe_quorum import DescribeQuorumResponse
 from tidelog.raft.description import QuorumDescription
+from tidelog.raft.machine import HANDLERS as RAFT_HANDLERS
 from tidelog.server.channels import ChannelError, Channels, Failure
 from tidelog.server.metadata_replica import MetadataReplica
 from tidelog.server.runtime import LoopRuntime
@@ -42,7 +43,7 @@ class ControllerLink:
         """Is this process the active controller?"""
         return self._replica.member.controller is not None
 
-    def submit(self, handler: ControllerHandler, request: Any) -> asyncio.Future[Any]:
+    def submit(self, handler: ControllerHandler, request: Any, version: int | None = None) -> asyncio.Future[Any]:
         """The work goes on whether or not the future is awaited."""
         local: asyncio.Future[Any] | None = None
         if self.is_here or self._replica.stopped:
@@ -51,17 +52,24 @@ class ControllerLink:
                 return local
         future: asyncio.Future[Any] = self._runtime.loop.create_future()
         if local is None or local.done():
-            self._deliver(handler, request, future)
+            self._deliver(handler, request, version, future)
         else:
-            local.add_done_callback(lambda done: self._decided(done, handler, request, future))
+            local.add_done_callback(lambda done: self._decided(done, handler, request, version, future))
         return future
 
-    def _decided(self, local: asyncio.Future[Any], handler: ControllerHandler, request: Any, future: asyncio.Future[Any]) -> None:
+    def _decided(
+        self,
+        local: asyncio.Future[Any],
+        handler: ControllerHandler,
+        request: Any,
+        version: int | None,
+        future: asyncio.Future[Any],
+    ) -> None:
         """It was decided here; when the leadership ended before it was committed, it is asked for anew."""
         if local.cancelled():
             future.cancel()
         elif _lost(local.exception()) and not self._replica.stopped:
-            self._deliver(handler, request, future)
+            self._deliver(handler, request, version, future)
         elif future.done():
             return
         elif (error := local.exception()) is not None:
@@ -69,10 +77,10 @@ class ControllerLink:
         else:
             future.set_result(local.result())
 
-    def _deliver(self, handler: ControllerHandler, request: Any, future: asyncio.Future[Any]) -> None:
+    def _deliver(self, handler: ControllerHandler, request: Any, version: int | None, future: asyncio.Future[Any]) -> None:
         async def deliver() -> None:
             try:
-                response = await self._until_answered(request, lambda: self._replica.runner.submit(handler, request))
+                response = await self._until_answered(request, version, lambda: self._replica.runner.submit(handler, request))
             except KafkaError as error:
                 if not future.done():
                     future.set_exception(error)
@@ -89,17 +97,28 @@ class ControllerLink:
         return self._replica.runner.describe_quorum()
 
     async def forward(self, api_key: int, version: int, request: Any) -> Any:
-        """The leader's answer to a request that it has to answer itself, such as DescribeQuorum."""
-        return await self._until_answered(request, lambda: self._replica.runner.ask(api_key, version, "", request))
+        """The leader's answer to a request that its Raft machine answers, such as AddRaftVoter; or, while another node leads, to
+        DescribeQuorum.
 
-    async def _until_answered(self, request: Any, here: Callable[[], Awaitable[Any]]) -> Any:
+        KafkaError NOT_LEADER_OR_FOLLOWER when this node has begun to lead: whoever asked will find out here.
+        """
+
+        async def here() -> Any:
+            if api_key not in RAFT_HANDLERS:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node has begun to lead the metadata quorum; ask again")
+            return await self._replica.runner.ask(api_key, version, "", request)
+
+        return await self._until_answered(request, version, here)
+
+    async def _until_answered(self, request: Any, version: int | None, here: Callable[[], Awaitable[Any]]) -> Any:
         timeout_ms = getattr(request, "timeout_ms", 0)
         deadline_ms = self._runtime.real_ms() + (timeout_ms if timeout_ms > 0 else self._timeout_ms)
         why = "there is no active controller"
         while not self._replica.stopped:
             changed = self._when_leader_changes()
             try:
-                response = await (here() if self.is_here else self.attempt(request, deadline_ms - self._runtime.real_ms()))
+                left_ms = deadline_ms - self._runtime.real_ms()
+                response = await (here() if self.is_here else self.attempt(request, left_ms, version=version))
             except KafkaError as error:
                 if not _lost(error):
                     raise
@@ -114,13 +133,13 @@ class ControllerLink:
             await asyncio.wait([changed], timeout=min(PAUSE_MS, left_ms) / 1000)
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer in time: {why}.")
 
-    async def attempt(self, request: Any, timeout_ms: int, purpose: str = PURPOSE) -> Any:
+    async def attempt(self, request: Any, timeout_ms: int, purpose: str = PURPOSE, version: int | None = None) -> Any:
         """Ask, once, the active controller at its listener. KafkaError NOT_CONTROLLER when it was not reached."""
         place = self._replica.runner.leader_endpoint
         if place is None or self._replica.runner.leader_id == self._replica.config.node_id:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "nobody is known to lead the metadata quorum")
         try:
-            return await self._channels.to(*place, purpose).ask(request, timeout_ms=timeout_ms)
+            return await self._channels.to(*place, purpose).ask(request, timeout_ms=timeout_ms, version=version)
         except ChannelError as error:
             if error.kind is Failure.UNSUPPORTED:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The active controller cannot be asked: {error}") from error

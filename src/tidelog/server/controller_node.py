@@ -17,7 +17,7 @@ from tidelog.model.ports import FileSystem
 from tidelog.raft.voters import ReplicaKey
 from tidelog.server import settings
 from tidelog.server.disk import DiskFileSystem
-from tidelog.server.listener import Listener, bind
+from tidelog.server.listener import Listener
 from tidelog.server.metadata_replica import MetadataReplica
 from tidelog.server.raft_runner import RaftRunner
 from tidelog.server.runtime import LoopRuntime
@@ -53,7 +53,7 @@ class ControllerNode:
         """Returns when the listener is open and the quorum is looked for. ConfigError, StorageFailure, MetadataLogError or
         UnsupportedFeatureLevel when that cannot be."""
         config, runtime = self.config, self.runtime
-        sockets = {p.listener: bind(p.listener, p.host, p.port) for p in config.controller_endpoints}
+        sockets = {p.listener: runtime.bind(p.listener, p.host, p.port) for p in config.controller_endpoints}
         try:
             self._open_dir()
             ports = {name: each.getsockname()[1] for name, each in sockets.items()}

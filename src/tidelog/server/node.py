@@ -12,7 +12,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from tidelog.broker import lifecycle
@@ -42,9 +42,10 @@ from tidelog.server.controller_link import ControllerLink
 from tidelog.server.coordinators import Coordinators
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.housekeeping import Housekeeping
-from tidelog.server.listener import ConnectionCount, Listener, bind
+from tidelog.server.listener import ConnectionCount, Listener
 from tidelog.server.metadata_replica import MetadataReplica
 from tidelog.server.monitoring import Monitoring
+from tidelog.server.other_brokers import ChannelsToBrokers
 from tidelog.server.replica_fetching import Replication
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.checkpoints import META_PROPERTIES
@@ -58,7 +59,7 @@ DRAIN_S = 5.0
 """How long requests in flight may take when the node stops; longer than a usual long poll."""
 LOAD_THREADS = 4
 CLOSE_THREADS = 16
-PROGRESS_S = 5.0
+PROGRESS_MS = 5000
 """How often a long recovery says how far it is."""
 
 
@@ -100,7 +101,7 @@ class Node:
         """Returns when clients are served. ConfigError, StorageFailure, MetadataLogError or UnsupportedFeatureLevel when not;
         KafkaError when the cluster does not take this broker."""
         config, runtime = self.config, self.runtime
-        sockets = {p.listener: bind(p.listener, p.host, p.port) for p in config.endpoints}
+        sockets = {p.listener: runtime.bind(p.listener, p.host, p.port) for p in config.endpoints}
         try:
             self._open_logs()
             ports = {name: each.getsockname()[1] for name, each in sockets.items()}
@@ -178,9 +179,7 @@ class Node:
     def _close_logs(self) -> None:
         """Blocks. Many syncs at once cost a file system little more than one."""
         jobs = self.logs.closing_jobs()
-        with ThreadPoolExecutor(CLOSE_THREADS, "close") as pool:
-            for _ in pool.map(lambda each: each[1].run(), jobs):
-                pass
+        self.runtime.in_parallel([job.run for _, job in jobs], CLOSE_THREADS, "close")
         self.logs.finish_closing(jobs, self.life.epoch)
 
     # Starting
@@ -276,21 +275,20 @@ class Node:
         if not jobs:
             return
         now_ms = self.runtime.now_ms()
-        started = told = self.runtime.loop.time()
+        started = told = self.runtime.real_ms()
+
+        def tell(done: int) -> None:
+            nonlocal told
+            now = self.runtime.real_ms()
+            if now - told >= PROGRESS_MS:
+                told = now
+                log.info("loading logs: %d of %d partitions, %.0f s", done, len(jobs), (now - started) / 1000)
+
         threads = min(LOAD_THREADS, max(1, self.config.num_recovery_threads_per_data_dir) * len(self.logs.dirs))
-        with ThreadPoolExecutor(threads, "load") as pool:
-            try:
-                running = [(job, asyncio.wrap_future(pool.submit(job.run, now_ms))) for job in jobs]
-                for done, (job, future) in enumerate(running, 1):
-                    await future
-                    self.logs.loaded(job)
-                    now = self.runtime.loop.time()
-                    if now - told >= PROGRESS_S:
-                        told = now
-                        log.info("loading logs: %d of %d partitions, %.0f s", done, len(jobs), now - started)
-            except asyncio.CancelledError:
-                pool.shutdown(wait=True, cancel_futures=True)
-                raise
+        runs = [partial(job.run, now_ms) for job in jobs]
+        await self.runtime.run_long(lambda: self.runtime.in_parallel(runs, threads, "load", tell))
+        for job in jobs:
+            self.logs.loaded(job)
 
     def _check_dirs(self) -> None:
         """StorageFailure when loading took the metadata log's dir offline, or all of them."""
@@ -309,12 +307,15 @@ class Node:
             fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
         )
         producer_ids = ProducerIds()
+        others = ChannelsToBrokers(self.channels, lambda: self.broker.image, config.inter_broker_listener)
+        others = ChannelsToBrokers(self.channels, lambda: self._image, config.inter_broker_listener)
         self.coordinators = Coordinators(
             config,
             replicas,
             runtime,
             producer_ids.take,
             lambda where, marker: write_marker(self.broker, where, marker, runtime.now_ms()),
+            others,
         )
         assert self.logs.cluster_id is not None
         self.broker = Broker(
@@ -331,6 +332,7 @@ class Node:
             metadata_answers=Answers(),
             groups=self.coordinators.groups,
             transactions=self.coordinators.transactions,
+            others=others,
         )
         self.replication = Replication(replicas, self.controller, self.channels, runtime, config, lambda: self.life.epoch)
         self._serving = True
@@ -352,8 +354,7 @@ class Node:
             self._load(new)
         else:
             self._apply(new, delta)
-        mine = new.brokers.get(node_id)
-        if not self._stopping and (mine.epoch != self.life.epoch if mine is not None else node_id in old.brokers):
+        if node_id in old.brokers and node_id not in new.brokers and new.offset >= self.life.epoch and not self._stopping:
             self.life.unregistered()
 
     def _load(self, image: ClusterImage) -> None:

@@ -84,6 +84,7 @@ class RaftRunner:
         self._asking: dict[int, asyncio.Future[Any]] = {}
         self._submitted: dict[int, tuple[asyncio.Future[Any], Any]] = {}
         self._incoming: IncomingSnapshot | None = None
+        self._told = (-1, -1)
         self._stopped: asyncio.Future[None] | None = None
         self._work: set[asyncio.Future[Any]] = set()
 
@@ -146,7 +147,7 @@ class RaftRunner:
     def failed(self, request_id: int, *, refused: bool, unsupported: bool) -> None:
         self._do(lambda: self.member.machine.failed(request_id, self._steady(), refused=refused, unsupported=unsupported))
 
-    def submit(self, handler: ControllerHandler, request: Any) -> asyncio.Future[Any]:
+    def submit(self, handler: ControllerHandler, request: Any, version: int | None = None) -> asyncio.Future[Any]:
         """Decided now if this is the active controller, answered when committed. See ``broker.context.Controller``."""
         future: asyncio.Future[Any] = self._runtime.loop.create_future()
         if self._failed:
@@ -355,9 +356,10 @@ class RaftRunner:
             future, _ = self._submitted.pop(pending.token)
             if not future.done():
                 future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, "the leadership ended before it was committed"))
-        log.info(
-            "metadata quorum, epoch %d: %s leads", effect.epoch, effect.leader_id if effect.leader_id >= 0 else "nobody known"
-        )
+        if (effect.epoch, effect.leader_id) != self._told:
+            self._told = effect.epoch, effect.leader_id
+            leader = str(effect.leader_id) if effect.leader_id >= 0 else "nobody known"
+            log.info("metadata quorum, epoch %d: %s leads", effect.epoch, leader)
         if self.on_leader is not None:
             self.on_leader()
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import socket
 import sys
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
@@ -86,6 +87,22 @@ class LoopRuntime:
     def run_long(self, job: Callable[[], T]) -> asyncio.Future[T]:
         """The result of ``job``, run in a thread; for work that takes long and that nobody waits for."""
         return self.loop.run_in_executor(self._long, job)
+
+    def in_parallel(
+        self, jobs: Sequence[Callable[[], None]], threads: int, name: str, each_done: Callable[[int], None] | None = None
+    ) -> None:
+        """All of them, in threads of their own; blocks. ``each_done`` is told how many have ended. What one raises is raised."""
+        with ThreadPoolExecutor(max(1, threads), name) as pool:
+            for done, future in enumerate([pool.submit(job) for job in jobs], 1):
+                future.result()
+                if each_done is not None:
+                    each_done(done)
+
+    def bind(self, name: str, host: str, port: int) -> socket.socket:
+        """A socket for a listener, not listening yet. See ``server.listener.bind``."""
+        from tidelog.server.listener import bind
+
+        return bind(name, host, port)
 
     def wait(self, parked: Parked) -> asyncio.Future[None]:
         """A future that is done when ``parked`` is: at once, when something finishes it, or at its deadline."""

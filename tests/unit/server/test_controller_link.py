@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.server.several_nodes import SeveralNodes
+from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
 from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 from tidelog.server.controller_link import _refused
 
@@ -47,6 +49,20 @@ def test_what_is_asked_while_the_controller_goes_is_answered_by_the_next_one(thr
     three.run(main)
 
 
+def test_a_clients_request_reaches_another_node_in_the_clients_version(three: SeveralNodes) -> None:
+    """DeleteTopics names topics in a field that version 6 has not."""
+
+    async def main() -> None:
+        await three.start()
+        via = three.passive()
+        assert await three.create(via, "t") == ErrorCode.NONE
+        request = DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000)
+        response = await three.nodes[via].controller.submit(QuorumController.delete_topics, request, 5)
+        assert [(each.name, each.error_code) for each in response.responses] == [("t", ErrorCode.NONE)]
+
+    three.run(main)
+
+
 def test_without_any_controller_the_answer_is_an_error_in_time(three: SeveralNodes) -> None:
     three.settings["controller.socket.timeout.ms"] = "300"
 
@@ -60,7 +76,7 @@ def test_without_any_controller_the_answer_is_an_error_in_time(three: SeveralNod
                 listener.stop_accepting()
             await replica.runner.stop(1)
         with pytest.raises(KafkaError) as refused:
-            await node.controller._until_answered(object(), lambda: node.replica.runner.submit(lambda *_: None, None))  # type: ignore[arg-type,return-value]
+            await node.controller._until_answered(object(), None, lambda: node.replica.runner.submit(lambda *_: None, None))  # type: ignore[arg-type,return-value]
         assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT
 
     three.run(main)
