@@ -19,7 +19,6 @@ from tidelog.config.options import (
     STRING,
     Between,
     NonEmpty,
-    OneOf,
     Option,
 )
 
@@ -44,9 +43,7 @@ OPTIONS = (
     Option("replica.lag.time.max.ms", LONG, 30_000, HIGH, READ_ONLY,
            "A follower that has not caught up for this long leaves the ISR, in ms."),
     Option("replica.selector.class", STRING, None, MEDIUM, READ_ONLY,
-           "Which replica a consumer is sent to: the leader, or one in its own rack.",
-           check=OneOf("org.apache.kafka.common.replica.LeaderSelector",
-                       "org.apache.kafka.common.replica.RackAwareReplicaSelector")),
+           "Which replica a consumer is sent to: the leader, or one in its own rack."),
     Option("replica.socket.receive.buffer.bytes", INT, 65536, HIGH, READ_ONLY, "SO_RCVBUF of connections to leaders, in bytes.",
            inert=ONE_REPLICA),
     Option("replica.socket.timeout.ms", INT, 30_000, HIGH, READ_ONLY, "Patience for a leader's answer, in ms."),

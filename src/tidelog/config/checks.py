@@ -47,6 +47,10 @@ _ORDERED: Final = (
 )
 """Pairs of which the first may not be greater than the second."""
 
+RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+REPLICA_SELECTORS: Final = ("org.apache.kafka.common.replica.LeaderSelector", RACK_AWARE_SELECTOR)
+"""Kafka's own, which are known here by their names."""
+
 _FIXED_WHILE_RUNNING: Final = ("listeners", "listener.security.protocol.map")
 """What Kafka can change while it runs and tidelog cannot: a change that is not made must not look as if it were, since the
 new map may be the one that closes a listener to strangers."""
@@ -175,6 +179,11 @@ def _bounds(config: BrokerConfig) -> Iterator[str]:
         yield (
             f"default.replication.factor is {config.default_replication_factor}, but a node without process.roles is alone, "
             "so no topic could be created. Set 1."
+        )
+    if config.replica_selector_class not in (None, *REPLICA_SELECTORS):
+        yield (
+            f"replica.selector.class is {config.replica_selector_class}, but Java classes are not run. "
+            f"Set {' or '.join(REPLICA_SELECTORS)}."
         )
     if not config.log_dirs:
         yield "log.dirs is empty. Name at least one directory."

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from zlib import crc32
 
 from tidelog.broker.context import Controller
+from tidelog.config.checks import RACK_AWARE_SELECTOR
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage, Endpoint
@@ -33,9 +34,6 @@ log = logging.getLogger(__name__)
 
 ISR_RETRY_S = 0.05
 """Between a refusal of the controller, or no answer, and the next attempt."""
-
-
-RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 def fetcher_settings(config: BrokerConfig) -> FetcherSettings:
@@ -62,7 +60,7 @@ class Replication:
         broker_epoch: Callable[[], int],
     ) -> None:
         replicas.lag_max_ms = config.replica_lag_time_max_ms
-        replicas.rack_aware = config.replica_selector_class == RACK_AWARE
+        replicas.rack_aware = config.replica_selector_class == RACK_AWARE_SELECTOR
         self.replicas = replicas
         self.channels = channels
         self.runtime = runtime

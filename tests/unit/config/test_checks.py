@@ -31,3 +31,10 @@ def test_problems_come_as_sentences() -> None:
     problems = start_problems(BrokerConfig(given), given)
     assert len(problems) == 3
     assert all(problem.endswith(".") for problem in problems)
+
+
+def test_a_replica_selector_that_would_have_to_be_run_is_a_problem() -> None:
+    (problem,) = start_problems(BrokerConfig({"replica.selector.class": "com.example.Mine"}), {})
+    assert problem.startswith("replica.selector.class is com.example.Mine")
+    rack_aware = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    assert start_problems(BrokerConfig({"replica.selector.class": rack_aware}), {}) == []
