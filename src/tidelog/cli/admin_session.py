@@ -76,6 +76,12 @@ class AdminSession:
             self._connections[broker_id] = BrokerConnection(address, self._command_config, self._client_id)
         return self._connections[broker_id]
 
+    def forget_connections(self) -> None:
+        """Connect anew to brokers from now on, but for the first."""
+        for connection in self._connections.values():
+            connection.__exit__(None, None, None)
+        self._connections.clear()
+
     def brokers(self) -> dict[int, MetadataResponseBroker]:
         """The brokers that are there, by id."""
         if not self._brokers:

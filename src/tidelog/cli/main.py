@@ -28,6 +28,8 @@ COMMANDS = {
     "reassign-partitions": "Move replicas between brokers as a file says.",
     "leader-election": "Elect leaders of partitions.",
     "features": "Show and change the levels of features.",
+    "rebalance": "Spread replicas, bytes and leaders over the brokers.",
+    "drain": "Move everything off a broker.",
     "producer-perf-test": "Measure how fast records are produced.",
     "consumer-perf-test": "Measure how fast records are consumed.",
     "dump-log": "Print the contents of log, index and snapshot files.",

@@ -176,8 +176,8 @@ def execute(session: AdminSession, options: Options) -> bool:
     if under_way and not options.additional:
         print(
             "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a "
-            "new partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle "
-            "by resubmitting the current reassignment."
+            "new partition assignment in addition to the existing one. The --additional flag can also be used to change the "
+            "throttle by resubmitting the current reassignment."
         )
         return False
     current = _current(session, proposal)

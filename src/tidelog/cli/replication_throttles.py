@@ -16,6 +16,7 @@ from tidelog.cli.reassignment_json import Partition
 from tidelog.cli.reassignments import Ongoing
 from tidelog.cli.refusal import check
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tidelog.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -23,6 +24,7 @@ from tidelog.protocol.messages.incremental_alter_configs import (
 )
 
 SET, DELETE = 0, 1
+DYNAMIC_BROKER_SOURCE = 2
 TOPIC, BROKER = 2, 4
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -83,6 +85,18 @@ def set_rate(session: Session, moves: Mapping[Partition, Transfer], rate: int) -
 def set_log_dir_rate(session: Session, brokers: Iterable[int], rate: int) -> None:
     """Limit copying between the log dirs of these brokers to ``rate`` bytes per second."""
     _alter(session, [_resource(BROKER, str(broker), {LOG_DIR_RATE: str(rate)}) for broker in sorted(set(brokers))])
+
+
+def limited_brokers(session: AdminSession) -> list[int]:
+    """The brokers that have a rate set."""
+    found = []
+    for broker in session.brokers():
+        asked = [DescribeConfigsResource(resource_type=BROKER, resource_name=str(broker), configuration_keys=[LEADER_RATE])]
+        response = session.connection(broker).ask(DescribeConfigsRequest(resources=asked))
+        rows = [row for result in response.results if result.error_code == ErrorCode.NONE for row in result.configs]
+        if any(row.config_source == DYNAMIC_BROKER_SOURCE for row in rows):
+            found.append(broker)
+    return found
 
 
 def clear(session: Session, brokers: Iterable[int], topics: Iterable[str]) -> None:

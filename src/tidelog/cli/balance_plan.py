@@ -1,0 +1,332 @@
+"""Which replicas should move, as plain functions: nothing is asked and nothing is done here.
+
+Given what lies where, a plan takes three steps, each with as little data moved as it can:
+
+1. What must: replicas off the brokers that leave, and off racks that hold two replicas of a partition while another holds none.
+2. What balances: replicas from the fullest broker to the emptiest until their numbers differ by one at most, each time the one
+   whose size brings both nearer to their share and whose topic is rarer there; then exchanges, while bytes differ too much.
+3. Who leads: the order of the replicas, which costs nothing to change.
+
+Every plan keeps each partition's number of replicas, never puts two on one broker, and leaves no partition on fewer racks than it
+could have. What is balanced already gives an empty plan, so a plan that was stopped halfway is simply made again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+Partition = tuple[str, int]
+"""Topic and partition."""
+TOLERANCE = 0.1
+"""How far the brokers' bytes may be apart, as a share of what one of them has on average."""
+SMALL_BYTES = 1 << 20
+"""Differences below this are not worth a move."""
+
+
+class CannotPlan(Exception):
+    """There is no such plan; the text says why and what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A partition as it is: its replicas, preferred leader first, and the bytes of one of them."""
+
+    partition: Partition
+    replicas: tuple[int, ...]
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A partition that shall have other replicas, or the same in another order."""
+
+    partition: Partition
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    size: int
+
+    @property
+    def coming(self) -> tuple[int, ...]:
+        """Brokers that get a replica."""
+        return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def bytes_moved(self) -> int:
+        """What goes over the network."""
+        return len(self.coming) * self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a broker has."""
+
+    replicas: int
+    leaders: int
+    size: int
+
+
+def plan(
+    held: Iterable[Held], racks: Mapping[int, str | None], *, leaving: Iterable[int] = (), tolerance: float = TOLERANCE
+) -> list[Move]:
+    """The moves that balance all brokers in ``racks`` but those that leave, by partition.
+
+    ``racks``: the rack of each broker that replicas may be on; they count when every broker has one. CannotPlan when a partition
+    has more replicas than brokers stay.
+    """
+    board = _Board(held, racks, frozenset(leaving))
+    board.evacuate()
+    board.repair_racks()
+    board.even_counts()
+    board.even_bytes(tolerance)
+    board.even_leaders()
+    return board.moves()
+
+
+def drain(
+    held: Iterable[Held], racks: Mapping[int, str | None], leaving: Iterable[int], *, closed: Iterable[int] = ()
+) -> list[Move]:
+    """The moves that take all replicas off some brokers, and touch nothing else. CannotPlan as ``plan``.
+
+    ``closed``: brokers in ``racks`` that keep what they have, and get nothing.
+    """
+    board = _Board(held, racks, frozenset(leaving), frozenset(closed))
+    board.evacuate()
+    return board.moves()
+
+
+def loads(held: Iterable[Held], brokers: Iterable[int]) -> dict[int, Load]:
+    """What each of these brokers has."""
+    result = dict.fromkeys(sorted(brokers), Load(0, 0, 0))
+    for each in held:
+        for place, broker in enumerate(each.replicas):
+            now = result.get(broker, Load(0, 0, 0))
+            result[broker] = Load(now.replicas + 1, now.leaders + (place == 0), now.size + each.size)
+    return result
+
+
+def applied(held: Iterable[Held], moves: Iterable[Move]) -> list[Held]:
+    """What would be after these moves."""
+    after = {move.partition: move.after for move in moves}
+    return [replace(each, replicas=after.get(each.partition, each.replicas)) for each in held]
+
+
+class _Board:
+    """The replicas while a plan is made. Everything is looked at in order, so that equal input gives an equal plan."""
+
+    def __init__(
+        self,
+        held: Iterable[Held],
+        racks: Mapping[int, str | None],
+        leaving: frozenset[int],
+        closed: frozenset[int] = frozenset(),
+    ) -> None:
+        self._closed = closed
+        self._held = sorted(held, key=lambda each: each.partition)
+        self._size = {each.partition: each.size for each in self._held}
+        self._replicas = {each.partition: list(each.replicas) for each in self._held}
+        self._brokers = sorted(broker for broker in racks if broker not in leaving)
+        known = bool(self._brokers) and all(racks[broker] is not None for broker in self._brokers)
+        self._rack = {broker: str(racks[broker]) if known else str(broker) for broker in self._brokers}
+        self._rack_count = len(set(self._rack.values()))
+        for each in self._held:
+            if len(each.replicas) > len(self._brokers):
+                topic, index = each.partition
+                raise CannotPlan(
+                    f"{topic}-{index} has {len(each.replicas)} replicas, and only {len(self._brokers)} brokers would be left for "
+                    "them. Add a broker, or lower the topic's replication factor first."
+                )
+        self._on: dict[int, dict[Partition, None]] = {broker: {} for broker in self._brokers}
+        self._bytes = dict.fromkeys(self._brokers, 0)
+        self._topics: dict[int, Counter[str]] = {broker: Counter() for broker in self._brokers}
+        for partition, replicas in self._replicas.items():
+            for broker in replicas:
+                self._book(partition, broker, 1)
+
+    def moves(self) -> list[Move]:
+        """What changed."""
+        return [
+            Move(each.partition, each.replicas, after, each.size)
+            for each in self._held
+            if (after := tuple(self._replicas[each.partition])) != each.replicas
+        ]
+
+    def evacuate(self) -> None:
+        """Off brokers that leave or are none; the largest partitions first, each to the broker with the fewest replicas."""
+        for each in sorted(self._held, key=lambda each: (-each.size, each.partition)):
+            for broker in each.replicas:
+                if broker not in self._on:
+                    self._shift(each.partition, broker, self._home(each.partition, broker))
+
+    def repair_racks(self) -> None:
+        """Partitions with two replicas in a rack while another rack has none."""
+        for each in self._held:
+            replicas = self._replicas[each.partition]
+            wanted = min(len(replicas), self._rack_count)
+            while len({self._rack[broker] for broker in replicas}) < wanted:
+                shared = [broker for broker in replicas if self._in_rack(replicas, broker) > 1]
+                source = max(shared, key=lambda broker: (len(self._on[broker]), self._bytes[broker], broker))
+                self._shift(each.partition, source, self._home(each.partition, source))
+
+    def even_counts(self) -> None:
+        """From the fullest to the emptiest, until no pair is left that differs by two and has something to move."""
+        while self._even_one():
+            pass
+
+    def _even_one(self) -> bool:
+        count = {broker: len(self._on[broker]) for broker in self._brokers}
+        by_count = sorted(self._brokers, key=lambda broker: (count[broker], self._bytes[broker], broker))
+        for source in reversed(by_count):
+            for target in by_count:
+                if count[source] - count[target] < 2:
+                    break
+                found = self._fitting(source, target, count)
+                if found is not None:
+                    self._shift(found, source, target)
+                    return True
+        return False
+
+    def _fitting(self, source: int, target: int, count: Mapping[int, int]) -> Partition | None:
+        """The partition to move: of a topic that is rarer at the target, and of the size that the target lacks per replica."""
+        share = sum(count.values()) / len(count)
+        mean = sum(self._bytes.values()) / len(count)
+        gives = (self._bytes[source] - mean) / max(1.0, count[source] - share)
+        takes = (mean - self._bytes[target]) / max(1.0, share - count[target])
+        wanted = max(0.0, min(gives, takes))
+        there, here = self._topics[target], self._topics[source]
+        best: tuple[tuple[bool, float, Partition], Partition] | None = None
+        for partition in self._on[source]:
+            if not self._may(partition, source, target):
+                continue
+            topic = partition[0]
+            rank = (there[topic] >= here[topic], abs(self._size[partition] - wanted), partition)
+            if best is None or rank < best[0]:
+                best = rank, partition
+        return None if best is None else best[1]
+
+    def even_bytes(self, tolerance: float) -> None:
+        """Exchange a large replica for a smaller one, between the brokers with most and least, while they are too far apart."""
+        if not self._brokers:
+            return
+        limit = max(SMALL_BYTES, tolerance * sum(self._bytes.values()) / len(self._brokers))
+        for _ in range(len(self._held)):
+            by_bytes = sorted(self._brokers, key=lambda broker: (self._bytes[broker], broker))
+            low, high = by_bytes[0], by_bytes[-1]
+            gap = self._bytes[high] - self._bytes[low]
+            if gap <= limit or not self._exchange(high, low, gap):
+                return
+
+    def _exchange(self, high: int, low: int, gap: int) -> bool:
+        """The pair of partitions that halves the gap best; whether there is one that is worth what it moves."""
+        down = sorted((self._size[each], each) for each in self._on[low] if high not in self._replicas[each])
+        sizes = [size for size, _ in down]
+        best: tuple[float, Partition, Partition] | None = None
+        for large in self._on[high]:
+            if low in self._replicas[large]:
+                continue
+            near = bisect_left(sizes, self._size[large] - gap / 2)
+            for size, small in down[max(0, near - 2) : near + 2]:
+                less = self._size[large] - size
+                off = abs(gap / 2 - less)
+                # At least a quarter of the gap has to go: finer steps would move more than they gain.
+                if not gap / 4 <= less <= gap * 3 / 4 or (best is not None and (off, large, small) >= best):
+                    continue
+                if self._may(large, high, low) and self._may(small, low, high):
+                    best = off, large, small
+        if best is None:
+            return False
+        self._shift(best[1], high, low)
+        self._shift(best[2], low, high)
+        return True
+
+    def even_leaders(self) -> None:
+        """Preferred leaders along chains from a broker with most to one with at least two less, until there is none."""
+        while self._pass_leadership():
+            pass
+
+    def _pass_leadership(self) -> bool:
+        led = dict.fromkeys(self._brokers, 0)
+        edges: dict[int, dict[int, Partition]] = {broker: {} for broker in self._brokers}
+        for partition, replicas in self._replicas.items():
+            led[replicas[0]] += 1
+            for other in replicas[1:]:
+                edges[replicas[0]].setdefault(other, partition)
+        for source in sorted(self._brokers, key=lambda broker: (-led[broker], broker)):
+            chain = _chain(edges, source, {broker for broker in self._brokers if led[broker] <= led[source] - 2})
+            if chain:
+                for leader, follower in pairwise(chain):
+                    replicas = self._replicas[edges[leader][follower]]
+                    replicas.remove(follower)
+                    replicas.insert(0, follower)
+                return True
+        return False
+
+    def _book(self, partition: Partition, broker: int, sign: int) -> None:
+        if broker not in self._on:
+            return
+        if sign > 0:
+            self._on[broker][partition] = None
+        else:
+            del self._on[broker][partition]
+        self._bytes[broker] += sign * self._size[partition]
+        self._topics[broker][partition[0]] += sign
+
+    def _shift(self, partition: Partition, source: int, target: int) -> None:
+        replicas = self._replicas[partition]
+        replicas[replicas.index(source)] = target
+        self._book(partition, source, -1)
+        self._book(partition, target, 1)
+
+    def _home(self, partition: Partition, source: int) -> int:
+        """Where a replica goes that cannot stay: a rack without one first, then the broker with the fewest replicas."""
+        replicas = self._replicas[partition]
+        taken = {self._rack[broker] for broker in replicas if broker != source and broker in self._rack}
+        free = [broker for broker in self._brokers if broker not in replicas and broker not in self._closed]
+        if not free:
+            raise CannotPlan(
+                f"{partition[0]}-{partition[1]} has {len(replicas)} replicas, and there is no broker left that could take the "
+                f"one of broker {source}. Add a broker, or lower the topic's replication factor first."
+            )
+        return min(
+            free,
+            key=lambda broker: (
+                self._rack[broker] in taken,
+                len(self._on[broker]),
+                self._topics[broker][partition[0]],
+                self._bytes[broker],
+                broker,
+            ),
+        )
+
+    def _may(self, partition: Partition, source: int, target: int) -> bool:
+        """Whether the move keeps replicas apart, and on as many racks as before."""
+        replicas = self._replicas[partition]
+        if target in replicas:
+            return False
+        if self._rack[source] == self._rack[target] or self._in_rack(replicas, source) > 1:
+            return True
+        return all(self._rack[broker] != self._rack[target] for broker in replicas)
+
+    def _in_rack(self, replicas: Sequence[int], broker: int) -> int:
+        return sum(self._rack.get(each) == self._rack[broker] for each in replicas)
+
+
+def _chain(edges: Mapping[int, Mapping[int, Partition]], source: int, ends: set[int]) -> list[int]:
+    """The shortest way from ``source`` to one of ``ends``; empty when there is none."""
+    before: dict[int, int] = {source: source}
+    queue = deque([source])
+    while queue:
+        broker = queue.popleft()
+        if broker in ends:
+            way = [broker]
+            while way[-1] != source:
+                way.append(before[way[-1]])
+            return way[::-1]
+        for other in edges[broker]:
+            if other not in before:
+                before[other] = broker
+                queue.append(other)
+    return []
