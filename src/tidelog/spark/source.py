@@ -16,12 +16,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from tidelog.client.metadata import Topic
@@ -31,6 +25,7 @@ from tidelog.spark.arrow import SQL_TYPES, wanted_columns
 from tidelog.spark.bounds import resolve
 from tidelog.spark.cluster import Cluster, TopicMissing
 from tidelog.spark.filters import narrowed, pushed
+from tidelog.spark.limits import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from tidelog.spark.options import SourceOptions, parse_options
 from tidelog.spark.planning import OffsetRange, SourceOffset, limited, next_ranges, split, unseen
 from tidelog.spark.reader import PartitionReader, ReadSettings, ReadTask, cluster_of, report_loss
@@ -162,7 +157,12 @@ class TidelogReader(DataSourceReader):
 
 
 class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Micro-batches between offsets that Spark keeps in its checkpoint."""
+    """Micro-batches between offsets that Spark keeps in its checkpoint.
+
+    PySpark 4.1 knows no limits: it asks for the latest offset without saying where the batch begins, of a new query before it
+    asks where that begins. There the reader keeps to its own limit from where it last planned a batch; after a restart Spark
+    plans an empty one where it stands, before all else, and so tells.
+    """
 
     def __init__(self, options: SourceOptions, names: tuple[str, ...]) -> None:
         self._options = options
@@ -170,22 +170,28 @@ class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._available: SourceOffset | None = None
         self._latest: SourceOffset | None = None
         self._last_batch_at: float | None = None
+        self._planned: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         """Where a new query begins: ``startingOffsets`` and its like."""
+        if self._planned is not None:
+            return self._planned
         topics, partitions = self._planner.topics()
         options = self._options
         positions = resolve(
             self._planner.cluster, partitions, options.starting, isolation_level=options.client.isolation_level, option="starting"
         )
-        return SourceOffset(positions, _ids(topics)).to_json()
+        self._planned = SourceOffset(positions, _ids(topics)).to_json()
+        return self._planned
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """``maxOffsetsPerTrigger``."""
         return ReadAllAvailable() if self._options.max_offsets is None else ReadMaxRows(self._options.max_offsets)
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:
         """Where the next batch ends."""
+        if start is None:
+            start, limit = self._planned or self.initialOffset(), self.getDefaultReadLimit()
         begin = SourceOffset.from_json(start)
         end = self._now() if self._available is None else self._available
         if self._available is None:
@@ -211,6 +217,7 @@ class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch, the same ones when it is run again after a crash."""
         begin, stop = SourceOffset.from_json(start), SourceOffset.from_json(end)
+        self._planned = end
         if begin == stop:
             return []
         cluster = self._planner.cluster

@@ -7,7 +7,7 @@ from importlib import metadata
 
 from tidelog.model.errors import ConfigError
 
-OLDEST_PYSPARK = (4, 2)
+OLDEST_PYSPARK = (4, 1)
 NEWEST_PYSPARK = (4, 3)
 OLDEST_PYARROW = (15, 0)
 INSTALL = "pip install 'tidelog[spark]'"

@@ -199,3 +199,19 @@ def test_a_topic_that_was_made_again_ends_the_query_or_is_read_from_its_beginnin
         reader.partitions(end, later)
     lenient = stream(broker, failOnDataLoss="false")
     assert rows(lenient, lenient.partitions(end, later)) == [("t", 0, "fresh")]
+
+
+def test_where_spark_knows_no_limits_the_reader_keeps_to_its_own(broker: Broker) -> None:
+    """PySpark 4.1 asks for the latest offset and says nothing of where the batch begins."""
+    reader = stream(broker, maxOffsetsPerTrigger="5")
+    end = reader.latestOffset()
+    first = reader.initialOffset()
+    assert sum(positions(end).values()) == 5
+    assert reader.latestOffset() == end
+    assert len(rows(reader, reader.partitions(first, end))) == 5
+    following = reader.latestOffset()
+    assert sum(positions(following).values()) == 10
+    # After a restart it plans an empty batch where it stands.
+    restarted = stream(broker, maxOffsetsPerTrigger="5")
+    assert restarted.partitions(end, end) == []
+    assert restarted.latestOffset() == following

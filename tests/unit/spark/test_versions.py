@@ -29,7 +29,7 @@ def test_the_default_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({}, "pyspark is not installed: pip install"),
         ({"pyspark": "4.2.1"}, "pyarrow is not installed"),
-        ({"pyspark": "3.5.7", "pyarrow": "26.0"}, "PySpark 3.5 is installed; tried and tested are 4.2 to"),
+        ({"pyspark": "3.5.7", "pyarrow": "26.0"}, "PySpark 3.5 is installed; tried and tested are 4.1 to"),
         ({"pyspark": "5.0.0", "pyarrow": "26.0"}, "PySpark 5.0 is installed"),
         ({"pyspark": "4.2.1", "pyarrow": "11.0.0"}, "pyarrow 11.0 is too old"),
     ],
