@@ -93,9 +93,10 @@ class Runtime(Protocol):
 class Controller(Protocol):
     """The active controller, wherever it runs."""
 
-    def submit(self, handler: ControllerHandler, request: Any) -> Awaitable[Any]:
-        """The controller's response, once the records behind it are committed and this node's image contains them.
+    def submit(self, handler: ControllerHandler, request: Any, version: int | None = None) -> Awaitable[Any]:
+        """The controller's response, once the records behind it are committed; this node's image may not contain them yet.
 
+        ``version``: of a client's request, so that a controller elsewhere is asked as the client asked, and answers so.
         KafkaError: the whole request was refused, or the controller stopped before it was committed.
         """
         ...
@@ -217,5 +218,6 @@ class Context:
         return self.broker.runtime.wait(parked)
 
     def submit(self, handler: ControllerHandler, request: Any) -> Awaitable[Any]:
-        """Await it: the controller's response to ``request``, once committed and visible in ``image``."""
-        return self.broker.controller.submit(handler, request)
+        """Await it: the controller's response to ``request``, once committed; ``image`` may not show it yet. It goes to another
+        node in the version of the request that is being answered, and so has to be of the same API."""
+        return self.broker.controller.submit(handler, request, self.api_version)

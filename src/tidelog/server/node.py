@@ -307,7 +307,6 @@ class Node:
             fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
         )
         producer_ids = ProducerIds()
-        others = ChannelsToBrokers(self.channels, lambda: self.broker.image, config.inter_broker_listener)
         others = ChannelsToBrokers(self.channels, lambda: self._image, config.inter_broker_listener)
         self.coordinators = Coordinators(
             config,

@@ -33,7 +33,7 @@ class LocalController:
         self._waiting: dict[int, tuple[asyncio.Future[Any], Any]] = {}
         self._idle: asyncio.Future[None] | None = None
 
-    def submit(self, handler: ControllerHandler, request: Any) -> asyncio.Future[Any]:
+    def submit(self, handler: ControllerHandler, request: Any, version: int | None = None) -> asyncio.Future[Any]:
         """Decided now, answered when committed. The work goes on whether or not the future is awaited."""
         future: asyncio.Future[Any] = self._runtime.loop.create_future()
         try:

@@ -86,7 +86,9 @@ class InstantController:
         rules = OptionRules(self._world.config)
         self.machine = QuorumController(image, rng=random.Random(1), rules=rules, settings=ControllerSettings(), node_id=1)
 
-    def submit(self, handler: Callable[[QuorumController, Any, int], ControllerResult], request: Any) -> Ready:
+    def submit(
+        self, handler: Callable[[QuorumController, Any, int], ControllerResult], request: Any, version: int | None = None
+    ) -> Ready:
         try:
             if self.refuses is not None:
                 raise self.refuses

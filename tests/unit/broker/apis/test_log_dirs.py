@@ -89,7 +89,7 @@ class Controller:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    def submit(self, handler: Any, request: Any) -> Any:
+    def submit(self, handler: Any, request: Any, version: int | None = None) -> Any:
         (directory,) = request.directories
         self.world.told = (directory.id, directory.topics[0].partitions[0].partition_index)  # type: ignore[attr-defined]
         return ready()
