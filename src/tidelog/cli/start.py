@@ -73,7 +73,8 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
     for number in (signal.SIGTERM, signal.SIGINT):
         on_signal(runtime.loop, number, stop.set)
     try:
-        await node.start()
+        if not await _started(node, stop):
+            return 0
     except REFUSALS as error:
         _say(error)
         return 1
@@ -90,6 +91,21 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     await node.stop()
     return 1 if node.failed.is_set() else 0
+
+
+async def _started(node: Node | ControllerNode, stop: asyncio.Event) -> bool:
+    """Whether it serves; not when it was told to stop before: where there is no quorum, a start takes long."""
+    starting = asyncio.ensure_future(node.start())
+    stopping = asyncio.ensure_future(stop.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait([starting])
+    if starting.cancelled():
+        return False
+    starting.result()
+    return True
 
 
 def _settings(path: str | None, overrides: tuple[str, ...], data: str | None, port: int | None) -> dict[str, str]:

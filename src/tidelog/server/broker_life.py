@@ -36,6 +36,7 @@ SOON_MS = 10
 RETRY_MS = 100
 """After an attempt that was not answered, unless the leader changes before."""
 SHUT_DOWN_MS = 50
+FIRST_PROGRESS_MS = 1000
 PROGRESS_MS = 5000
 LONGEST_SHUT_DOWN_MS = 300_000
 """Kafka's bound on handing over leaderships."""
@@ -149,7 +150,8 @@ class BrokerLife:
 
     async def _register(self, timeout_ms: int) -> None:
         assert self._request is not None
-        began = told = self._runtime.real_ms()
+        began = self._runtime.real_ms()
+        told = began - PROGRESS_MS + FIRST_PROGRESS_MS
         while not self._replica.stopped:
             poked = self._poke()
             try:
