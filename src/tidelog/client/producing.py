@@ -12,7 +12,7 @@ before ``begin`` or after ``end``; a transaction that met an error which it does
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from struct import Struct
 
@@ -259,24 +259,27 @@ class Transaction:
             group_id=group,
         )
 
-    def offset_request(self, group: str, at: TopicPartition, offset: int, metadata: str) -> TxnOffsetCommitRequest:
-        """The group's offset, visible when the transaction is committed."""
+    def offset_request(self, group: str, topic: str, offset: int, metadata: Sequence[str]) -> TxnOffsetCommitRequest:
+        """The same offset for as many partitions as there are texts, visible when the transaction is committed."""
         assert self.open, self._state
-        part = TxnOffsetCommitRequestPartition(partition_index=at.partition, committed_offset=offset, committed_metadata=metadata)
+        parts = [
+            TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=text)
+            for index, text in enumerate(metadata)
+        ]
         return TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
-            topics=[TxnOffsetCommitRequestTopic(name=at.topic, partitions=[part])],
+            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=parts)],
         )
 
     def offset_taken(self, response: TxnOffsetCommitResponse) -> ErrorCode:
         """The group coordinator's answer."""
         errors = [error_of(part.error_code) for topic in response.topics for part in topic.partitions]
-        if len(errors) != 1:
-            raise ProtocolViolation(f"the broker answers a TxnOffsetCommit of one offset with {len(errors)}")
-        return self._survived(errors[0])
+        if not errors:
+            raise ProtocolViolation("the broker answers a TxnOffsetCommit with nothing")
+        return self._survived(next((error for error in errors if error != ErrorCode.NONE), ErrorCode.NONE))
 
     def end_request(self, commit: bool) -> EndTxnRequest:
         """Commit, or abort. Only what is open can be committed."""

@@ -15,7 +15,6 @@ from tidelog.client.fetching import error_of
 from tidelog.client.producer_settings import ProducerSettings
 from tidelog.client.producing import Transaction, Verdict, joins_by_writing, judge
 from tidelog.model.errors import ErrorCode, ProtocolViolation
-from tidelog.model.ids import TopicPartition
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.protocol.messages.offset_fetch import (
@@ -30,6 +29,8 @@ from tidelog.spark.cluster import Cluster
 from tidelog.spark.network import BrokerSocket, NoConnection
 
 GROUP, TRANSACTION = 0, 1
+MAX_METADATA, MAX_PIECES = 4000, 8
+"""Brokers take 4096 bytes beside an offset; pieces lie beside those of partitions 0 to 7 of the topic."""
 _OFFSET_FETCH = 9  # version 10 names topics by id
 STEPS = ("begin", "begun", "read", "appended", "numbered", "decided")
 """Where ``reached`` is called: before InitProducerId, and after each of the steps of the ADR."""
@@ -42,7 +43,8 @@ _EXPIRED = (
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A batch's number, the text that is kept with it, and the lowest number that is not asked about (see the ADR's end)."""
+    """A batch's number, the text that is kept with it (in pieces of ``MAX_METADATA``, one a partition of the topic with the
+    number), and the lowest number that is not asked about (see the ADR's end)."""
 
     number: int
     metadata: str = ""
@@ -50,21 +52,21 @@ class Numbered:
 
 
 class Committer:
-    """Commits batches under one transactional id. ``at``: the partition whose offset in the group is the number."""
+    """Commits batches under one transactional id. ``topic``: the one whose offset in the group is the number."""
 
     def __init__(
         self,
         cluster: Cluster,
         settings: ProducerSettings,
         name: str,
-        at: TopicPartition,
+        topic: str,
         request_timeout_ms: int,
         reached: Callable[[str], None] = lambda step: None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._name = name
-        self._at = at
+        self._topic = topic
         self._request_timeout_ms = request_timeout_ms
         self._reached = reached
         self._coordinators: dict[int, tuple[str, int]] = {}
@@ -72,11 +74,13 @@ class Committer:
     def last(self) -> tuple[int, str] | None:
         """The newest committed batch, (number, metadata); None when the group has none."""
         response = self._exchanged(GROUP, "ask for the last batch", self._offset_question, _offset_error)
-        parts = [p for topic in _offset_topics(response) for p in topic.partitions]
-        if len(parts) != 1:
-            raise WriteFailed(f"the coordinator of {self._name} answers an OffsetFetch of one partition with {len(parts)}")
-        found = parts[0]
-        return None if found.committed_offset < 0 else (found.committed_offset, found.metadata or "")
+        parts = {p.partition_index: p for topic in _offset_topics(response) for p in topic.partitions}
+        if 0 not in parts:
+            raise WriteFailed(f"the coordinator of {self._name} answers an OffsetFetch without the partition that was asked for")
+        number = parts[0].committed_offset
+        # A shorter text leaves later partitions with an older number.
+        pieces = [part.metadata or "" for _, part in sorted(parts.items()) if part.committed_offset == number]
+        return None if number < 0 else (number, "".join(pieces))
 
     def commit(self, numbered: Numbered | None, batches: Callable[[], Iterable[Batch]]) -> bool:
         """Append all and the number, in one transaction. False when the number is there already, and nothing was done.
@@ -149,7 +153,9 @@ class Committer:
         if joining is not None:
             highest = transaction.highest(joining.API_KEY)
             self._asked(TRANSACTION, "add the group to the transaction", joining, highest, lambda r: error_of(r.error_code))
-        request = transaction.offset_request(self._name, self._at, numbered.number, numbered.metadata)
+        text = numbered.metadata
+        pieces = [text[start : start + MAX_METADATA] for start in range(0, max(1, len(text)), MAX_METADATA)]
+        request = transaction.offset_request(self._name, self._topic, numbered.number, pieces)
         highest = transaction.highest(request.API_KEY)
         self._asked(GROUP, f"write the number of batch {numbered.number}", request, highest, transaction.offset_taken)
 
@@ -175,7 +181,7 @@ class Committer:
             self._coordinators.clear()
 
     def _offset_question(self, connection: BrokerSocket) -> tuple[Message, int]:
-        topic, partitions = self._at.topic, [self._at.partition]
+        topic, partitions = self._topic, list(range(MAX_PIECES))
         if connection.version_of(ApiKey.OFFSET_FETCH, _OFFSET_FETCH) < 8:
             wanted = [OffsetFetchRequestTopic(name=topic, partition_indexes=partitions)]
             return OffsetFetchRequest(group_id=self._name, topics=wanted, require_stable=True), _OFFSET_FETCH

@@ -123,8 +123,7 @@ def batches_of(options: SinkOptions, messages: Sequence[TaskBatches]) -> Iterato
 def committer(options: SinkOptions, app: str, cluster: Cluster | None = None) -> Committer:
     """For batches of ``app``."""
     connected = _writing_to(options.client) if cluster is None else cluster
-    at = TopicPartition(options.staging_topic, 0)
-    return Committer(connected, options.producer, PREFIX + app, at, options.client.answer_timeout_ms)
+    return Committer(connected, options.producer, PREFIX + app, options.staging_topic, options.client.answer_timeout_ms)
 
 
 def commit(options: SinkOptions, app: str | None, number: int | None, messages: Sequence[Any]) -> bool:

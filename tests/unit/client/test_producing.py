@@ -113,9 +113,9 @@ def test_what_passes_leaves_it_open_and_what_it_does_not_survive_is_never_commit
 def test_it_ends_when_the_coordinator_says_so() -> None:
     transaction = begun()
     assert not transaction.over
-    offset = transaction.offset_request("g", T0, 9, "text")
-    part = offset.topics[0].partitions[0]
-    assert (part.committed_offset, part.committed_metadata, offset.producer_epoch) == (9, "text", 3)
+    offset = transaction.offset_request("g", "t", 9, ["te", "xt"])
+    parts = [(part.partition_index, part.committed_offset, part.committed_metadata) for part in offset.topics[0].partitions]
+    assert (parts, offset.producer_epoch) == ([(0, 9, "te"), (1, 9, "xt")], 3)
     taken = TxnOffsetCommitResponse(
         topics=[TxnOffsetCommitResponseTopic(name="t", partitions=[TxnOffsetCommitResponsePartition(partition_index=0)])]
     )
@@ -131,7 +131,7 @@ def test_it_ends_when_the_coordinator_says_so() -> None:
 def test_answers_that_leave_something_out_are_no_answers() -> None:
     with pytest.raises(ProtocolViolation, match="without t-1"):
         read_produced(produced(0), [T0, T1])
-    with pytest.raises(ProtocolViolation, match="one offset with 0"):
+    with pytest.raises(ProtocolViolation, match="with nothing"):
         begun().offset_taken(TxnOffsetCommitResponse())
 
 

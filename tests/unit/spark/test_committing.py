@@ -16,11 +16,11 @@ from tidelog.model.ids import LATEST_TIMESTAMP, TopicPartition
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.spark.appending import Batch, Fenced, WriteFailed
 from tidelog.spark.cluster import Cluster
-from tidelog.spark.committing import STEPS, Committer, Numbered
+from tidelog.spark.committing import MAX_METADATA, MAX_PIECES, STEPS, Committer, Numbered
 from tidelog.spark.reader import PartitionReader, ReadSettings, ReadTask
 from tidelog.testing import Broker
 
-APP, STATE = "app", TopicPartition("state", 0)
+APP, STATE = "app", "state"
 PARTITIONS = 3
 
 
@@ -34,7 +34,7 @@ def node() -> Iterator[Broker]:
 def broker(node: Broker, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Broker:
     node.reset()
     node.create_topic("t", PARTITIONS)
-    node.create_topic("state")
+    node.create_topic("state", 8)
     if request.param == "before it":
         monkeypatch.setattr("tidelog.spark.committing.joins_by_writing", lambda features: False)
     return node
@@ -197,6 +197,13 @@ def test_a_batch_of_a_name_without_a_number_is_refused_until_the_user_says_where
     assert not made(broker, app="other").commit(Numbered(5, first=6), rows("c"))
     assert made(broker, app="other").commit(Numbered(6, first=6), rows("d"))
     assert landed(broker) == sorted(values("b") + values("d"))
+
+
+def test_a_long_text_is_kept_in_pieces_and_a_shorter_one_after_it_is_whole(broker: Broker) -> None:
+    long = "".join(str(i % 10) for i in range(MAX_METADATA * MAX_PIECES))
+    for number, text in enumerate([long, "short", long[: MAX_METADATA + 1], ""]):
+        assert made(broker).commit(Numbered(number, text), list)
+        assert made(broker).last() == (number, text)
 
 
 def test_without_a_number_a_batch_is_one_transaction(broker: Broker) -> None:

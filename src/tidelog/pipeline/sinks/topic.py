@@ -1,61 +1,72 @@
 """A topic of any Kafka cluster as a pipeline's sink: rows and the batch's identity in one transaction.
 
 The identity is the metadata of the offset that carries the batch's number (docs/adr/0014-topics-exactly-once-from-spark.md).
-Brokers take 4096 bytes there: a long one is compressed, and one that is still too long is kept as its digest, without the ranges.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
-import json
 import zlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tidelog.client.settings import KNOWN
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.sinks.base import BatchIdentity, SinkError
 from tidelog.spark import register
 from tidelog.spark.appending import WriteFailed
 from tidelog.spark.cluster import Cluster, ClusterUnavailable, TopicMissing
+from tidelog.spark.committing import MAX_METADATA, MAX_PIECES
 from tidelog.spark.network import NotAuthenticated
 from tidelog.spark.sink_options import SinkOptions, parse_sink_options
 from tidelog.spark.staging import ensure_topic
-from tidelog.spark.topic_sink import committer
+from tidelog.spark.topic_sink import PREFIX, committer
 
-MAX_METADATA = 4000
-_COMPRESSED, _DIGEST = "z:", "d:"
+if TYPE_CHECKING:
+    from tidelog.pipeline.model import PipelineModel, SinkSpec
+
+_READERS = frozenset(name for name in KNOWN if name.startswith(("fetch.", "isolation.", "check.", "max.partition.")))
+
+_COMPRESSED = "z:"
 _MAX_TEXT = 1 << 24
+_OPTIONS = ("topic", "stagingTopic", "inlineBytes")
+
+
+def make(spec: SinkSpec, pipeline: PipelineModel) -> TopicSink:
+    """See ``kinds``. Settings of the pipeline's cluster that are a reader's alone are not the sink's."""
+    options = {f"kafka.{name}": value for name, value in pipeline.kafka if name not in _READERS}
+    options |= {name: value for name, value in spec.options if name in _OPTIONS or name.startswith("kafka.")}
+    return TopicSink(options, pipeline.name, spec.name)
 
 
 def pack(identity: BatchIdentity) -> str:
-    """The identity as it fits beside an offset."""
+    """The identity as it fits beside an offset. SinkError when it has too many partitions for that."""
     text = identity.to_json()
-    if len(text) > MAX_METADATA:
-        packed = _COMPRESSED + base64.b85encode(zlib.compress(text.encode(), 9)).decode()
-        if len(packed) <= MAX_METADATA:
-            return packed
-        known = [identity.pipeline, identity.sink, identity.batch_id, hashlib.sha256(text.encode()).hexdigest()]
-        return _DIGEST + json.dumps(known, separators=(",", ":"))
-    return text
+    if len(text) <= MAX_METADATA:
+        return text
+    packed = _COMPRESSED + base64.b85encode(zlib.compress(text.encode(), 9)).decode()
+    if len(packed) > MAX_METADATA * MAX_PIECES:
+        raise SinkError(
+            f"Batch {identity.batch_id} of {identity.pipeline} read {len(identity.ranges)} partitions, more than can be noted "
+            "with its rows in a topic: let several pipelines read them."
+        )
+    return packed
 
 
 def unpack(text: str) -> BatchIdentity | None:
-    """The identity; without ranges where only its digest was kept; None when it is none of ours."""
-    try:
-        if text.startswith(_COMPRESSED):
-            raw = zlib.decompressobj().decompress(base64.b85decode(text[len(_COMPRESSED) :]), _MAX_TEXT)
-            return BatchIdentity.from_json(raw.decode())
-        if text.startswith(_DIGEST):
-            pipeline, sink, batch_id, _ = json.loads(text[len(_DIGEST) :])
-            return BatchIdentity(str(pipeline), str(sink), int(batch_id), ())
-    except (ValueError, TypeError, zlib.error):
-        return None
+    """The identity; None when it is none of ours."""
+    if text.startswith(_COMPRESSED):
+        try:
+            text = zlib.decompressobj().decompress(base64.b85decode(text[len(_COMPRESSED) :]), _MAX_TEXT).decode()
+        except (ValueError, zlib.error):
+            return None
     return BatchIdentity.from_json(text)
 
 
 class TopicSink:
     """Appends to a topic. ``options``: the sink's of docs/guide/spark.md, but ``txn...`` and ``firstBatch``."""
+
+    remembers = True
 
     def __init__(self, options: Mapping[str, str], pipeline: str, sink: str) -> None:
         """ConfigError when an option is wrong."""
@@ -107,7 +118,15 @@ class TopicSink:
     def last_committed(self) -> BatchIdentity | None:
         """The newest batch that the cluster knows of this sink."""
         found = self._last()
-        return None if found is None else unpack(found[1]) or BatchIdentity(self._pipeline, self._sink, found[0], ())
+        if found is None:
+            return None
+        identity = unpack(found[1])
+        if identity is None:
+            raise SinkError(
+                f"The group {PREFIX}{self._app} has batch {found[0]} and not which offsets it read: somebody else commits to "
+                "that group, or writes with that txnAppId. Name the pipeline or its sink differently."
+            )
+        return identity
 
     def _last(self) -> tuple[int, str] | None:
         cluster = self._connected()

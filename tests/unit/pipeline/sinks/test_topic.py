@@ -11,7 +11,8 @@ pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, SinkError
-from tidelog.pipeline.sinks.topic import MAX_METADATA, TopicSink, pack, unpack
+from tidelog.pipeline.sinks.topic import TopicSink, pack, unpack
+from tidelog.spark.committing import MAX_METADATA, MAX_PIECES
 from tidelog.spark.sink_options import parse_sink_options
 from tidelog.spark.topic_sink import commit
 from tidelog.testing import Broker
@@ -22,21 +23,19 @@ def identity(partitions: int = 2, batch_id: int = 3, start: int = 5) -> BatchIde
     return BatchIdentity("p", "s", batch_id, ranges)
 
 
-@pytest.mark.parametrize("partitions", [0, 2, 60, 200])
+@pytest.mark.parametrize("partitions", [0, 2, 60, 1000])
 def test_an_identity_comes_back_as_it_was(partitions: int) -> None:
     text = pack(identity(partitions))
-    assert len(text) <= MAX_METADATA
+    assert len(text) <= MAX_METADATA * MAX_PIECES
     assert unpack(text) == identity(partitions)
 
 
-def test_of_a_very_long_one_the_digest_is_kept_and_tells_others_from_it() -> None:
-    text = pack(identity(5000))
-    assert len(text) <= MAX_METADATA
-    assert unpack(text) == BatchIdentity("p", "s", 3, ())
-    assert text != pack(identity(5000, start=6))
+def test_one_that_is_too_long_is_told_before_anything_is_written() -> None:
+    with pytest.raises(SinkError, match="read 9000 partitions, more than can be noted"):
+        pack(identity(9000))
 
 
-@pytest.mark.parametrize("text", ["", "x", "z:!!", "d:[]", "d:{", "{}", "z:"])
+@pytest.mark.parametrize("text", ["", "x", "z:!!", "{}", "z:"])
 def test_what_is_not_ours_is_none(text: str) -> None:
     assert unpack(text) is None
 
@@ -109,3 +108,10 @@ def test_a_cluster_that_does_not_answer_is_told(broker: Broker) -> None:
     broker.stop()
     with pytest.raises(SinkError, match=r"cannot tell the last batch of the sink s"):
         found.last_committed()
+
+
+def test_a_number_that_others_wrote_is_told(broker: Broker) -> None:
+    told = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "out", "txnAppId": "p:s", "txnVersion": "0"}
+    commit(parse_sink_options(told, streaming=False), "p:s", 0, [])
+    with pytest.raises(SinkError, match="somebody else commits to that group"):
+        sink(broker).last_committed()
