@@ -36,6 +36,13 @@ SHOWN_BY = {
     "controller/loading.py": "controller/test_metadata_node.py",
     "controller/directories.py": "controller/test_brokers.py",
     "raft/description.py": "broker/apis/test_quorum.py",
+    # These are Spark's from the first line on; tests/pipeline has a session.
+    "pipeline/batches.py": "../pipeline/test_run.py",
+    "pipeline/decoding.py": "../pipeline/test_decoding.py",
+    "pipeline/expectations.py": "../pipeline/test_run.py",
+    "pipeline/queries.py": "../pipeline/test_run.py",
+    "pipeline/running.py": "../pipeline/test_run.py",
+    "pipeline/sinks/delta.py": "../pipeline/test_delta.py",
     "broker/replica_moves.py": "broker/apis/test_log_dirs.py",
 }
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "producer-perf-test": "Measure how fast records are produced.",
     "consumer-perf-test": "Measure how fast records are consumed.",
     "dump-log": "Print the contents of log, index and snapshot files.",
+    "pipeline": "Topics into tables: init, validate, run, status.",
     "random-uuid": "Print a new id, for tidelog format --cluster-id.",
     "completion": "Print what a shell needs to complete flags.",
 }

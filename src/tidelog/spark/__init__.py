@@ -28,6 +28,8 @@ def register(session: Any) -> None:
     # Spark's workers are "python3" from PATH unless told otherwise: on this machine, they are to be what runs here.
     if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ and context.pythonExec == "python3":
         context.pythonExec = sys.executable
+    # Without it Spark 4.2 refuses to make a batch reader that could use conditions, instead of giving it none.
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     session.dataSource.register(TidelogDataSource)
 
 

@@ -64,7 +64,12 @@ class BatchIdentity:
 
 
 class Sink(Protocol):
-    """A kind of sink, made for one sink of one pipeline. Used by one thread of the driver."""
+    """A kind of sink, made for one sink of one pipeline. Used by one thread of the driver.
+
+    ``remembers``: whether ``last_committed`` knows. One that cannot (a console) may see a batch twice.
+    """
+
+    remembers: bool
 
     def check(self, spark: Any) -> None:
         """Before anything runs. SinkError when something is missing, with what to install or to change."""

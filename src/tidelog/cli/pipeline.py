@@ -1,0 +1,119 @@
+"""``tidelog pipeline``: topics into tables. Spark is imported by the commands that need it, when they run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tidelog.model.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tidelog.pipeline.model import PipelineModel
+
+FILE = "pipeline.yaml"
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group("pipeline", context_settings=_HELP)
+def command() -> None:
+    """Topics into tables, each record once. Guide: docs/guide/pipeline.md."""
+
+
+@command.command("init", context_settings=_HELP)
+@click.argument("file", default=FILE, type=click.Path(dir_okay=False))
+@click.option("--bootstrap-server", default="localhost:9092", show_default=True, help="The brokers to connect to first.")
+@click.option("--topic", default="events", show_default=True, help="The topic to read.")
+def init(file: str, bootstrap_server: str, topic: str) -> None:
+    """Write a pipeline to begin with."""
+    from tidelog.pipeline.example import example
+
+    path = Path(file)
+    if path.exists():
+        raise click.ClickException(f"{file} is there already; name another file.")
+    path.write_text(example(topic, bootstrap_server))
+    print(f"{file} is written. Next: tidelog pipeline run {file} --once")
+
+
+@command.command("validate", context_settings=_HELP)
+@click.argument("file", default=FILE, type=click.Path())
+def validate(file: str) -> None:
+    """Check a pipeline without running it: needs no Spark, no broker and no registry."""
+    model = _load(file)
+    from tidelog.pipeline.flows import flows
+
+    try:
+        found = flows(model)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from None
+    for flow in found:
+        sinks = ", ".join(sink.name for sink in flow.sinks) or "dead letters only"
+        print(f"{' + '.join(source.name for source in flow.sources)} -> {sinks}")
+    print(f"{file} is right.")
+
+
+@command.command("run", context_settings=_HELP)
+@click.argument("file", default=FILE, type=click.Path())
+@click.option("--once", "once", is_flag=True, help="Read what is there, then end.")
+@click.option("--continuous", "continuous", is_flag=True, help="Go on until stopped. The default.")
+@click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
+@click.option(
+    "--from-here", multiple=True, metavar="SINK", help="A sink that may lack what was before: it is new, or was emptied."
+)
+def run(file: str, once: bool, continuous: bool, metrics_port: int | None, from_here: tuple[str, ...]) -> None:
+    """Run a pipeline. SIGINT and SIGTERM end it after the batch that runs; started again it goes on."""
+    if once and continuous:
+        raise click.UsageError("--once and --continuous exclude each other.")
+    model = _load(file)
+    from tidelog.pipeline.failures import PipelineFailure, sentence
+
+    try:
+        from tidelog.pipeline.running import Run, stop_on_signals
+        from tidelog.pipeline.session import session_for
+
+        spark = session_for(model)
+        running = Run(model, spark, lambda text: print(text, flush=True), metrics_port)
+        stop_on_signals(running)
+        summary = running.run(once=once, from_here=frozenset(from_here))
+    except (ConfigError, PipelineFailure) as error:
+        raise click.ClickException(str(error)) from None
+    except Exception as error:
+        # Spark wraps what our code says on executors and in callbacks; a traceback through its gateway helps nobody.
+        raise click.ClickException(sentence(error)) from error
+    print(
+        f"{summary.records:,} records read, {summary.undecodable:,} undecodable, {summary.broken:,} broke a rule"
+        + (", stopped" if summary.stopped else "")
+    )
+
+
+@command.command("status", context_settings=_HELP)
+@click.argument("file", default=FILE, type=click.Path())
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="json: for programs.")
+def status(file: str, output: str) -> None:
+    """How far a pipeline is: its last batch, and the lag of each partition. Needs no Spark."""
+    model = _load(file)
+    from tidelog.cli import columns
+    from tidelog.pipeline.status import rows_of
+
+    try:
+        rows = rows_of(model)
+    except Exception as error:
+        raise click.ClickException(str(error)) from error
+    if output == "json":
+        print(columns.as_json(rows))
+        return
+    names = ("query", "batch", "topic", "partition", "offset", "end", "lag")
+    print(columns.table([columns.Column(name.upper(), name, len(name)) for name in names], rows))
+
+
+def _load(file: str) -> PipelineModel:
+    from tidelog.pipeline.yaml_text import load
+
+    # Functions of a pipeline lie beside its file.
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    try:
+        return load(file)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from None

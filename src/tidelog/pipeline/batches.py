@@ -1,0 +1,173 @@
+"""One batch of a query on its way: decoded, judged, transformed, and into all sinks under one identity.
+
+Everything here may run twice for the same batch. That is harmless because the offsets are the same, the order of sinks is the
+same, and a sink that has a batch does nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from tidelog.pipeline import expectations, transforming
+from tidelog.pipeline.decoding import ASIDE, SourcePlan, decoded, needs_columns, plan
+from tidelog.pipeline.expectations import judge
+from tidelog.pipeline.failures import PipelineFailure, kind
+from tidelog.pipeline.flows import Flow
+from tidelog.pipeline.model import OnError, PipelineModel, SinkSpec, Transform
+from tidelog.pipeline.progress import Counts
+from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, Sink
+from tidelog.pipeline.sinks.kinds import make_sink
+
+
+class BatchWriter:
+    """Writes the batches of one query; used by one thread at a time."""
+
+    def __init__(self, model: PipelineModel, flow: Flow, prefix: str = "") -> None:
+        self._model = model
+        self._flow = flow
+        self.counts = Counts()
+        self._specs = {spec.name: replace(spec, name=prefix + spec.name) for spec in flow.sinks}
+        self.sinks: dict[str, Sink] = {name: make_sink(spec, model) for name, spec in self._specs.items()}
+        self._letters = self._side(model.dead_letters, f"{prefix}dead_letters.{flow.name}") if not flow.remembers else None
+        self._quarantine = self._side(model.quarantine, f"{prefix}quarantine.{flow.name}")
+        self._plans: dict[str, SourcePlan] = {}
+
+    def _side(self, spec: SinkSpec | None, name: str) -> tuple[str, Sink] | None:
+        return None if spec is None else (name, make_sink(replace(spec, name=name), self._model))
+
+    def check(self, spark: Any) -> None:
+        """All sinks and schemas, before anything runs."""
+        for sink in self._every():
+            sink.check(spark)
+        for source in self._flow.sources:
+            self._plans[source.name] = plan(source, self._model.registry)
+
+    def remembered(self) -> dict[str, BatchIdentity | None]:
+        """What each sink that can know has last."""
+        found = {self._specs[name].name: sink.last_committed() for name, sink in self.sinks.items() if sink.remembers}
+        for side in (self._letters, self._quarantine):
+            if side is not None and side[1].remembers:
+                found[side[0]] = side[1].last_committed()
+        return found
+
+    def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
+        """A batch: raw records, or for a query that remembers the rows that its stream made."""
+        identity = BatchIdentity(self._model.name, "", batch_id, ranges)
+        try:
+            self._write(frame, identity)
+        except Exception as error:
+            if kind(error) != "SchemaMoved":
+                raise
+            # A producer has a newer schema than we knew: ask for it, once.
+            for source in self._flow.sources:
+                self._plans[source.name] = plan(source, self._model.registry)
+            self._write(frame, identity)
+        self.counts.records += sum(piece.end - piece.start for piece in ranges)
+
+    def stream(self, frames: dict[str, Any]) -> Any:
+        """The rows of a query that remembers: raw streams by source, through decoding and transforms."""
+        good = {name: self._good(decoded(frame, self._plans[name])) for name, frame in frames.items()}
+        last = self._flow.sinks[0].input
+
+        def judged(frame: Any, transform: Transform) -> Any:
+            return frame if transform.name == last else expectations.kept(frame, transform)
+
+        return transforming.apply(good, self._flow.transforms, self._model, judged)[last]
+
+    def _write(self, frame: Any, identity: BatchIdentity) -> None:
+        held: list[Any] = []
+        aside: list[Any] = []
+        broken: Counter[tuple[str, str]] = Counter()
+
+        def judged(rows: Any, transform: Transform) -> Any:
+            result = judge(rows, transform)
+            held.append(result.good)
+            aside.extend([] if result.aside is None else [result.aside])
+            broken.update({(transform.name, rule): count for rule, count in result.broken.items()})
+            return result.good
+
+        try:
+            if self._flow.remembers:
+                frames = self._from_stream(frame, judged)
+                bad = 0
+            else:
+                rows, bad = self._from_records(frame, identity, held)
+                frames = transforming.apply(rows, self._flow.transforms, self._model, judged)
+            if self._quarantine is not None and aside:
+                name, sink = self._quarantine
+                together = aside[0]
+                for more in aside[1:]:
+                    together = together.unionByName(more)
+                sink.write(together, replace(identity, sink=name))
+            for spec in self._flow.sinks:
+                self.sinks[spec.name].write(frames[spec.input], replace(identity, sink=self._specs[spec.name].name))
+            self.counts.undecodable += bad
+            self.counts.broken.update(broken)
+        finally:
+            for rows in held:
+                rows.unpersist()
+
+    def _from_stream(self, frame: Any, judged: Any) -> dict[str, Any]:
+        last = self._model.transform(self._flow.sinks[0].input)
+        if last is not None and last.expectations:
+            frame = judged(frame, last)
+        return {self._flow.sinks[0].input: frame}
+
+    def _from_records(self, frame: Any, identity: BatchIdentity, held: list[Any]) -> tuple[dict[str, Any], int]:
+        """The good rows by the source's name, and how many were bad; those are put where they belong first."""
+        source = self._flow.sources[0]
+        rows = decoded(frame, self._plans[source.name])
+        can_fail = needs_columns(source.key) or needs_columns(source.value)
+        if can_fail or len(self._flow.sinks) > 1:
+            rows = rows.persist()
+            held.append(rows)
+        bad = 0
+        if can_fail and source.on_error is not OnError.DROP:
+            bad = self._set_aside(rows, source.name, source.on_error, identity)
+        elif can_fail:
+            bad = rows.where("_error is not null").count()
+        return {source.name: self._good(rows)}, bad
+
+    def _set_aside(self, rows: Any, name: str, on_error: OnError, identity: BatchIdentity) -> int:
+        wrong = rows.where("_error is not null")
+        bad = int(wrong.count())
+        if not bad:
+            return 0
+        if on_error is OnError.FAIL:
+            first = wrong.orderBy("_topic", "_partition", "_offset").first()
+            raise PipelineFailure(
+                f"{bad} records of source {name} cannot be decoded, and on_error is fail. The first is {first._topic}-"
+                f"{first._partition} at offset {first._offset}: {first._error}. Nothing of this batch was written. Correct the "
+                "schema, or say on_error: dead_letters."
+            )
+        if self._letters is not None:
+            letters, sink = self._letters
+            sink.write(dead_letters(wrong, name), replace(identity, sink=letters))
+        return bad
+
+    def _good(self, rows: Any) -> Any:
+        return rows.where("_error is null").drop(*ASIDE)
+
+    def _every(self) -> list[Sink]:
+        sides = [side[1] for side in (self._letters, self._quarantine) if side is not None]
+        return [*self.sinks.values(), *sides]
+
+
+def dead_letters(wrong: Any, source: str) -> Any:
+    """Bad records as they are kept: where they were, what was wrong, and their bytes. ``replay`` is set while one is replayed."""
+    from pyspark.sql import functions as F
+
+    return wrong.select(
+        F.lit(source).alias("source"),
+        F.col("_topic").alias("topic"),
+        F.col("_partition").alias("partition"),
+        F.col("_offset").alias("offset"),
+        F.col("_timestamp").alias("timestamp"),
+        F.col("_error").alias("error"),
+        F.col("_raw_key").alias("key"),
+        F.col("_raw_value").alias("value"),
+        F.current_timestamp().alias("at"),
+        F.lit(None).cast("bigint").alias("replay"),
+    )

@@ -1,0 +1,178 @@
+"""Records of a source as rows: the columns of the value, ``_key``, where each came from, and what is wrong with it.
+
+JSON is decoded by Spark's own expressions, in the JVM; Avro and Protobuf by functions over Arrow batches on executors. ``_error``
+is NULL for a good row; ``_raw_key`` and ``_raw_value`` are the bytes, for dead letters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tidelog.model.errors import ConfigError
+from tidelog.pipeline import arrow_types
+from tidelog.pipeline.model import Decode, Format, Registry, Source
+from tidelog.pipeline.payloads import Decoder, Resolved, arrow_type, resolve, to_arrow
+
+PLACE = ("_topic", "_partition", "_offset", "_timestamp")
+ASIDE = ("_error", "_raw_key", "_raw_value")
+_BY_ARROW = (Format.AVRO, Format.PROTOBUF)
+HEADER_BYTES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """A source with its schemas resolved."""
+
+    source: Source
+    key: Resolved
+    value: Resolved
+
+
+def plan(source: Source, registry: Registry | None) -> SourcePlan:
+    """Ask for schemas, on the driver."""
+    return SourcePlan(source, resolve(source.key, registry), resolve(source.value, registry))
+
+
+def decoded(frame: Any, plan: SourcePlan) -> Any:
+    """The rows of a DataFrame of the Spark source."""
+    from pyspark.sql import functions as F
+
+    source = plan.source
+    columns = [F.col("topic").alias("_topic"), F.col("partition").alias("_partition"), F.col("offset").alias("_offset")]
+    columns += [F.col("timestamp").alias("_timestamp"), F.col("key").alias("_raw_key"), F.col("value").alias("_raw_value")]
+    if source.headers:
+        columns.append(F.col("headers").alias("_headers"))
+    rows = frame.select(*columns)
+    sides = (("_key", "_raw_key", plan.key), ("_value", "_raw_value", plan.value))
+    by_arrow = [(name, raw, resolved) for name, raw, resolved in sides if resolved.decode.format in _BY_ARROW]
+    if by_arrow:
+        rows = _with_arrow(rows, by_arrow)
+    errors = []
+    for name, raw, resolved in sides:
+        if resolved.decode.format in _BY_ARROW:
+            errors.append(F.col(name + "_error"))
+        else:
+            rows, error = _with_expression(rows, name, raw, resolved)
+            errors.append(error)
+    wrong = [
+        F.when(error.isNotNull(), F.concat(F.lit(f"{what}: "), error))
+        for what, error in zip(("key", "value"), errors, strict=True)
+    ]
+    rows = rows.withColumn("_error", F.coalesce(*wrong))
+    return rows.select(*_values(rows, plan), "_key", *PLACE, *(["_headers"] if source.headers else []), *ASIDE)
+
+
+def _values(rows: Any, plan: SourcePlan) -> list[Any]:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StructType
+
+    kind = rows.schema["_value"].dataType
+    if not isinstance(kind, StructType):
+        return [F.col("_value").alias("value")]
+    taken = [name for name in kind.names if name in (*PLACE, *ASIDE, "_key", "_headers")]
+    if taken:
+        raise ConfigError(f"The schema of source {plan.source.name} has a field {taken[0]}, and that name is the pipeline's own.")
+    return [F.col("_value").getField(name).alias(name) for name in kind.names]
+
+
+def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tuple[Any, Any]:
+    """Raw bytes, text and JSON: what the JVM can do alone."""
+    from pyspark.sql import functions as F
+
+    decode = resolved.decode
+    if decode.format is Format.RAW:
+        return rows.withColumn(name, F.col(raw)), F.lit(None).cast("string")
+    text = F.col(raw).cast("string")
+    not_text = F.when(~F.is_valid_utf8(text), F.lit("it is not UTF-8"))
+    if decode.format is Format.TEXT:
+        return rows.withColumn(name, text), not_text
+    if decode.framed:
+        text = F.expr(f"substring({raw}, {HEADER_BYTES + 1})").cast("string")
+        not_text = F.when(
+            F.expr(f"length({raw}) < 5 or substring({raw}, 1, 1) != X'00'"), F.lit("it has no header of a registry")
+        )
+    ddl, required, names = json_schema(resolved)
+    broken = "_tidelog_broken"
+    fields = rows.sparkSession.createDataFrame([], ddl).schema.simpleString().removeprefix("struct<").removesuffix(">")
+    parsed = F.from_json(text, f"struct<{fields},{broken}:string>", {"columnNameOfCorruptRecord": broken, "mode": "PERMISSIVE"})
+    rows = rows.withColumn(name, parsed)
+    value = F.col(name)
+    known = F.array(*(F.lit(field) for field in names))
+    extra = F.array_except(F.json_object_keys(text), known)
+    error = F.when(
+        F.col(raw).isNotNull(),
+        F.coalesce(
+            not_text,
+            F.when(value.isNull() | F.ltrim(text).startswith("["), F.lit("it is no JSON object")),
+            F.when(value.getField(broken).isNotNull(), F.lit("JSON does not fit the schema")),
+            F.when(
+                F.size(extra) > 0,
+                F.concat(
+                    F.lit("the schema has no field "), F.array_join(extra, ", "), F.lit(": add it to the schema of the source")
+                ),
+            ),
+            *(F.when(value.getField(field).isNull(), F.lit(f"the field {field} is missing")) for field in required),
+        ),
+    )
+    error = F.when(error.isNotNull(), error)
+    rows = rows.withColumn(name + "_error", error).withColumn(name, value.dropFields(broken))
+    return rows, F.col(name + "_error")
+
+
+def json_schema(resolved: Resolved) -> tuple[str, list[str], list[str]]:
+    """The DDL of a JSON source's columns, those that must be there, and all names."""
+    text = resolved.schema.text if resolved.schema is not None else ""
+    if text.lstrip().startswith("{"):
+        try:
+            schema = json.loads(text)
+        except ValueError as error:
+            raise ConfigError(f"The schema begins like a JSON Schema and is no JSON: {error}.") from None
+        kind = arrow_types.of_json_schema(schema)
+        if not pa.types.is_struct(kind):
+            raise ConfigError("The JSON Schema must be of an object with properties: they become columns.")
+        required = [str(name) for name in schema.get("required", ())]
+        return ", ".join(f"`{field.name}` {arrow_types.ddl(field.type)}" for field in kind), required, [f.name for f in kind]
+    from pyspark.sql.types import StructType
+
+    try:
+        struct = StructType.fromDDL(text)
+    except Exception as error:
+        raise ConfigError(f"The schema {text!r} is no DDL of Spark (like: id bigint, name string): {str(error)[:200]}") from None
+    ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in struct)
+    return ddl, [field.name for field in struct if not field.nullable], list(struct.names)
+
+
+def _with_arrow(rows: Any, sides: list[tuple[str, str, Resolved]]) -> Any:
+    kinds = [arrow_type(resolved) for _, _, resolved in sides]
+    fields = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in rows.schema.fields)
+    added = ", ".join(
+        f"`{name}` {arrow_types.ddl(kind)}, `{name}_error` string" for (name, _, _), kind in zip(sides, kinds, strict=True)
+    )
+    return rows.mapInArrow(ArrowDecoder(sides), f"{fields}, {added}")
+
+
+class ArrowDecoder:
+    """What runs on executors; holds nothing that cannot travel."""
+
+    def __init__(self, sides: list[tuple[str, str, Resolved]]) -> None:
+        self._sides = sides
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches with the decoded columns and their errors added."""
+        decoders = [(name, raw, Decoder(resolved), arrow_type(resolved)) for name, raw, resolved in self._sides]
+        for batch in batches:
+            for name, raw, decoder, kind in decoders:
+                found, errors = decoder.decode(batch.column(raw).to_pylist())
+                values, said = to_arrow(found, errors, kind)
+                batch = batch.append_column(name, values).append_column(name + "_error", pa.array(said, pa.string()))
+            yield batch
+
+
+def needs_columns(decode: Decode) -> bool:
+    """Whether decoding can fail at all."""
+    return decode.format is not Format.RAW

@@ -1,0 +1,75 @@
+"""Rules for rows, applied to a batch: which rows break which, how many, and what becomes of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tidelog.pipeline.failures import PipelineFailure
+from tidelog.pipeline.model import Expectation, Otherwise, Transform
+
+FAILED = "_tidelog_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """``good`` rows go on, ``aside`` go to quarantine (None: no rule asks for that); ``broken`` counts rows by rule."""
+
+    good: Any
+    aside: Any
+    broken: dict[str, int]
+
+
+def judge(frame: Any, transform: Transform) -> Judged:
+    """Hold every row against the rules. PipelineFailure when one breaks a rule that says fail."""
+    from pyspark.sql import functions as F
+
+    rules = transform.expectations
+    marked = frame.withColumn(FAILED, _failed(rules)).persist()
+    counts = marked.agg(*(F.count_if(F.array_contains(FAILED, rule.name)).alias(rule.name) for rule in rules)).first()
+    broken = {rule.name: int(counts[rule.name]) for rule in rules}
+    for rule in rules:
+        if rule.otherwise is Otherwise.FAIL and broken[rule.name]:
+            example = marked.where(F.array_contains(FAILED, rule.name)).drop(FAILED)
+            row = example.select(F.to_json(F.struct("*"))).first()[0]
+            raise PipelineFailure(
+                f"{broken[rule.name]} rows of {transform.name} break the rule {rule.name} ({rule.check}), which says fail; one "
+                f"is {row[:500]}. Nothing of this batch was written. Correct the rule or the transform, or say otherwise: "
+                "quarantine for it."
+            )
+    aside = None
+    if any(rule.otherwise is Otherwise.QUARANTINE for rule in rules):
+        names = F.array(*(F.lit(rule.name) for rule in rules if rule.otherwise is Otherwise.QUARANTINE))
+        bad = marked.where(F.arrays_overlap(FAILED, names))
+        if any(broken[rule.name] for rule in rules if rule.otherwise is Otherwise.QUARANTINE):
+            aside = quarantined(bad, transform.name)
+    return Judged(marked.where(F.size(FAILED) == 0).drop(FAILED), aside, broken)
+
+
+def quarantined(bad: Any, name: str) -> Any:
+    """Rows as quarantine keeps them: of any transform in one table, so as JSON."""
+    from pyspark.sql import functions as F
+
+    values = [column for column in bad.columns if column != FAILED]
+    return bad.select(
+        F.lit(name).alias("transform"),
+        F.col(FAILED).alias("rules"),
+        F.to_json(F.struct(*values)).alias("row"),
+        F.current_timestamp().alias("at"),
+    )
+
+
+def kept(frame: Any, transform: Transform) -> Any:
+    """The rows of a stream that break no rule; counting and keeping the others is somebody else's."""
+    from pyspark.sql import functions as F
+
+    for rule in transform.expectations:
+        frame = frame.where(F.coalesce(F.expr(rule.check), F.lit(False)))
+    return frame
+
+
+def _failed(rules: tuple[Expectation, ...]) -> Any:
+    from pyspark.sql import functions as F
+
+    marks = (F.when(~F.coalesce(F.expr(rule.check), F.lit(False)), F.lit(rule.name)) for rule in rules)
+    return F.array_compact(F.array(*marks))

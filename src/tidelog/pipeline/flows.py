@@ -1,0 +1,80 @@
+"""Which streaming queries a pipeline is: pure planning.
+
+Everything of one source that Spark need not remember is one query, batch by batch: decoded once, with all its sinks and its dead
+letters after the same offsets. A sink behind a transform that remembers (a window, a dedupe, a join of streams) is a query of its
+own, because that state belongs to a stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidelog.model.errors import ConfigError
+from tidelog.pipeline.model import OnError, PipelineModel, SinkSpec, Source, Transform
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One query. ``transforms`` in the order in which they can be made. ``remembers``: they run on the stream itself."""
+
+    name: str
+    sources: tuple[Source, ...]
+    transforms: tuple[Transform, ...]
+    sinks: tuple[SinkSpec, ...]
+    remembers: bool
+
+
+def flows(model: PipelineModel) -> tuple[Flow, ...]:
+    """The queries of a pipeline. ConfigError where a batch would need two sources."""
+    plain: dict[str, list[SinkSpec]] = {source.name: [] for source in model.sources}
+    result: list[Flow] = []
+    for sink in model.sinks:
+        sources, transforms = _above(model, sink.input)
+        if any(transform.remembers for transform in transforms):
+            result.append(Flow(sink.name, sources, transforms, (sink,), True))
+        elif len(sources) > 1:
+            raise ConfigError(
+                f"The sink {sink.name} takes rows of the sources {' and '.join(s.name for s in sources)}: what joins streams has "
+                "to remember rows. Say stateful: true for the transform that joins them, with a watermark where Spark wants one."
+            )
+        else:
+            plain[sources[0].name].append(sink)
+    for source in model.sources:
+        sinks = plain[source.name]
+        # A source whose sinks are all behind windows still has dead letters, which a query of its own has to write.
+        if sinks or any(source in flow.sources for flow in result):
+            wanted = [transform for sink in sinks for transform in _above(model, sink.input)[1]]
+            result.append(Flow(source.name, (source,), _ordered(wanted), tuple(sinks), False))
+    return tuple(flow for flow in result if flow.sinks or flow.sources[0].on_error is not OnError.DROP)
+
+
+def checkpoint_path(model: PipelineModel, flow: Flow) -> str:
+    """Where the query of a flow keeps its checkpoint."""
+    return f"{model.checkpoint.rstrip('/')}/{'sink' if flow.remembers else 'source'}-{flow.name}"
+
+
+def _above(model: PipelineModel, name: str) -> tuple[tuple[Source, ...], tuple[Transform, ...]]:
+    sources: dict[str, Source] = {}
+    transforms: list[Transform] = []
+
+    def visit(wanted: str) -> None:
+        source = model.source(wanted)
+        if source is not None:
+            sources[source.name] = source
+            return
+        transform = model.transform(wanted)
+        if transform is not None and transform not in transforms:
+            for upstream in transform.inputs:
+                visit(upstream)
+            transforms.append(transform)
+
+    visit(name)
+    return tuple(sources.values()), tuple(transforms)
+
+
+def _ordered(transforms: list[Transform]) -> tuple[Transform, ...]:
+    seen: list[Transform] = []
+    for transform in transforms:
+        if transform not in seen:
+            seen.append(transform)
+    return tuple(seen)

@@ -1,0 +1,76 @@
+"""How far a pipeline is, told to the cluster as the offsets of a consumer group, so that every lag tool shows it.
+
+Nobody joins the group, and a pipeline never reads these offsets: the tables say where it is. A cluster that does not take them is
+no reason to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tidelog.model.errors import ErrorCode
+from tidelog.pipeline.sinks.base import OffsetRange
+from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from tidelog.spark.cluster import Cluster
+from tidelog.spark.network import BrokerSocket, NoConnection
+
+PATIENCE_MS = 5000
+
+
+class GroupOffsets:
+    """Commits for one group."""
+
+    def __init__(self, cluster: Cluster, group: str) -> None:
+        self._cluster = cluster
+        self._group = group
+
+    def commit(self, ranges: Iterable[OffsetRange]) -> str:
+        """Tell where the ranges end. Empty when that was taken, else the last problem."""
+        request = commit_request(self._group, ranges)
+        problem = "nobody answered"
+        for _ in self._cluster.pauses(PATIENCE_MS):
+            try:
+                problem = self._once(request)
+            except (NoConnection, OSError) as error:
+                problem = str(error)
+            if not problem:
+                return ""
+        return problem
+
+    def _once(self, request: OffsetCommitRequest) -> str:
+        # Version 3 asks for one group; later ones for many.
+        found: Any = self._cluster.any_socket().ask(FindCoordinatorRequest(key=self._group, key_type=0), highest=3)
+        code = ErrorCode(found.error_code)
+        if code != ErrorCode.NONE:
+            return code.name
+        coordinator: BrokerSocket = self._cluster.socket_at((found.host, found.port))
+        # Version 9 is the last that names topics.
+        return problem_of(coordinator.ask(request, highest=9))
+
+
+def commit_request(group: str, ranges: Iterable[OffsetRange]) -> OffsetCommitRequest:
+    """The ends of the ranges, by nobody in particular: generation -1 and no member."""
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for piece in ranges:
+        partition = OffsetCommitRequestPartition(partition_index=piece.partition, committed_offset=piece.end)
+        topics.setdefault(piece.topic, []).append(partition)
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        topics=[OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+    )
+
+
+def problem_of(response: Any) -> str:
+    """The first error of an answer that matters; empty without one."""
+    return next(_problems(response), "")
+
+
+def _problems(response: Any) -> Iterator[str]:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            code = ErrorCode(partition.error_code)
+            if code != ErrorCode.NONE:
+                yield f"{topic.name}-{partition.partition_index}: {code.name}"

@@ -1,0 +1,100 @@
+"""What a running pipeline says about itself: numbers out of Spark's progress, a line for people. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidelog.model.errors import ConfigError
+from tidelog.pipeline.sinks.base import OffsetRange
+from tidelog.spark.planning import SourceOffset
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of rows since the start. ``broken``: by (transform, rule)."""
+
+    records: int = 0
+    undecodable: int = 0
+    broken: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One query after a batch. ``lag``: records not read yet, by topic; ``rate``: records each second."""
+
+    flow: str
+    batch_id: int
+    records: int
+    rate: float
+    lag: dict[str, int]
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds until the lag is gone at this rate; None when it never is."""
+        left = sum(self.lag.values())
+        return 0.0 if not left else (left / self.rate if self.rate > 0 else None)
+
+
+def progress_of(flow: str, found: Mapping[str, Any]) -> Progress:
+    """Out of a StreamingQueryProgress as a dict."""
+    sources = found.get("sources") or []
+    batch = int(found.get("batchId", -1))
+    seconds = float((found.get("durationMs") or {}).get("triggerExecution", 0)) / 1000
+    records = 0
+    lag: dict[str, int] = {}
+    for source in sources:
+        start, end = _offset(source.get("startOffset")), _offset(source.get("endOffset"))
+        latest = _offset(source.get("latestOffset")) or end
+        if end is None:
+            continue
+        for at, stop in end.positions.items():
+            records += max(0, stop - (start.positions.get(at, 0) if start else 0))
+            behind = (latest.positions.get(at, stop) if latest else stop) - stop
+            lag[at.topic] = lag.get(at.topic, 0) + max(0, behind)
+    return Progress(flow, batch, records, records / seconds if seconds > 0 else 0.0, lag)
+
+
+def _offset(text: Any) -> SourceOffset | None:
+    """Spark gives offsets as JSON in text, or as what that stands for."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else text
+        return SourceOffset.from_json(found) if isinstance(found, dict) else None
+    except (ValueError, ConfigError):
+        return None
+
+
+def line(progress: Progress, bad: int, broken: int) -> str:
+    """One line for a terminal or a log."""
+    lags = " ".join(f"{topic} {count:,}" for topic, count in sorted(progress.lag.items())) or "-"
+    eta = progress.eta_s
+    parts = [
+        f"{progress.flow}: batch {progress.batch_id}",
+        f"{progress.records:,} records",
+        f"{progress.rate:,.0f}/s",
+        f"lag {lags}",
+        "up to date" if eta == 0 else f"ETA {duration(eta)}",
+    ]
+    parts += [f"{bad:,} undecodable"] if bad else []
+    parts += [f"{broken:,} broke a rule"] if broken else []
+    return "  ".join(parts)
+
+
+def duration(seconds: float | None) -> str:
+    """``42 s``, ``3 min``, ``2.5 h``."""
+    if seconds is None:
+        return "never at this rate"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def ends(ranges: tuple[OffsetRange, ...]) -> dict[str, dict[int, int]]:
+    """Where ranges end, by topic and partition."""
+    found: dict[str, dict[int, int]] = {}
+    for piece in ranges:
+        found.setdefault(piece.topic, {})[piece.partition] = piece.end
+    return found

@@ -1,0 +1,108 @@
+"""A flow as a running Spark query: recovered, begun where it ended, each batch written under its identity."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidelog.client.settings import parse_settings
+from tidelog.pipeline.batches import BatchWriter
+from tidelog.pipeline.checkpoint import Checkpoint, HadoopFiles, Start
+from tidelog.pipeline.flows import Flow, checkpoint_path
+from tidelog.pipeline.model import Mode, PipelineModel, Source
+from tidelog.pipeline.recovery import Resume, Seen, decide
+from tidelog.pipeline.sinks.base import OffsetRange
+from tidelog.pipeline.starts import continued, first_offsets, range_options, starting_offsets
+from tidelog.spark.planning import SourceOffset
+from tidelog.spark.reader import cluster_of
+
+
+class FlowQuery:
+    """One query of a pipeline: ``prepare``, then ``start``."""
+
+    def __init__(self, model: PipelineModel, flow: Flow, spark: Any) -> None:
+        self._model = model
+        self.flow = flow
+        self._spark = spark
+        self.writer = BatchWriter(model, flow)
+        self.checkpoint = Checkpoint(HadoopFiles(spark), checkpoint_path(model, flow))
+        self.done: tuple[OffsetRange, ...] = ()
+        self.query: Any = None
+        self._settings = parse_settings(dict(model.kafka))
+        self._cluster = cluster_of(self._settings)
+        self._first_batch = 0
+
+    def prepare(self, from_here: frozenset[str] = frozenset()) -> None:
+        """Everything that can be wrong before a batch runs: sinks, schemas, topics, the checkpoint beside the tables."""
+        self.writer.check(self._spark)
+        resume = self._resume(from_here)
+        begun = self.checkpoint.planned() >= 0
+        start = self.checkpoint.start() if begun else None
+        if start is None:
+            start = Start(resume.first_batch, self._begin(resume))
+            if not begun:
+                self.checkpoint.begin(start)
+        self._first_batch = start.first_batch
+        if resume.again is not None:
+            self.writer.write(self._read(resume.again.ranges), resume.again.batch_id, resume.again.ranges)
+        self._start = start.offset
+
+    def _resume(self, from_here: frozenset[str]) -> Resume:
+        start, planned = self.checkpoint.start(), self.checkpoint.planned()
+        base = start.first_batch if start is not None else 0
+        committed = self.checkpoint.committed()
+        seen = Seen(
+            self.checkpoint.path,
+            base + planned if planned >= 0 else -1,
+            base + committed if committed >= 0 else -1,
+            self.checkpoint.ranges(planned) if planned >= 0 else (),
+        )
+        always = frozenset(name for name, sink in self.writer.sinks.items() if sink.remembers)
+        return decide(seen, self.writer.remembered(), always, remembers=self.flow.remembers, from_here=from_here)
+
+    def _begin(self, resume: Resume) -> SourceOffset:
+        positions, ids = {}, {}
+        for source in self.flow.sources:
+            if resume.begin is None:
+                found = first_offsets(self._cluster, source, self._settings.isolation_level)
+            else:
+                found = continued(self._cluster, source, resume.begin)
+            positions.update(found.positions)
+            ids.update(found.ids)
+        return SourceOffset(positions, ids)
+
+    def start(self, *, once: bool) -> None:
+        """Begin to run; returns at once."""
+        streams = {source.name: self._stream(source) for source in self.flow.sources}
+        frame = self.writer.stream(streams) if self.flow.remembers else next(iter(streams.values()))
+        upsert = self.flow.remembers and self.flow.sinks[0].mode is Mode.UPSERT
+        writer = frame.writeStream.foreachBatch(self._batch).queryName(f"{self._model.name}.{self.flow.name}")
+        writer = writer.outputMode("update" if upsert else "append").option("checkpointLocation", self.checkpoint.path)
+        trigger = {"availableNow": True} if once else {"processingTime": f"{self._model.trigger_ms} milliseconds"}
+        self.query = writer.trigger(**trigger).start()
+
+    def _batch(self, frame: Any, spark_batch: int) -> None:
+        ranges = self.checkpoint.ranges(spark_batch)
+        self.writer.write(frame, self._first_batch + spark_batch, ranges)
+        self.done = ranges
+
+    def _stream(self, source: Source) -> Any:
+        options = {
+            **{f"kafka.{name}": value for name, value in self._model.kafka},
+            **dict(source.options),
+            **({"subscribe": ",".join(source.topics)} if source.topics else {"subscribePattern": source.pattern}),
+            **({"maxOffsetsPerTrigger": str(source.max_records)} if source.max_records else {}),
+            "startingOffsets": starting_offsets(self._cluster, source, self._start),
+            "failOnDataLoss": str(source.fail_on_data_loss).lower(),
+            "includeHeaders": str(source.headers).lower(),
+        }
+        return self._spark.readStream.format("tidelog").options(**options).load()
+
+    def _read(self, ranges: tuple[OffsetRange, ...]) -> Any:
+        source = self.flow.sources[0]
+        options = {
+            **{f"kafka.{name}": value for name, value in self._model.kafka},
+            "failOnDataLoss": str(source.fail_on_data_loss).lower(),
+            "includeHeaders": str(source.headers).lower(),
+            **range_options(ranges),
+        }
+        return self._spark.read.format("tidelog").options(**options).load()

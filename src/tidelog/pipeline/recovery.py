@@ -1,0 +1,94 @@
+"""Where a query goes on: what its checkpoint says, held against what the tables themselves say. A pure decision.
+
+Both are needed because either can be lost or restored alone, and each such accident silently loses or doubles rows in a pipeline
+that believes one of them: Delta skips a batch number that it has seen, Spark numbers a new checkpoint's batches from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidelog.model.ids import TopicPartition
+from tidelog.pipeline.failures import PipelineFailure
+from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange
+from tidelog.spark.planning import SourceOffset
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a checkpoint says. ``planned``, ``committed``: numbers of the pipeline, not Spark's; -1 where there is none."""
+
+    path: str
+    planned: int
+    committed: int
+    ranges: tuple[OffsetRange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """What to do. ``begin``: None to go on with the checkpoint or, in a new one, where the source says. ``first_batch``: what a
+    new checkpoint's first batch is called. ``again``: a batch of which some sinks may lack their part; it is written first."""
+
+    begin: SourceOffset | None
+    first_batch: int
+    again: BatchIdentity | None = None
+
+
+def decide(
+    seen: Seen,
+    tables: Mapping[str, BatchIdentity | None],
+    always: frozenset[str],
+    *,
+    remembers: bool,
+    from_here: frozenset[str] = frozenset(),
+) -> Resume:
+    """What to do at the start. ``tables``: what each sink that can know has last; ``always``: those that write every batch.
+
+    ``remembers``: the query keeps state of its own, which a lost checkpoint takes with it. ``from_here``: sinks of which the user
+    says that they may lack what was before. PipelineFailure says what to do where going on would lose or double rows.
+    """
+    written = [identity for identity in tables.values() if identity is not None]
+    newest = max(written, key=lambda identity: identity.batch_id, default=None)
+    fresh = seen.planned < 0
+    if fresh and newest is None:
+        return Resume(None, 0)
+    if fresh and newest is not None and remembers:
+        raise PipelineFailure(
+            f"The checkpoint {seen.path} is not there, and the sink {newest.sink} has batches up to {newest.batch_id}. "
+            "This query remembers earlier rows (windows, dedupe), and that memory was in the checkpoint: restore it, or "
+            "give the sink a new path to compute everything again."
+        )
+    # Batches go to all sinks one after another, so at most the newest can be missing in some of them.
+    least = newest.batch_id - 1 if fresh and newest is not None else seen.committed
+    for sink in sorted(always & tables.keys() - from_here):
+        identity = tables[sink]
+        if least >= 0 and (identity is None or identity.batch_id < least):
+            raise _behind(sink, identity, least, seen.path if not fresh else f"the sink {newest.sink if newest else ''}")
+    if fresh and newest is not None:
+        return Resume(_end(newest), newest.batch_id + 1, newest)
+    if newest is not None and newest.batch_id > seen.planned:
+        raise PipelineFailure(
+            f"The sink {newest.sink} has batches up to {newest.batch_id}, and the checkpoint {seen.path} knows of "
+            f"{seen.planned} at most: it is an old copy, or two pipelines write under one name. Delete the checkpoint to go on "
+            "from what the table says, or give one of the pipelines another name."
+        )
+    if newest is not None and newest.batch_id == seen.planned and newest.ranges != seen.ranges:
+        raise PipelineFailure(
+            f"Batch {newest.batch_id} in the sink {newest.sink} has other offsets than in the checkpoint {seen.path}: two "
+            "pipelines write under one name. Give one of them another name."
+        )
+    return Resume(None, 0)
+
+
+def _behind(sink: str, identity: BatchIdentity | None, least: int, who: str) -> PipelineFailure:
+    has = "nothing of this pipeline" if identity is None else f"batches up to {identity.batch_id}"
+    return PipelineFailure(
+        f"The sink {sink} has {has}, and {who} has batch {least}: it is new, or its table was deleted, emptied or restored. "
+        f"Restore its newest table; or run with --from-here {sink} to give it only what comes from now on."
+    )
+
+
+def _end(identity: BatchIdentity) -> SourceOffset:
+    positions = {TopicPartition(piece.topic, piece.partition): piece.end for piece in identity.ranges}
+    return SourceOffset(positions, {piece.topic: piece.topic_id for piece in identity.ranges if piece.topic_id})

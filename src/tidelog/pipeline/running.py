@@ -1,0 +1,141 @@
+"""A whole pipeline running: all its queries, a line after each batch, offsets for lag tools, numbers for Prometheus, a clean end.
+
+A signal lets the batch that runs come to its end first. That is only politeness: a batch that is cut off is run again with the
+same offsets and lands once.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from tidelog.client.settings import parse_settings
+from tidelog.pipeline.exporting import Exporter
+from tidelog.pipeline.failures import PipelineFailure, sentence
+from tidelog.pipeline.flows import flows
+from tidelog.pipeline.group_offsets import GroupOffsets
+from tidelog.pipeline.model import PipelineModel
+from tidelog.pipeline.progress import line, progress_of
+from tidelog.pipeline.queries import FlowQuery
+from tidelog.pipeline.sinks.base import OffsetRange
+from tidelog.spark.cluster import Cluster
+
+POLL_S = 0.2
+LAST_BATCH_S = 60.0
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run did."""
+
+    records: int = 0
+    undecodable: int = 0
+    broken: int = 0
+    stopped: bool = False
+
+
+class Run:
+    """One run of one pipeline in one process."""
+
+    def __init__(self, model: PipelineModel, spark: Any, say: Callable[[str], None], metrics_port: int | None = None) -> None:
+        self._model = model
+        self._say = say
+        self._queries = [FlowQuery(model, flow, spark) for flow in flows(model)]
+        self._exporter = Exporter(model.name)
+        if metrics_port is not None:
+            self._exporter.serve(metrics_port)
+        # A connection of its own: those of the queries belong to the threads that plan batches.
+        self._group = GroupOffsets(Cluster(parse_settings(dict(model.kafka))), model.group) if model.group else None
+        self._told: dict[str, tuple[OffsetRange, ...]] = {}
+        self._shown: dict[str, int] = {}
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Ask it to end; may be called from a signal handler."""
+        self._stopping = True
+
+    def run(self, *, once: bool, from_here: frozenset[str] = frozenset()) -> Summary:
+        """Until everything that is there is read (``once``), or until ``stop``. PipelineFailure when a query cannot go on."""
+        known = {sink for query in self._queries for sink in query.writer.sinks}
+        for name in sorted(from_here - known):
+            raise PipelineFailure(f"--from-here {name}: there is no such sink; there are {', '.join(sorted(known))}.")
+        for query in self._queries:
+            query.prepare(from_here)
+        try:
+            for query in self._queries:
+                query.start(once=once)
+            while any(query.query.isActive for query in self._queries):
+                self._look()
+                if self._stopping:
+                    self._end()
+                if any(query.query.exception() is not None for query in self._queries):
+                    break
+                time.sleep(POLL_S)
+        finally:
+            self._end(LAST_BATCH_S if self._stopping else 0)
+            self._look()
+        for query in self._queries:
+            failed = query.query.exception() if query.query is not None else None
+            if failed is not None:
+                raise PipelineFailure(sentence(failed)) from failed
+        return self._summary()
+
+    def _end(self, patience_s: float = LAST_BATCH_S) -> None:
+        """Stop the queries, each after the batch it is in while there is patience."""
+        deadline = time.monotonic() + patience_s
+        for query in self._queries:
+            found = query.query
+            if found is None or not found.isActive:
+                continue
+            while found.isActive and found.status["isTriggerActive"] and time.monotonic() < deadline:
+                time.sleep(POLL_S)
+            found.stop()
+
+    def _look(self) -> None:
+        for query in self._queries:
+            if query.query is None:
+                continue
+            for found in query.query.recentProgress:
+                self._show(query, json.loads(found.json) if hasattr(found, "json") else found)
+            if self._group is not None and query.done != self._told.get(query.flow.name, ()):
+                problem = self._group.commit(query.done)
+                self._told[query.flow.name] = query.done
+                if problem:
+                    self._say(f"{query.flow.name}: offsets were not committed to group {self._model.group}: {problem}")
+
+    def _show(self, query: FlowQuery, found: dict[str, Any]) -> None:
+        progress = progress_of(query.flow.name, found)
+        if progress.batch_id <= self._shown.get(progress.flow, -1) or not progress.records:
+            return
+        self._shown[progress.flow] = progress.batch_id
+        counts = query.writer.counts
+        self._exporter.update(progress, counts)
+        self._say(line(progress, counts.undecodable, sum(counts.broken.values())))
+
+    def _summary(self) -> Summary:
+        counts = [query.writer.counts for query in self._queries]
+        return Summary(
+            sum(count.records for count in counts),
+            sum(count.undecodable for count in counts),
+            sum(sum(count.broken.values()) for count in counts),
+            self._stopping,
+        )
+
+
+def stop_on_signals(run: Run) -> None:
+    """SIGINT and SIGTERM end the run cleanly; a second one ends the process at once."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        del frame
+        run.stop()
+        print("stopping after this batch ...", file=sys.stderr, flush=True)  # noqa: T201
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handler)

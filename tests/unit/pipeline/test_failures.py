@@ -1,0 +1,33 @@
+"""Our sentences inside other people's stack traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelog.pipeline.failures import PipelineFailure, SchemaMoved, kind, sentence
+
+WRAPPED = """[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred
+py4j.Py4JException: Traceback (most recent call last):
+  File "x.py", line 1, in y
+tidelog.pipeline.failures.PipelineFailure: The registry is down: start it.
+\tat org.apache.spark.Foo
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (Exception(WRAPPED), "The registry is down: start it."),
+        (PipelineFailure("plain"), "plain"),
+        (Exception("\n\nfirst\nsecond"), "first"),
+        (Exception("java.io.IOException: No space left on device\n at x"), "A disk is full"),
+    ],
+)
+def test_the_sentence_for_the_user_is_found(error: Exception, says: str) -> None:
+    assert sentence(error).startswith(says)
+
+
+def test_the_kind_is_found_too() -> None:
+    assert kind(SchemaMoved("x")) == "SchemaMoved"
+    assert kind(Exception("tidelog.pipeline.failures.SchemaMoved: ids")) == "SchemaMoved"
+    assert kind(Exception("java.lang.Foo: x")) == ""

