@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
@@ -12,20 +14,26 @@ from tidelog.spark.cluster import Cluster
 from tidelog.testing import Broker
 
 
-def test_offsets_are_committed_and_seen_by_another_client(tidelog_broker: Broker) -> None:
-    tidelog_broker.create_topic("t", 2)
-    cluster = Cluster(parse_settings({"bootstrap.servers": tidelog_broker.bootstrap_servers}))
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as found:
+        yield found
+
+
+def test_offsets_are_committed_and_seen_by_another_client(broker: Broker) -> None:
+    broker.create_topic("t", 2)
+    cluster = Cluster(parse_settings({"bootstrap.servers": broker.bootstrap_servers}))
     assert GroupOffsets(cluster, "g").commit([OffsetRange("t", "", 0, 0, 5), OffsetRange("t", "", 1, 2, 2)]) == ""
     cluster.close()
-    consumer = Consumer({"bootstrap.servers": tidelog_broker.bootstrap_servers, "group.id": "g"})
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
     found = consumer.committed([TopicPartition("t", 0), TopicPartition("t", 1)], timeout=10)
     consumer.close()
     assert [partition.offset for partition in found] == [5, 2]
 
 
-def test_what_the_cluster_refuses_is_told(tidelog_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_cluster_refuses_is_told(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidelog.pipeline.group_offsets.PATIENCE_MS", 100)
-    cluster = Cluster(parse_settings({"bootstrap.servers": tidelog_broker.bootstrap_servers}))
+    cluster = Cluster(parse_settings({"bootstrap.servers": broker.bootstrap_servers}))
     problem = GroupOffsets(cluster, "g").commit([OffsetRange("t", "", 0, 0, 5)])
     cluster.close()
     assert problem == "t-0: UNKNOWN_TOPIC_OR_PARTITION"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,16 @@ from tidelog.pipeline.status import rows_of
 from tidelog.testing import Broker
 
 
-def test_each_partition_has_its_offset_and_lag(tidelog_broker: Broker, tmp_path: Path) -> None:
-    tidelog_broker.create_topic("rides", 2)
-    tidelog_broker.produce("rides", "a", "b", "c", partition=0)
-    text = RIDES.replace("localhost:9092", tidelog_broker.bootstrap_servers)
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as found:
+        yield found
+
+
+def test_each_partition_has_its_offset_and_lag(broker: Broker, tmp_path: Path) -> None:
+    broker.create_topic("rides", 2)
+    broker.produce("rides", "a", "b", "c", partition=0)
+    text = RIDES.replace("localhost:9092", broker.bootstrap_servers)
     text = text.replace("pipeline: rides\n", f"pipeline: rides\ncheckpoint: {tmp_path}\n")
     assert [(row["batch"], row["offset"], row["end"], row["lag"]) for row in rows_of(model_of(text))] == [
         ("-", "-", 3, "-"),
