@@ -155,11 +155,19 @@ class Cluster:
             file = self.directory / f"{node_id}.properties"
             file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
             self._started[node_id] = len(self.log(node_id))
-            command = [sys.executable, "-m", "tidelog.cli.main", "start", str(file)]
             with self.log_file(node_id).open("ab") as log:
                 self.running[node_id] = subprocess.Popen(
-                    command, cwd=self.directory, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                    self.command(node_id, file),
+                    cwd=self.directory,
+                    env=environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
                 )
+
+    def command(self, node_id: int, properties: Path) -> list[str]:
+        """What is executed."""
+        return [sys.executable, "-m", "tidelog.cli.main", "start", str(properties)]
 
     def start(self, *node_ids: int, **properties: str) -> None:
         """The same, and wait until each serves."""
@@ -177,7 +185,11 @@ class Cluster:
         if status is not None:
             del self.running[node_id]
             raise ClusterFailed(f"node {node_id} ended with {status} while it started:\n{self._tail(node_id)}")
-        return "tidelog is ready" in self.log(node_id)[self._started[node_id] :]
+        return self.is_ready(node_id, self.log(node_id)[self._started[node_id] :])
+
+    def is_ready(self, node_id: int, said: str) -> bool:
+        """By what it has said since its latest start."""
+        return "tidelog is ready" in said
 
     def kill(self, *node_ids: int) -> None:
         """kill -9."""
@@ -198,8 +210,12 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise ClusterFailed(f"node {node_id} did not stop within {BOUND_S:.0f} s:\n{self._tail(node_id)}") from None
-            if status != 0:
+            if status != self.clean_status(node_id):
                 raise ClusterFailed(f"node {node_id} ended with {status} after SIGTERM:\n{self._tail(node_id)}")
+
+    def clean_status(self, node_id: int) -> int:
+        """With what a node ends that was told to stop."""
+        return 0
 
     def pause(self, *node_ids: int) -> None:
         """SIGSTOP: as a machine that hangs."""

@@ -35,6 +35,8 @@ SOON_MS = 10
 """Until the next heartbeat, while the controller waits for this node to catch up; doubled each time."""
 RETRY_MS = 100
 """After an attempt that was not answered, unless the leader changes before."""
+REFUSED_MS = 500
+"""After a registration that was refused, mostly because an earlier life of this broker is not over for the controller."""
 SHUT_DOWN_MS = 50
 FIRST_PROGRESS_MS = 1000
 PROGRESS_MS = 5000
@@ -161,6 +163,7 @@ class BrokerLife:
                 if error.code in _HOPELESS:
                     raise KafkaError(error.code, f"the controller refuses this broker's registration: {error.detail}") from error
                 why = str(error)
+                pause_ms = RETRY_MS if error.code is ErrorCode.NOT_CONTROLLER else REFUSED_MS
             else:
                 return
             now = self._runtime.real_ms()
@@ -172,7 +175,7 @@ class BrokerLife:
             if now - told >= PROGRESS_MS:
                 told = now
                 log.info("not registered yet, for %.0f s: %s (%s)", (now - began) / 1000, why, self._leader())
-            await asyncio.wait([poked], timeout=RETRY_MS / 1000)
+            await asyncio.wait([poked], timeout=pause_ms / 1000)
 
     def _registered(self, response: BrokerRegistrationResponse) -> None:
         if response.error_code != ErrorCode.NONE:
