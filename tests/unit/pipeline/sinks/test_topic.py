@@ -10,8 +10,9 @@ import pytest
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 
 from tidelog.model.errors import ConfigError
+from tidelog.pipeline.model import PipelineModel, SinkSpec
 from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, SinkError
-from tidelog.pipeline.sinks.topic import TopicSink, pack, unpack
+from tidelog.pipeline.sinks.topic import TopicSink, make, pack, unpack
 from tidelog.spark.committing import MAX_METADATA, MAX_PIECES
 from tidelog.spark.sink_options import parse_sink_options
 from tidelog.spark.topic_sink import commit
@@ -115,3 +116,12 @@ def test_a_number_that_others_wrote_is_told(broker: Broker) -> None:
     commit(parse_sink_options(told, streaming=False), "p:s", 0, [])
     with pytest.raises(SinkError, match="somebody else commits to that group"):
         sink(broker).last_committed()
+
+
+def test_a_sink_of_a_model_has_the_pipelines_cluster_and_not_what_is_for_readers(broker: Broker) -> None:
+    kafka = (("bootstrap.servers", broker.bootstrap_servers), ("fetch.min.bytes", "5"))
+    model = PipelineModel(name="p", kafka=kafka, sources=(), sinks=())
+    spec = SinkSpec("s", "topic", options=(("topic", "out"), ("kafka.compression.type", "lz4")))
+    made = make(spec, model)
+    made.write(Batch(), identity())
+    assert sink(broker).last_committed() == identity()
