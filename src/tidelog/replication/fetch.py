@@ -19,6 +19,9 @@ from tidelog.replication.nearest import preferred_replica, send_elsewhere
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import PartitionRead
 
+_LOOKS_BACK = 3
+"""Each finds what the one before has caused; what is later still, the next fetch finds."""
+
 
 class Partitions(Protocol):
     """What a fetch needs of the replica manager."""
@@ -73,6 +76,22 @@ class Fetch:
         self.reads: dict[FetchPartition, PartitionRead] = {}
         for wanted in context.due:
             self.reads[wanted] = self._read(wanted)
+        if context.caller is not None:
+            self._look_back()
+
+    def _look_back(self) -> None:
+        """Read again what was appended to while other partitions were read: a follower's position can make something safe, and
+        who waited for that may append at once. Nobody would be told before the wait begins."""
+        late = True
+        for _ in range(_LOOKS_BACK):
+            if not late:
+                return
+            late = False
+            for wanted, read in list(self.reads.items()):
+                log = wanted.partition.log if read.caught_up and wanted.partition is not None else None
+                if log is not None and log.log_end_offset > wanted.fetch_offset:
+                    late = True
+                    self.reads[wanted] = self._read(wanted)
 
     @property
     def is_complete(self) -> bool:
@@ -133,6 +152,8 @@ class Fetch:
             if before is not None:
                 self.bytes_read -= before.size
             self.reads[wanted] = self._read(wanted)
+        if self.context.caller is not None:
+            self._look_back()
 
     def warm_up(self) -> None:
         """Load what reading the ``cold`` partitions needs. Blocks: to be run in a thread."""

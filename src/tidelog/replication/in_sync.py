@@ -99,6 +99,23 @@ def _expand(partition: Partition, leadership: Leadership, replica: Replica) -> N
         partition.host.isr_wanted(partition)
 
 
+def let_join(partition: Partition, now_ms: int) -> None:
+    """Ask for followers that could join by now although they have not fetched since: their broker was fenced then, or a change
+    was given up. A quiet partition's followers fetch other partitions, not this one."""
+    leadership, log = partition.leadership, partition.log
+    if leadership is None or log is None or leadership.pending is not None:
+        return
+    for replica in leadership.replicas.values():
+        if (
+            replica.broker_id not in leadership.maximal_isr
+            and replica.log_end_offset == log.log_end_offset
+            and replica.asked_within(now_ms, partition.host.lag_max_ms)
+        ):
+            _expand(partition, leadership, replica)
+            if leadership.pending is not None:
+                return
+
+
 def shrink(partition: Partition, now_ms: int) -> None:
     """Ask to go on without the followers that have lagged for longer than replica.lag.time.max.ms."""
     leadership, log = partition.leadership, partition.log

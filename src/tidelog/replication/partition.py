@@ -27,7 +27,7 @@ from tidelog.model.ids import TopicPartition, Uuid
 from tidelog.replication import deleting, flushing
 from tidelog.replication.delayed import STATE_CHANGED, Tail, Watcher, tell_watchers
 from tidelog.replication.host import PartitionHost
-from tidelog.replication.in_sync import Leadership, follower_fetched
+from tidelog.replication.in_sync import Leadership, follower_fetched, let_join
 from tidelog.replication.offset_lookup import end_of_epoch
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
@@ -159,6 +159,7 @@ class Partition:
                 self.leader_epoch_start_offset = self.log.log_end_offset
         self._lead(now_ms, anew=moved)
         self.expose(now_ms)
+        let_join(self, now_ms)
         if moved or led_before != self.is_leader:
             self._tell_all(STATE_CHANGED)
 
@@ -181,6 +182,7 @@ class Partition:
         self.isr, self.partition_epoch = isr, partition_epoch
         self.leadership.settle(isr)
         self.expose(now_ms)
+        let_join(self, now_ms)
 
     def _tell_all(self, news: int) -> None:
         if self.watchers:

@@ -73,6 +73,10 @@ class Replica:
         """Whether it holds all of the leader's log, or did so no longer than ``lag_max_ms`` ago."""
         return self.log_end_offset == leader_end or now_ms - self.caught_up_ms <= lag_max_ms
 
+    def asked_within(self, now_ms: int, lag_max_ms: int) -> bool:
+        """Whether its fetcher has asked for anything at all so lately."""
+        return self._caller is not None and now_ms - self._caller.last_fetch_ms <= lag_max_ms
+
     def lead_again(self, now_ms: int, *, in_sync: bool) -> None:
         """Its leader was elected again, with a new epoch."""
         self.caught_up_ms = now_ms if in_sync else 0

@@ -23,7 +23,7 @@ from tidelog.model.ids import ZERO_UUID, TopicPartition, Uuid
 from tidelog.model.ports import Rng
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext, FetchPartition, FetchSessionCache
-from tidelog.replication.in_sync import shrink
+from tidelog.replication.in_sync import let_join, shrink
 from tidelog.replication.isr_changes import IsrChanges
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_move import MoveState, ReplicaMove
@@ -110,6 +110,10 @@ class ReplicaManager:
         for topic_id, changed in delta.topics.changed.items():
             self._follow_topic(image.topics.by_id[topic_id], sorted(changed.changed), now_ms)
         self._follow_configs(delta)
+        if delta.brokers.touched:
+            # One that was fenced may join where it has long caught up.
+            for partition in self.partitions():
+                let_join(partition, now_ms)
 
     def load(self, image: ClusterImage, now_ms: int) -> None:
         """Take over all of ``image``: at the start, or after a snapshot. Logs of partitions that are not in it become stray."""
@@ -221,6 +225,7 @@ class ReplicaManager:
         for partition in self.partitions():
             if partition.leadership is not None:
                 shrink(partition, now_ms)
+                let_join(partition, now_ms)
 
     # -- finding partitions ---------------------------------------------------------------------------------------------
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
+from tests.unit.replication.followed import EPOCH, led, produce
+from tests.unit.replication.world import NOW_MS, World, batch, led_by_us, topic_id
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID
+from tidelog.protocol.fastpath import FetchView
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext, FetchPartition
 from tidelog.replication.reads import PartitionRead
+from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig
 
 SIZE = len(batch(b"v"))
@@ -153,3 +156,25 @@ def test_a_disk_that_fails_while_warming_up_is_told_when_it_is_read() -> None:
     work.warm_up()
     work.read_warm()
     assert only(work).error == ErrorCode.KAFKA_STORAGE_ERROR and partition.log is None
+
+
+def test_what_is_appended_because_of_a_followers_position_comes_with_the_same_fetch() -> None:
+    """A coordinator decides when its record is safe, and writes into a partition that this fetch has read already."""
+    world = World()
+    world.create("t", led(), led())
+    first, second = world.partition("t", 0), world.partition("t", 1)
+    produce(second)
+
+    class Decides:
+        def changed(self, _partition: object, _key: object, _new_bytes: int) -> None:
+            if not first.log.log_end_offset:  # type: ignore[union-attr]
+                produce(first)
+
+    second.watchers[Decides()] = None
+    request = FetchView()
+    request.topics = [(None, topic_id("t"), [(0, -1, 0, -1, 0, 1 << 20), (1, -1, 1, -1, 0, 1 << 20)])]
+    request.session_epoch = -1
+    context = world.manager.sessions.open(request, NOW_MS, by_id=True, caller=Caller(2, EPOCH, NOW_MS))
+    assert isinstance(context, FetchContext)
+    work = world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False)
+    assert work.is_complete and [read.size > 0 for read in work.reads.values()] == [True, False]

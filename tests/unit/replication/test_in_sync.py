@@ -5,6 +5,7 @@ from dataclasses import replace
 from tests.unit.replication.followed import EPOCH, follow, followed, led, produce
 from tests.unit.replication.world import NOW_MS, World, batch
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from tidelog.replication.in_sync import Leadership, shrink
 from tidelog.replication.partition import Partition
 from tidelog.storage.log_config import LogConfig
@@ -73,7 +74,7 @@ def test_a_fetch_of_an_incarnation_that_was_replaced_counts_for_nothing() -> Non
 def test_the_leader_waits_for_a_close_follower_outside_of_the_isr_but_not_for_one_that_lags() -> None:
     _, partition = followed(isr=(1,))
     follow(partition, 0, NOW_MS)
-    partition.update_metadata(led((1,), partition_epoch=1), NOW_MS)
+    leadership(partition).settle((1,))
     produce(partition, 1, NOW_MS)
     assert high_watermark(partition) == 0
     shrink(partition, NOW_MS + 30_001)
@@ -134,3 +135,24 @@ def test_parked_appends_end_when_the_followers_have_them() -> None:
     follow(partition, 1)
     assert partition.is_safe(0, -1)
     assert len(batch()) == told[0]
+
+
+def test_a_follower_of_a_quiet_partition_joins_when_its_broker_is_unfenced_although_it_fetches_other_things() -> None:
+    world, partition = followed(isr=(1,))
+    produce(partition)
+    fenced = replace(world.image.brokers[2], fenced=True)
+    world.image = world.manager.image = replace(world.image, brokers={**world.image.brokers, 2: fenced})
+    follow(partition, 1)
+    assert leadership(partition).pending is None
+    world.replay(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=EPOCH, fenced=-1))
+    assert leadership(partition).pending == (1, 2)
+
+
+def test_who_has_not_asked_for_anything_lately_does_not_join_on_its_own() -> None:
+    world, partition = followed(isr=(1,))
+    fenced = replace(world.image.brokers[2], fenced=True)
+    world.image = world.manager.image = replace(world.image, brokers={**world.image.brokers, 2: fenced})
+    follow(partition, 0)
+    world.now_ms += 30_001
+    world.replay(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=EPOCH, fenced=-1))
+    assert leadership(partition).pending is None
