@@ -105,6 +105,11 @@ class Controller(Protocol):
         """Who leads and votes, as of now; None when only another node can say so."""
         ...
 
+    @property
+    def kraft_version(self) -> int:
+        """The level of that feature, which the quorum keeps by itself: 1 when its voters may change."""
+        ...
+
 
 class ActiveController(Controller, Protocol):
     """The same as brokers reach it: what they cannot answer they pass on."""

@@ -106,6 +106,11 @@ class LeaderState:
             self.fetched.clear()
             self.check_quorum_ms = now_ms + self.check_quorum_timeout_ms
 
+    def lead_alone(self, now_ms: int) -> None:
+        """Without others there is nobody to hear from; whoever comes has all the time to be heard from."""
+        if self._alone:
+            self.check_quorum_ms = now_ms + self.check_quorum_timeout_ms
+
     def quorum_lost(self, now_ms: int) -> bool:
         return not self._alone and now_ms >= self.check_quorum_ms
 

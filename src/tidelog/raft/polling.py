@@ -114,6 +114,7 @@ def _leader(quorum: Quorum, state: LeaderState, now_ms: int) -> int:
         why = "it stops" if quorum.shut_down_ms is not None else "removed" if state.resign_requested else "no quorum"
         quorum.become_resigned(now_ms, why)
         return now_ms
+    state.lead_alone(now_ms)
     membership.expire_change(quorum, now_ms)
     serving.expire_fetches(quorum, now_ms)
     period_ms = quorum.config.fetch_timeout_ms // 2
@@ -165,7 +166,8 @@ def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
         return _ask_around(quorum, now_ms)
     if quorum.shape.synced < quorum.shape.end_offset:
         return state.deadline_ms
-    if now_ms >= state.update_voter_ms:
+    if now_ms >= state.update_voter_ms and quorum.connections.ready(leader.id, now_ms):
+        # Between two fetches: one that is parked would keep it from being sent, each time anew.
         state.update_voter_ms = now_ms + quorum.config.fetch_timeout_ms
         _tell_of_ourselves(quorum, state, leader, now_ms)
     if not quorum.is_voter and not quorum.connections.ready(leader.id, now_ms):
@@ -175,7 +177,7 @@ def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
         quorum.send(leader, messages.fetch_snapshot_request(quorum, state.snapshot), now_ms)
     else:
         quorum.send(leader, messages.fetch_request(quorum), now_ms)
-    return min(state.deadline_ms, state.update_voter_ms, max(now_ms + 1, quorum.connections.ready_at(leader.id)))
+    return min(state.deadline_ms, max(now_ms + 1, quorum.connections.ready_at(leader.id)))
 
 
 def _leader_node(state: FollowerState) -> Node:

@@ -96,6 +96,11 @@ class ControllerLink:
         """Who leads and votes; None when another node leads."""
         return self._replica.runner.describe_quorum()
 
+    @property
+    def kraft_version(self) -> int:
+        """Of the metadata quorum, as far as this node has read."""
+        return self._replica.runner.kraft_version
+
     async def forward(self, api_key: int, version: int, request: Any) -> Any:
         """The leader's answer to a request that its Raft machine answers, such as AddRaftVoter; or, while another node leads, to
         DescribeQuorum.

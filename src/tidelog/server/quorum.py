@@ -56,6 +56,10 @@ class LocalController:
         """There is nobody to pass anything on to."""
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The metadata quorum of this node has one fixed member: the node itself.")
 
+    @property
+    def kraft_version(self) -> int:
+        return self.node.raft.kraft_version
+
     def describe_quorum(self) -> QuorumDescription:
         """Who leads and votes, as of now."""
         return describe_sole_voter(self.node.raft, self.node.log.end_offset)

@@ -206,6 +206,10 @@ class RaftRunner:
         return self.member.machine.voters
 
     @property
+    def kraft_version(self) -> int:
+        return self.member.machine.kraft_version
+
+    @property
     def leader_id(self) -> int:
         """-1 while it is not known."""
         return self.member.machine.leader_id

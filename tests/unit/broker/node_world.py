@@ -76,6 +76,8 @@ class FakeRuntime:
 class InstantController:
     """The real controller, its records committed as they are made."""
 
+    kraft_version = 0
+
     def __init__(self, world: NodeWorld, image: ClusterImage) -> None:
         self._world = world
         self.refuses: KafkaError | None = None

@@ -82,3 +82,13 @@ def test_observers_are_described_while_they_fetch_and_may_join_when_they_have_ca
     assert key(5) in state.observers
     state.forget_silent_observers(200 + OBSERVER_SESSION_MS)
     assert state.observers == {}
+
+
+def test_who_led_alone_has_a_whole_period_to_hear_from_the_first_that_comes() -> None:
+    state = leader(1)
+    state.lead_alone(50_000)
+    state.set_voters(voters(1, 2))
+    assert not state.quorum_lost(52_999)
+    assert state.quorum_lost(53_000)
+    state.lead_alone(53_000)
+    assert state.quorum_lost(53_000), "it leads alone no more"

@@ -142,3 +142,14 @@ def test_a_controller_may_join_by_itself_and_its_earlier_disk_goes_first() -> No
     assert (request.voter_id, request.ack_when_committed) == (1, False)
     other_disk = VoterSet.of([Voter(1, b"z" * 16, ()), *voters(2, 3).voters])
     assert joined(other_disk).sends(RemoveRaftVoterRequest)[2].request.voter_directory_id == b"z" * 16
+
+
+def test_who_wants_to_join_asks_between_two_fetches_when_one_is_parked_at_the_time() -> None:
+    node = Driver(voters(2, 3), auto_join=True)
+    node.follow()
+    for _ in range(3):
+        # The leader holds each fetch for most of the time: it is under way when the voter set is due to be looked at.
+        fetch_sent = node.sends(fetch.FetchRequest)[2]
+        node.pass_time(1100)
+        node.answer(fetch_sent, fetch_answer(2, 1, high_watermark=0))
+    assert 2 in node.sends(AddRaftVoterRequest)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelog.broker.context import Context
-from tidelog.metadata.features import supported_ranges
+from tidelog.metadata.features import KRAFT_VERSION, supported_ranges
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.api_versions import (
     ApiVersion,
@@ -42,7 +42,7 @@ def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersion
         finalized_features_epoch=image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in image.features.items()
+            for name, level in {**image.features, KRAFT_VERSION: ctx.broker.controller.kraft_version}.items()
             if level > 0
         ],
     )
