@@ -79,7 +79,7 @@ bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench --smoke $(ARGS)
 
-compat: $(VENV)/.dev ## Other people's test suites: make compat JUDGES=DIR, the folder with their runners (ARGS=NAME...)
+compat: $(VENV)/.dev ## Other people's test suites: make compat JUDGES=DIR, the folder with their runners (ARGS='--nodes 3 NAME...')
 	$(BIN)/python tools/judges.py $(or $(JUDGES),$(error say where the judges are: make compat JUDGES=DIR)) $(ARGS)
 
 kill: $(VENV)/.dev ## kill -9 under load, a hundred times in a row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.judges import JUDGES, LAUNCHER, NoVerdict, expected_settings, page, read_gaps, reason_for, verdict
+from tools.judges import JUDGES, LAUNCHER, NoVerdict, chosen, expected_settings, page, read_gaps, reason_for, verdict
 
 SAID = """log: somewhere
 FAIL  Test.one()[1] | expected <1>
@@ -49,3 +49,18 @@ def test_the_page_has_each_failure_under_its_reason_and_names_what_has_none() ->
 def test_judges_have_names_of_their_own_and_the_launcher_can_be_run() -> None:
     assert len({judge.name for judge in JUDGES}) == len(JUDGES)
     assert LAUNCHER.stat().st_mode & 0o111
+
+
+def test_what_three_nodes_did_stands_beside_what_one_did() -> None:
+    one, three = verdict("kafka-cli", SAID, 9, "abc"), verdict("kafka-cli", SAID.replace("7 passed", "8 passed"), 9, "abc", 3)
+    text = page({one.key: one, three.key: three}, [])
+    assert text.index("## One node") < text.index("| 7 | 2 | 1 |") < text.index("## 3 nodes") < text.index("| 8 | 2 | 1 |")
+    assert text.index("### kafka-cli\n") < text.index("### kafka-cli on 3 nodes\n")
+
+
+def test_the_number_of_nodes_is_told_from_the_names() -> None:
+    assert chosen([]) == (1, set())
+    assert chosen(["connect", "--nodes", "3", "kafka-cli"]) == (3, {"connect", "kafka-cli"})
+    for wrong in (["--nodes"], ["--nodes", "0"], ["--nodes", "x"]):
+        with pytest.raises(ValueError):
+            chosen(wrong)
