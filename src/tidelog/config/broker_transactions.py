@@ -21,7 +21,6 @@ from tidelog.config.options import (
     Option,
 )
 
-NOT_POLLED = "whoever waits is told when the transaction before is complete"
 NO_TWO_PHASE_COMMIT = "two-phase commit (KIP-939) is not served; Apache Kafka 4.3 does not offer it either"
 OWN_LOADING = "the log of transactions is read a mebibyte at a time"
 
@@ -31,10 +30,10 @@ OPTIONS = (
     Option("producer.id.expiration.check.interval.ms", INT, 600_000, LOW, READ_ONLY,
            "How often such producers are looked for, in ms.", check=AT_LEAST_1, internal=True),
     Option("add.partitions.to.txn.retry.backoff.ms", INT, 20, HIGH, READ_ONLY,
-           "First pause when a partition is to join a transaction whose predecessor is still ending, in ms.", check=AT_LEAST_1,
-           inert=NOT_POLLED),
-    Option("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, HIGH, READ_ONLY, "Longest such pause, in ms.",
-           check=AT_LEAST_0),
+           "Pause before a coordinator on another broker is asked again whether a partition may join a transaction whose "
+           "predecessor is still ending, in ms. One on this broker wakes who waits.", check=AT_LEAST_1),
+    Option("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, HIGH, READ_ONLY,
+           "How long such a partition waits in all, in ms.", check=AT_LEAST_0),
     Option("transaction.max.timeout.ms", INT, 900_000, HIGH, READ_ONLY, "Longest transaction a producer may ask for, in ms.",
            check=AT_LEAST_1),
     Option("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, LOW, READ_ONLY,
