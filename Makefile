@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help transactions exactly-once run test check fmt unit interop spark spark-rows readme docs messages scenarios bench bench-smoke bench-suite compat kill churn long-tests sim-raft fuzz compat clean
+.PHONY: help transactions exactly-once run test check fmt unit interop spark spark-rows readme docs messages scenarios bench bench-smoke bench-suite compat kill churn long-tests sim-raft sim-replicas fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,10 @@ long-tests: $(VENV)/.dev ## Power loss, garbage and properties with many more se
 sim-raft: $(VENV)/.dev ## The metadata quorum simulated: 9000 seeds of faults, then each planted bug has to be found; goes on where it stopped
 	$(BIN)/python -m sim.raft_run --seeds 9000 --note .cache/sim-raft.json $(ARGS)
 	$(BIN)/python -m sim.raft_run --bugs 1000
+
+sim-replicas: $(VENV)/.dev ## Replicas simulated: 2000 seeds of faults, then each planted bug has to be found; goes on where it stopped
+	$(BIN)/python -m sim.replica_run --seeds 2000 --note .cache/sim-replicas.json $(ARGS)
+	$(BIN)/python -m sim.replica_run --bugs 300
 
 fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (SECONDS=600)
 	$(BIN)/python -m pip install -q --disable-pip-version-check atheris

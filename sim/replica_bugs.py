@@ -1,0 +1,111 @@
+"""Bugs planted on purpose into replication: the simulation has to find each of them, or it is worth nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sim.replica_broker import SimBroker
+from tidelog.model.errors import ErrorCode
+from tidelog.replication import following, in_sync, replica_manager
+from tidelog.replication.in_sync import Leadership
+from tidelog.replication.partition import Partition
+from tidelog.storage.log import UnifiedLog
+
+Patch = tuple[object, str, Any]
+
+
+def _shrunk_without_the_controller() -> list[Patch]:
+    """Who lags counts no more before the controller has agreed."""
+    honest = in_sync.shrink
+
+    def shrink(partition: Partition, now_ms: int) -> None:
+        honest(partition, now_ms)
+        leadership = partition.leadership
+        if leadership is not None and leadership.pending is not None and len(leadership.pending) < len(partition.isr):
+            leadership.maximal_isr = frozenset(leadership.pending)
+            partition.isr = (*leadership.pending, *leadership.pending[:1])
+            partition.expose(now_ms)
+
+    return [(replica_manager, "shrink", shrink)]
+
+
+def _joined_without_counting() -> list[Patch]:
+    """Who is about to join does not hold the high watermark back."""
+    honest = in_sync._expand
+
+    def expand(partition: Partition, leadership: Leadership, replica: Any) -> None:
+        honest(partition, leadership, replica)
+        leadership.maximal_isr = frozenset(partition.isr)
+
+    def least_end(self: Leadership, partition: Partition, end: int, leader_end: int, now_ms: int) -> int:
+        ends = [each.log_end_offset for each in self.replicas.values() if each.broker_id in self.maximal_isr]
+        return min([end, *ends])
+
+    return [(in_sync, "_expand", expand), (Leadership, "least_end", least_end)]
+
+
+def _high_watermark_moves_back() -> list[Patch]:
+    def take(partition: Partition, log: UnifiedLog, high_watermark: int, log_start_offset: int) -> None:
+        log.update_high_watermark(min(high_watermark, log.log_end_offset))
+
+    return [(following, "take_watermarks", take)]
+
+
+def _divergence_ignored() -> list[Patch]:
+    return [(Partition, "_diverging", lambda self, log, offset, epoch: None)]
+
+
+def _cut_at_the_high_watermark() -> list[Patch]:
+    """As before KIP-101: a follower's high watermark may lie below what is committed."""
+
+    def begin(self: Any, partition: Partition) -> None:
+        honest(self, partition)
+        log = partition.log
+        if partition in self.where and log is not None and not log.flush_in_flight and log.high_watermark < log.log_end_offset:
+            log.truncate_to(log.high_watermark, self.world.now, [])
+
+    honest = SimBroker._place
+    return [(SimBroker, "_place", begin)]
+
+
+def _too_few_in_sync() -> list[Patch]:
+    """min.insync.replicas is not looked at."""
+    return [(Partition, "_count_required", lambda self, config: setattr(self, "min_insync_replicas", 1))]
+
+
+def _stale_leader_acknowledges() -> list[Patch]:
+    """An append counts as safe when the leader has it."""
+    honest = Partition.acknowledge
+
+    def acknowledge(self: Partition, last_offset: int, acks: int) -> ErrorCode:
+        error = honest(self, last_offset, acks)
+        return ErrorCode.NONE if error is ErrorCode.REQUEST_TIMED_OUT else error
+
+    return [(Partition, "acknowledge", acknowledge)]
+
+
+BUGS: dict[str, Callable[[], list[Patch]]] = {
+    "ISR shrunk without the controller": _shrunk_without_the_controller,
+    "joining replica does not count": _joined_without_counting,
+    "high watermark moved back": _high_watermark_moves_back,
+    "divergence ignored": _divergence_ignored,
+    "cut at the high watermark": _cut_at_the_high_watermark,
+    "min.insync.replicas ignored": _too_few_in_sync,
+    "leader alone acknowledges": _stale_leader_acknowledges,
+}
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """With one of the bugs."""
+    patches = BUGS[name]()
+    former = [(where, attribute, vars(where)[attribute]) for where, attribute, _ in patches]
+    for where, attribute, bug in patches:
+        setattr(where, attribute, bug)
+    try:
+        yield
+    finally:
+        for where, attribute, honest in former:
+            setattr(where, attribute, honest)
