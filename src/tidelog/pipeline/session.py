@@ -19,6 +19,7 @@ from typing import Any
 import tidelog.spark
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.model import PipelineModel
+from tidelog.pipeline.sinks import iceberg
 from tidelog.pipeline.sinks.kinds import KINDS
 from tidelog.spark.versions import check_versions
 
@@ -71,12 +72,25 @@ def settings_of(model: PipelineModel, version: tuple[int, int], ivy_settings: st
             "spark.jars.excludes": ",".join(SPARK_HAS),
             "spark.jars.ivySettings": ivy_settings,
         }
+    if "iceberg" in needed:
+        _with_iceberg(settings, version, ivy_settings)
     mine = {name if name.startswith("spark.") else f"spark.{name}": value for name, value in model.spark}
     if "spark.jars.packages" in mine and "spark.jars.packages" in settings:
         mine["spark.jars.packages"] = f"{settings['spark.jars.packages']},{mine['spark.jars.packages']}"
     if "spark.jars.ivySettings" in mine or "spark.jars.repositories" in mine:
         settings.pop("spark.jars.ivySettings", None)
     return settings | mine
+
+
+def _with_iceberg(settings: dict[str, str], version: tuple[int, int], ivy_settings: str) -> None:
+    if version not in iceberg.JARS:
+        raise ConfigError(
+            f"Iceberg has no release for PySpark {version[0]}.{version[1]}: {iceberg.INSTALL} (the source limits itself there). "
+            "Or use the bulk lane, which writes Iceberg tables from any PySpark."
+        )
+    settings["spark.jars.ivySettings"] = ivy_settings
+    for name, value in ("spark.jars.packages", iceberg.JARS[version]), *iceberg.SETTINGS.items():
+        settings[name] = f"{settings[name]},{value}" if name in settings else value
 
 
 def _all_sinks(model: PipelineModel) -> list[Any]:

@@ -41,6 +41,25 @@ def test_what_the_user_says_wins_and_his_jars_come_beside_ours() -> None:
     assert found["spark.jars.ivySettings"] == "mine.xml"
 
 
+def test_iceberg_comes_with_its_jar_for_the_spark_that_it_is_for() -> None:
+    text = CONSOLE.replace("sinks: {", "sinks: {lake: {type: iceberg, from: s, table: lake.db.t}, ")
+    found = settings_of(model_of(text), (4, 1), "ivy.xml")
+    assert found["spark.jars.packages"] == "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+    assert found["spark.sql.extensions"].endswith("IcebergSparkSessionExtensions")
+    with pytest.raises(ConfigError, match=r"no release for PySpark 4\.2: pip install 'pyspark==4\.1\.3'"):
+        settings_of(model_of(text), (4, 2), "ivy.xml")
+    both = settings_of(
+        model_of(
+            RIDES.replace(
+                "bronze: {type: delta, from: rides, path: lake/bronze}", "bronze: {type: iceberg, from: rides, table: lake.db.t}"
+            )
+        ),
+        (4, 1),
+        "ivy.xml",
+    )
+    assert [jar.split(":")[0] for jar in both["spark.jars.packages"].split(",")] == ["io.delta", "org.apache.iceberg"]
+
+
 @pytest.mark.parametrize(
     ("said", "version"),
     [('openjdk version "17.0.15" 2025', 17), ('java version "1.8.0_292"', 8), ('openjdk version "21" 2023', 21), ("what?", None)],

@@ -29,6 +29,7 @@ class SinkKind:
 KINDS: dict[str, SinkKind] = {
     "console": SinkKind("tidelog.pipeline.sinks.console", ("rows",)),
     "delta": SinkKind("tidelog.pipeline.sinks.delta", ("path",), ("path",), upserts=True, jars=("delta",)),
+    "iceberg": SinkKind("tidelog.pipeline.sinks.iceberg", ("table",), ("table",), upserts=True, jars=("iceberg",)),
     "parquet": SinkKind("tidelog.pipeline.sinks.parquet", ("path",), ("path",)),
     "topic": SinkKind("tidelog.pipeline.sinks.topic", ("topic", "stagingTopic", "inlineBytes"), ("topic",)),
 }
