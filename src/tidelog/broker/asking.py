@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from tidelog.broker.context import Answer, Context
@@ -66,3 +66,10 @@ async def _wait(
 def looked_up(look: Callable[[M], Any]) -> Callable[[M, Token, int], Outcome]:
     """A call that only looks at the machine; its answer waits for what the machine knows to be safe."""
     return lambda machine, token, _: Outcome(replies=(Reply(token, look(machine)),))
+
+
+def close_all(answers: Iterable[object]) -> None:
+    """Nobody waits for these any more; those that have come are left alone."""
+    for answer in answers:
+        if isinstance(answer, Coroutine):
+            answer.close()

@@ -78,6 +78,7 @@ class TransactionQuestions:
         wanted = [each for each in asked if not each[2].done]
         if not wanted:
             return
+        answers = [_unanswered(question, ErrorCode.NETWORK_EXCEPTION) for question, _, _ in wanted]
         try:
             request = questions_request([question for question, _, _ in wanted])
             timeout_ms = max(timeout for _, timeout, _ in wanted)
@@ -85,9 +86,10 @@ class TransactionQuestions:
             answers = errors_of(response, [question for question, _, _ in wanted])
         except KafkaError as error:
             answers = [_unanswered(question, error.code) for question, _, _ in wanted]
-        for (_, _, waiting), errors in zip(wanted, answers, strict=True):
-            waiting.response = errors
-            waiting.finish()
+        finally:  # whatever happened, and when the node stops: clients wait for this
+            for (_, _, waiting), errors in zip(wanted, answers, strict=True):
+                waiting.response = errors
+                waiting.finish()
 
 
 def _unanswered(question: Question, code: ErrorCode) -> Errors:

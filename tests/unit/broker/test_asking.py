@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from typing import Any
+
+import pytest
 
 from tests.unit.broker.node_world import run
 from tests.unit.broker.one_coordinator import OneCoordinator
 from tests.unit.coordinator.transaction.driver import P0
-from tidelog.broker.asking import ask
+from tidelog.broker.asking import ask, close_all
 from tidelog.coordinator.transaction.transitions import Producer
 from tidelog.model.errors import ErrorCode as E
 from tidelog.model.machine import Outcome, Token
@@ -60,3 +62,25 @@ def test_a_shard_that_stops_meanwhile_refuses() -> None:
     later = question(coordinator, producer)
     coordinator.stop(E.NOT_COORDINATOR)
     assert run(later) == ("refused", E.NOT_COORDINATOR)
+
+
+def test_answers_that_nobody_waits_for_are_closed_and_those_that_came_are_left_alone() -> None:
+    ended: list[str] = []
+
+    async def waits() -> None:
+        try:
+            await Never()
+        finally:
+            ended.append("closed")
+
+    class Never:
+        def __await__(self) -> Generator[None, None, None]:
+            yield
+
+    begun, fresh = waits(), waits()
+    begun.send(None)
+    close_all([begun, fresh, {"an": "answer"}, E.NONE])
+    assert ended == ["closed"]
+    for each in (begun, fresh):
+        with pytest.raises(RuntimeError):
+            each.send(None)

@@ -137,3 +137,17 @@ def test_a_client_that_went_away_is_not_asked_for_and_leaves_nothing_behind() ->
         assert [[each.transactional_id for each in request.transactions] for _, _, request, _ in others.asked] == [["x"], ["y"]]
 
     run(main)
+
+
+def test_a_node_that_stops_leaves_nobody_waiting() -> None:
+    async def main(runtime: LoopRuntime) -> None:
+        never: asyncio.Future[Any] = runtime.loop.create_future()
+        questions = TransactionQuestions(runtime, ScriptedBrokers(never))
+        asked = asyncio.ensure_future(questions.ask(4, VERIFIES, 100))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for task in runtime._tasks:
+            task.cancel()
+        assert await asked == {A0: E.NETWORK_EXCEPTION}
+
+    run(main)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tidelog.broker.asking import ask
+from tidelog.broker.asking import ask, close_all
 from tidelog.broker.context import Answer, Broker, Context
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.coordinator.placement import partition_of
@@ -170,15 +170,14 @@ async def _later_v3(answer: Coroutine[Any, Any, list[AddPartitionsToTxnTopicResu
 
 async def _add_batched(ctx: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     answers = [_add_one(ctx, asked, TV2) for asked in request.transactions]
-    return AddPartitionsToTxnResponse(
-        results_by_transaction=[
-            AddPartitionsToTxnResult(
-                transactional_id=asked.transactional_id,
-                topic_results=await answer if isinstance(answer, Coroutine) else answer,
-            )
-            for asked, answer in zip(request.transactions, answers, strict=True)
-        ]
-    )
+    results = []
+    try:
+        for asked, answer in zip(request.transactions, answers, strict=True):
+            found = await answer if isinstance(answer, Coroutine) else answer
+            results.append(AddPartitionsToTxnResult(transactional_id=asked.transactional_id, topic_results=found))
+    finally:
+        close_all(answers)
+    return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
 def _add_one(ctx: Context, asked: AddPartitionsToTxnTransaction, client_version: int) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from tidelog.broker.asking import close_all
 from tidelog.broker.context import Context
 from tidelog.broker.transaction_markers import write_marker
 from tidelog.model.errors import ErrorCode
@@ -30,18 +31,22 @@ async def write_txn_markers(ctx: Context, request: WriteTxnMarkersRequest) -> Wr
     """
     now_ms = ctx.now_ms()
     begun: dict[int, dict[TopicPartition, Outcome]] = {}
-    for wanted in request.markers:
-        marker = _marker(wanted)
-        possible = wanted.producer_id >= 0 and wanted.producer_epoch >= 0
-        outcomes = begun.setdefault(wanted.producer_id, {})
-        for topic in wanted.topics:
-            for index in topic.partition_indexes:
-                where = TopicPartition(topic.name, index)
-                earlier = outcomes.get(where)
-                if earlier is not None and not isinstance(earlier, ErrorCode):
-                    await earlier
-                outcomes[where] = write_marker(ctx.broker, where, marker, now_ms) if possible else ErrorCode.INVALID_REQUEST
-    return WriteTxnMarkersResponse(markers=[await _result(producer_id, outcomes) for producer_id, outcomes in begun.items()])
+    try:
+        for wanted in request.markers:
+            marker = _marker(wanted)
+            possible = wanted.producer_id >= 0 and wanted.producer_epoch >= 0
+            outcomes = begun.setdefault(wanted.producer_id, {})
+            for topic in wanted.topics:
+                for index in topic.partition_indexes:
+                    where = TopicPartition(topic.name, index)
+                    earlier = outcomes.get(where)
+                    if earlier is not None and not isinstance(earlier, ErrorCode):
+                        await earlier
+                    outcomes[where] = write_marker(ctx.broker, where, marker, now_ms) if possible else ErrorCode.INVALID_REQUEST
+        results = [await _result(producer_id, outcomes) for producer_id, outcomes in begun.items()]
+    finally:
+        close_all(outcome for outcomes in begun.values() for outcome in outcomes.values())
+    return WriteTxnMarkersResponse(markers=results)
 
 
 def _marker(wanted: WritableTxnMarker) -> Marker:
