@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help transactions exactly-once run test check fmt unit interop spark spark-rows readme docs messages scenarios bench bench-smoke bench-suite compat kill churn long-tests sim-raft sim-replicas fuzz compat clean
+.PHONY: help pipeline transactions exactly-once run test check fmt unit interop spark spark-rows readme docs messages scenarios bench bench-smoke bench-suite compat kill churn long-tests sim-raft sim-replicas fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 
 $(VENV)/.spark: pyproject.toml src/tidelog/spark/_columns.pyx src/tidelog/spark/_rows.pyx $(VENV)/.dev
 	@echo "installing PySpark ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[spark,delta,iceberg,test,dev]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[pipeline,delta,iceberg,test,dev]'
 	@touch $@
 
 run: $(VENV)/.run ## A broker on localhost:9092, data in ./data (ARGS='--port 9192' and so on)
@@ -46,14 +46,25 @@ fmt: $(VENV)/.dev ## Format and fix what can be fixed
 	$(BIN)/ruff format .
 
 unit: $(VENV)/.dev ## Tests without Java, other programs or a network beyond loopback
-	$(BIN)/python -m pytest -q tests --ignore tests/interop --ignore tests/spark
+	$(BIN)/python -m pytest -q tests --ignore tests/interop --ignore tests/spark --ignore tests/pipeline
 
 interop: $(VENV)/.dev ## Tests with Apache Kafka's, C and Python clients, and with an Apache Kafka node
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m pytest -q tests/interop
 
+$(VENV)/.pipeline: pyproject.toml $(VENV)/.run
+	@echo "installing PySpark ..."
+	@TIDELOG_PURE=1 $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[pipeline]'
+	@touch $@
+
+pipeline: $(VENV)/.pipeline ## A thousand records into a topic of the broker of make run, and from there into a Delta table (needs Java 17)
+	seq 1000 | $(BIN)/tidelog console-producer --bootstrap-server localhost:9092 --topic events
+	test -e pipeline.yaml || $(BIN)/tidelog pipeline init pipeline.yaml --topic events
+	$(BIN)/tidelog pipeline run pipeline.yaml --once
+
 spark: $(VENV)/.spark ## Topics into DataFrames: the source, its decoder, and both inside a running Spark (needs Java 17)
 	$(BIN)/python -m pytest -q tests/unit/spark tests/spark --timeout 600
+	$(BIN)/python -m pytest -q tests/unit/pipeline tests/pipeline --timeout 600
 
 spark-rows: $(VENV)/.spark ## Our rows beside those of Spark's Kafka connector, three million of each kind; half an hour
 	$(BIN)/python -m tests.spark.rows --write docs/spark-rows.md $(ARGS)
@@ -110,6 +121,10 @@ sim-raft: $(VENV)/.dev ## The metadata quorum simulated: 9000 seeds of faults, t
 sim-replicas: $(VENV)/.dev ## Replicas simulated: 2000 seeds of faults, then each planted bug has to be found; goes on where it stopped
 	$(BIN)/python -m sim.replica_run --seeds 2000 --note .cache/sim-replicas.json $(ARGS)
 	$(BIN)/python -m sim.replica_run --bugs 300
+
+sim-cluster: $(VENV)/.dev ## Whole clusters simulated: 1000 seeds of faults, about two hours; goes on where it stopped
+	@mkdir -p .cache
+	$(BIN)/python -m sim.cluster_run --seeds 1000 --file .cache/sim-cluster.jsonl $(ARGS)
 
 fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (SECONDS=600)
 	$(BIN)/python -m pip install -q --disable-pip-version-check atheris

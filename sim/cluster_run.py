@@ -1,0 +1,84 @@
+"""Runs of a simulated cluster, seed by seed: ``python -m sim.cluster_run --seeds 100 --from 1 [--resume FILE]``.
+
+A seed counts when it had at least 60 virtual seconds, 500 acknowledged operations, 5 faults and one change of a leader; others
+are told apart. Each finished seed is a line of JSON in the file, and a seed that is there is not run again. Exit status 1 with
+the first violation, which names its seed: ``--from SEED --seeds 1`` plays it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import dataclasses
+import json
+import logging
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from sim.cluster_checks import Violation
+from sim.cluster_world import ClusterRun, Report
+
+LEAST = {"virtual_s": 60, "operations": 500, "leader_changes": 1}
+LEAST_FAULTS = 5
+
+
+def counts(report: dict[str, Any]) -> bool:
+    """Whether a run was hard enough to say something."""
+    return all(report[name] >= least for name, least in LEAST.items()) and sum(report["faults"].values()) >= LEAST_FAULTS
+
+
+def summary(reports: list[dict[str, Any]]) -> str:
+    """All of them together, for people."""
+    faults: collections.Counter[str] = collections.Counter()
+    for report in reports:
+        faults.update(report["faults"])
+    total = {
+        name: sum(report[name] for report in reports) for name in ("virtual_s", "operations", "acked", "committed", "aborted")
+    }
+    changes = {name: sum(report[name] for report in reports) for name in ("leader_changes", "controller_changes")}
+    enough = sum(map(counts, reports))
+    words = ", ".join(f"{count:,} {name}" for name, count in sorted(faults.items()))
+    return (
+        f"{len(reports):,} seeds, {enough:,} of them hard enough; {total['virtual_s'] / 3600:,.1f} virtual hours, "
+        f"{total['operations']:,} operations acknowledged, {total['acked']:,} records, "
+        f"{total['committed']:,} transactions committed, "
+        f"{total['aborted']:,} aborted; {changes['leader_changes']:,} changes of a partition's leader, "
+        f"{changes['controller_changes']:,} of the controller; faults: {words}"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--from", type=int, default=1, dest="first")
+    parser.add_argument("--busy", type=float, default=60.0, help="virtual seconds with faults")
+    parser.add_argument("--file", type=Path, help="where finished seeds are kept, one a line; those in it are not run again")
+    parser.add_argument("--log", help="log level of the nodes, for one seed that is played again")
+    args = parser.parse_args()
+    logging.basicConfig(level=(args.log or "critical").upper(), format="%(levelname)s %(name)s %(message)s")
+    known = [json.loads(line) for line in args.file.read_text().splitlines()] if args.file and args.file.exists() else []
+    done = {report["seed"] for report in known}
+    for seed in range(args.first, args.first + args.seeds):
+        if seed in done:
+            continue
+        began = time.monotonic()
+        try:
+            report: Report = ClusterRun(seed, busy_s=args.busy).run()
+        except Violation as violation:
+            sys.stderr.write(f"VIOLATION: {violation}\n")
+            return 1
+        row = dataclasses.asdict(report)
+        known.append(row)
+        if args.file:
+            with args.file.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+        sys.stdout.write(f"seed {seed}: {time.monotonic() - began:.1f} s; {json.dumps(row)}\n")
+        sys.stdout.flush()
+    sys.stdout.write(summary(known) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

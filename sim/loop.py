@@ -1,0 +1,251 @@
+"""Event loops in virtual time: many simulated machines in one thread, one agenda, the same seed and calls give the same run.
+
+Each machine has a ``SimLoop`` of its own, which is asyncio's event loop as far as a node uses it; what it is asked to call lies
+on the ``Agenda`` of the world until its moment comes. Time passes only from one entry to the next. A machine that loses power
+is a loop that is ``dead``: what lies on the agenda for it is thrown away, and its tasks never take another step.
+
+Threads are moments: a job that is to run in a thread runs whole, somewhat later, and its end is told later still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+import random
+import traceback
+from asyncio import events
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from sim.disk import PowerLoss
+
+
+class Stuck(AssertionError):
+    """Nothing is left on the agenda, or nothing but the same moment over and over."""
+
+
+class Agenda:
+    """What is to happen, by time (seconds) and then in the order in which it was asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self.now = 0.0
+        self.rng = random.Random(seed)
+        self.steps = 0
+        self._entries: list[tuple[float, int, SimLoop | None, events.Handle]] = []
+        self._count = 0
+
+    def put(self, when: float, loop: SimLoop | None, handle: events.Handle) -> None:
+        """``loop`` is None for what the world itself does."""
+        self._count += 1
+        heapq.heappush(self._entries, (max(when, self.now), self._count, loop, handle))
+
+    def call_later(self, delay: float, callback: Callable[..., object], *args: Any) -> events.Handle:
+        """For the world itself: the network, faults, checkers."""
+        return self.call_at(self.now + delay, callback, *args)
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any) -> events.Handle:
+        """The same, at that time."""
+        handle = _PlainHandle(callback, args)
+        self.put(when, None, handle)
+        return handle
+
+    def step(self) -> bool:
+        """The next entry; False when there is none."""
+        while self._entries:
+            when, _, loop, handle = heapq.heappop(self._entries)
+            if handle.cancelled() or (loop is not None and loop.dead):
+                continue
+            self.now = when
+            self.steps += 1
+            if loop is None:
+                handle._run()
+            else:
+                loop.run_handle(handle)
+            return True
+        return False
+
+    def run_until(self, done: Callable[[], bool], deadline: float) -> bool:
+        """Until ``done``; False when it is ``deadline`` (seconds since the beginning) first. Stuck when nothing is left to do."""
+        while not done():
+            if self.now >= deadline:
+                return False
+            if not self.step():
+                raise Stuck(f"nothing is left to do at {self.now:.3f} s")
+        return True
+
+
+class _PlainHandle(events.Handle):
+    """A call outside of any loop."""
+
+    def __init__(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        self._callback: Callable[..., object] | None = callback
+        self._args: tuple[Any, ...] | None = args
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = self._args = None
+
+    def _run(self) -> None:
+        assert self._callback is not None and self._args is not None
+        self._callback(*self._args)
+
+
+class SimLoop(asyncio.AbstractEventLoop):
+    """See the module. ``drift``: how much faster than the world's this machine's clock runs (0.01: one percent)."""
+
+    def __init__(self, agenda: Agenda, name: str, *, seed: int, drift: float = 0.0) -> None:
+        self.agenda = agenda
+        self.name = name
+        self.rng = random.Random(seed)
+        self.drift = drift
+        self.dead = False
+        self.paused = False
+        self.readers: dict[int, Callable[[], object]] = {}
+        self.writers: dict[int, Callable[[], object]] = {}
+        self.network: Any = None
+        """Set by the network that the machine is attached to."""
+        self.problems: list[str] = []
+        """What went wrong in callbacks and tasks that nobody awaits."""
+        self.on_power_loss: Callable[[], None] | None = None
+        self._held: list[events.Handle] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    # Time
+
+    def time(self) -> float:
+        return self.agenda.now * (1.0 + self.drift)
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> events.Handle:
+        handle = events.Handle(callback, args, self, context)
+        self.agenda.put(self.agenda.now, self, handle)
+        return handle
+
+    call_soon_threadsafe = call_soon
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> events.TimerHandle:
+        return self.call_at(self.time() + delay, callback, *args, context=context)
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> events.TimerHandle:
+        handle = events.TimerHandle(when, callback, args, self, context)
+        self.agenda.put(when / (1.0 + self.drift), self, handle)
+        return handle
+
+    def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
+        """It is thrown away when its moment comes."""
+
+    def run_handle(self, handle: events.Handle) -> None:
+        """One callback of this machine."""
+        if self.paused:
+            self._held.append(handle)
+            return
+        former = events._get_running_loop()
+        events._set_running_loop(self)
+        try:
+            handle._run()
+        except PowerLoss:
+            self.dead = True
+            if self.on_power_loss is not None:
+                self.agenda.call_later(0, self.on_power_loss)
+        finally:
+            events._set_running_loop(former)
+
+    def pause(self) -> None:
+        """As SIGSTOP does: nothing runs; the network keeps what arrives."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """What has come due meanwhile runs now."""
+        self.paused = False
+        held, self._held = self._held, []
+        for handle in held:
+            self.agenda.put(self.agenda.now, self, handle)
+
+    # Futures and tasks
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: contextvars.Context | None = None
+    ) -> asyncio.Task[Any]:
+        task = asyncio.Task(coro, loop=self, name=name, context=context)
+        # Held for the whole run: a coroutine that is collected runs its finally blocks, and a dead machine runs nothing.
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._tasks.append(task)
+        if len(self._tasks) > 4096:
+            self._tasks = [each for each in self._tasks if not each.done()]
+        return task
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Runs ``func`` after a while, and tells of its end after another."""
+        future = self.create_future()
+        self.call_later(self.rng.expovariate(2000.0), self._job, future, func, args)
+        return future
+
+    def _job(self, future: asyncio.Future[Any], func: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        result: Any = None
+        error: BaseException | None = None
+        try:
+            result = func(*args)
+        except PowerLoss:
+            raise
+        except BaseException as problem:  # as a thread's, it belongs to whoever waits
+            error = problem
+
+        def tell() -> None:
+            if future.cancelled() or future.done():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self.call_later(self.rng.expovariate(2000.0), tell)
+
+    # Sockets
+
+    def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+        self.readers[fd] = (lambda: callback(*args)) if args else callback
+        self.network.watch(self, fd)
+
+    def remove_reader(self, fd: Any) -> bool:
+        return self.readers.pop(fd, None) is not None
+
+    def add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+        self.writers[fd] = (lambda: callback(*args)) if args else callback
+        self.network.watch(self, fd)
+
+    def remove_writer(self, fd: Any) -> bool:
+        return self.writers.pop(fd, None) is not None
+
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:  # type: ignore[override]
+        return await self.network.connect(self, protocol_factory, host, port)
+
+    # What asyncio asks of every loop
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return True
+
+    def is_closed(self) -> bool:
+        return False
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        self.call_exception_handler(context)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if self.dead:
+            return
+        error = context.get("exception")
+        trace = "".join(traceback.format_exception(error)) if error is not None else ""
+        if isinstance(error, PowerLoss):
+            return
+        self.problems.append(f"{self.name}: {context.get('message')}\n{trace}")

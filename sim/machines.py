@@ -1,0 +1,170 @@
+"""Simulated machines: a real node each, on a loop in virtual time, with a disk and an address of its own.
+
+``start`` boots what is on the disk. A process can be killed (the disk keeps what was written), a machine can lose power (the disk
+keeps what was synced, and pieces of the rest), a process can be paused, or stopped as an operator does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sim.disk import PowerLoss, SimDisk
+from sim.loop import Agenda, SimLoop
+from sim.network import Network, SimListener
+from tidelog.config.resolve import BrokerConfig
+from tidelog.server.controller_node import ControllerNode
+from tidelog.server.node import Node
+from tidelog.server.runtime import LoopRuntime
+
+EPOCH_MS = 1_800_000_000_000
+"""When the world begins: in 2027."""
+
+
+class SimRuntime(LoopRuntime):
+    """A node's outside world, in virtual time. ``skew_ms``: how far its wall clock is off."""
+
+    loop: SimLoop
+
+    def __init__(self, loop: SimLoop, seed: int, skew_ms: int) -> None:
+        super().__init__(loop)
+        self.skew_ms = skew_ms
+        self.rng = random.Random(seed)
+        self.now_ms = self._wall_ms
+
+    def _wall_ms(self) -> int:
+        return EPOCH_MS + self.skew_ms + int(self.loop.time() * 1000)
+
+    def steady_ms(self) -> int:
+        return int(self.loop.time() * 1000)
+
+    def real_ms(self) -> int:
+        return self.steady_ms()
+
+    def bind(self, name: str, host: str, port: int) -> SimListener:  # type: ignore[override]
+        return self.loop.network.bind(self.loop, host, port)  # type: ignore[no-any-return]
+
+    def in_parallel(
+        self, jobs: Sequence[Callable[[], Any]], threads: int, name: str, told: Callable[[int], None] | None = None
+    ) -> None:
+        for count, job in enumerate(jobs, 1):
+            job()
+            if told is not None:
+                told(count)
+
+
+class Machine:
+    """See the module. ``properties``: the node's server.properties."""
+
+    def __init__(
+        self, agenda: Agenda, network: Network, node_id: int, host: str, properties: Mapping[str, str], seed: int, disk: SimDisk
+    ) -> None:
+        self.node_id, self.host, self.disk = node_id, host, disk
+        self.properties = dict(properties)
+        self.rng = random.Random(seed)
+        self.loop: SimLoop | None = None
+        self.node: Node | ControllerNode | None = None
+        self.runtime: SimRuntime | None = None
+        self.serving = False
+        self.starts = 0
+        self.ended: str | None = None
+        """Why the last process ended by itself."""
+        self.problems: list[str] = []
+        self.graveyard: list[Any] = []
+        """Dead processes: nothing of them may be collected, for then their ``finally`` blocks would run."""
+        self._agenda = agenda
+        self._network = network
+        self.skew_ms = self.rng.randrange(-2000, 2000)
+        self.drift = self.rng.uniform(-0.001, 0.001)
+
+    @property
+    def running(self) -> bool:
+        return self.loop is not None and not self.loop.dead
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.properties["process.roles"]
+
+    def start(self) -> None:
+        """A new process; it serves when ``serving``."""
+        assert not self.running
+        self.starts += 1
+        self.serving, self.ended = False, None
+        seed = self.rng.getrandbits(64)
+        loop = self.loop = SimLoop(self._agenda, f"node {self.node_id}", seed=seed, drift=self.drift)
+        loop.on_power_loss = lambda: None
+        self._network.attach(loop, self.host)
+        runtime = self.runtime = SimRuntime(loop, seed ^ 1, self.skew_ms)
+        loop.create_task(self._live(loop, runtime))
+
+    async def _live(self, loop: SimLoop, runtime: SimRuntime) -> None:
+        node: Node | ControllerNode | None = None
+        try:
+            config = BrokerConfig.from_properties(self.properties)
+            node = self.node = (
+                Node(config, runtime, self.disk) if config.is_broker else ControllerNode(config, runtime, self.disk)
+            )
+            await node.start()
+            self.serving = True
+            await node.failed.wait()
+            self.ended = "it says that it cannot go on"
+        except PowerLoss:
+            raise
+        except Exception as error:
+            self.ended = f"{type(error).__name__}: {error}"
+        if not loop.dead:
+            self.serving = False
+            self._end(silent=False)
+            self.disk = self.disk.kill()
+
+    def stop(self) -> asyncio.Task[Any] | None:
+        """As SIGTERM does; a task of its own, done when it has ended. None when it does not serve."""
+        loop, node = self.loop, self.node
+        if loop is None or loop.dead or node is None or not self.serving:
+            return None
+        self.serving = False
+
+        async def end() -> None:
+            await node.stop()
+            self._end(silent=False)
+            self.disk = self.disk.kill()
+
+        return loop.create_task(end())
+
+    def kill(self) -> None:
+        """kill -9."""
+        if self.running:
+            self._end(silent=False)
+            self.disk = self.disk.kill()
+
+    def lose_power(self) -> None:
+        """What was not synced is lost, in part; nobody is told."""
+        if self.running:
+            self._end(silent=True)
+            self.disk = self.disk.crash(self.rng.getrandbits(32))
+
+    def pause(self) -> None:
+        if self.running and self.loop is not None:
+            self.loop.pause()
+
+    def resume(self) -> None:
+        if self.running and self.loop is not None:
+            self.loop.resume()
+
+    def set_clock(self, by_ms: int) -> None:
+        """The wall clock is set, now and for the processes to come."""
+        self.skew_ms = max(-30_000, min(30_000, self.skew_ms + by_ms))
+        if self.running and self.runtime is not None:
+            self.runtime.skew_ms = self.skew_ms
+
+    def _end(self, *, silent: bool) -> None:
+        loop = self.loop
+        assert loop is not None
+        loop.dead = True
+        self.serving = False
+        self.problems += loop.problems
+        self._network.gone(loop, silent=silent)
+        self.graveyard.append((loop, self.node))
+        self.disk.off = True

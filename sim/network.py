@@ -1,0 +1,348 @@
+"""A network in memory: TCP as programs see it, between simulated machines, with delays, stalls, cuts and resets.
+
+Bytes of a connection arrive in order, late, in pieces. What a cut holds back arrives when the cut is healed, as TCP sends it
+again; a cut may be one-way. A process that is killed resets its connections; a machine without power just says nothing, and
+whoever sends to it finds out when it is back, or when his own patience ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+from collections.abc import Callable
+from typing import Any, cast
+
+from sim.loop import Agenda, SimLoop
+from sim.sockets import SimSocket, SimTransport
+from tidelog.model.errors import ConfigError
+
+WINDOW_BYTES = 256 * 1024
+"""So much may be under way in one direction."""
+PIECE_BYTES = 16 * 1024
+
+
+class Network:
+    """All machines, by address."""
+
+    def __init__(self, agenda: Agenda, seed: int) -> None:
+        self.agenda = agenda
+        self.rng = random.Random(seed)
+        self.latency_s = 0.0005
+        """What a packet takes on average; some take ten times that."""
+        self.slow: dict[tuple[str, str], float] = {}
+        """More seconds from one address to another."""
+        self.cuts: set[tuple[str, str]] = set()
+        """From, to: nothing passes."""
+        self.resets = 0
+        self.hosts: dict[str, SimLoop] = {}
+        self._listening: dict[tuple[str, int], SimListener] = {}
+        self._ends: dict[int, End] = {}
+        self._fds = 1000
+        self._ephemeral = 40_000
+
+    def attach(self, loop: SimLoop, host: str) -> None:
+        """A machine comes (or comes back) at an address. Connections of who was there before are reset."""
+        loop.network = self
+        loop.host = host  # type: ignore[attr-defined]
+        former = self.hosts.get(host)
+        self.hosts[host] = loop
+        if former is not None:
+            self.gone(former, silent=False)
+
+    def gone(self, loop: SimLoop, *, silent: bool) -> None:
+        """The process has ended; with ``silent`` nobody is told until the address is taken again."""
+        for where in [where for where, listener in self._listening.items() if listener.loop is loop]:
+            del self._listening[where]
+        if silent:
+            return
+        for end in [end for end in self._ends.values() if end.loop is loop]:
+            end.reset()
+
+    def reset_some(self, share: float) -> None:
+        """That share of all connections breaks."""
+        for end in list(self._ends.values()):
+            if self.rng.random() < share / 2:
+                self.resets += 1
+                end.lost(ConnectionResetError(errno.ECONNRESET, "reset"))
+                end.peer.lost(ConnectionResetError(errno.ECONNRESET, "reset"))
+
+    def cut(self, source: str, target: str) -> None:
+        """From now on nothing gets from ``source`` to ``target``."""
+        self.cuts.add((source, target))
+
+    def heal(self) -> None:
+        """Every cut and every delay ends; what was held back goes on."""
+        self.cuts.clear()
+        self.slow.clear()
+        for end in list(self._ends.values()):
+            end.flush()
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return (source, target) in self.cuts
+
+    def delay(self, source: str, target: str) -> float:
+        base = self.rng.expovariate(1.0 / self.latency_s)
+        if self.rng.random() < 0.01:
+            base *= 10
+        return base + self.slow.get((source, target), 0.0)
+
+    # Sockets
+
+    def bind(self, loop: SimLoop, host: str, port: int) -> SimListener:
+        """ConfigError when the port is taken."""
+        here = cast(str, loop.host)  # type: ignore[attr-defined]
+        if port == 0:
+            self._ephemeral += 1
+            port = self._ephemeral
+        if (here, port) in self._listening:
+            raise ConfigError(f"listener {host}:{port}: the port is in use")
+        listener = self._listening[here, port] = SimListener(self, loop, here, port, self.new_fd())
+        return listener
+
+    def unbind(self, listener: SimListener) -> None:
+        if self._listening.get((listener.host, listener.port)) is listener:
+            del self._listening[listener.host, listener.port]
+
+    def new_fd(self) -> int:
+        self._fds += 1
+        return self._fds
+
+    def register(self, end: End) -> None:
+        self._ends[end.fd] = end
+
+    def forget(self, end: End) -> None:
+        self._ends.pop(end.fd, None)
+
+    async def connect(self, loop: SimLoop, factory: Callable[[], Any], host: str, port: int) -> tuple[SimTransport, Any]:
+        """What ``loop.create_connection`` returns. ConnectionRefusedError where nobody listens; waits where nobody answers."""
+        answered: asyncio.Future[End] = loop.create_future()
+        here = cast(str, loop.host)  # type: ignore[attr-defined]
+        self._knock(loop, here, host, port, answered)
+        own = await answered
+        protocol = factory()
+        transport = SimTransport(own, protocol)
+        protocol.connection_made(transport)
+        return transport, protocol
+
+    def _knock(self, loop: SimLoop, here: str, host: str, port: int, answered: asyncio.Future[End]) -> None:
+        def arrive() -> None:
+            if answered.done() or loop.dead:
+                return
+            target = self.hosts.get(host)
+            if target is None or target.dead or target.paused or self.is_cut(here, host) or self.is_cut(host, here):
+                self.agenda.call_later(0.2, arrive)  # the knock is repeated, as TCP repeats it
+                return
+            listener = self._listening.get((host, port))
+            if listener is None or not listener.accepting:
+                refusal = ConnectionRefusedError(errno.ECONNREFUSED, f"connect to {host}:{port}")
+                loop.call_later(self.delay(host, here), _fail, answered, refusal)
+                return
+            mine, theirs = End(self, loop, here), End(self, target, host)
+            mine.peer, theirs.peer = theirs, mine
+            self.register(mine)
+            self.register(theirs)
+            listener.arrived(SimSocket(theirs))
+            loop.call_later(self.delay(host, here), _settle, answered, mine)
+
+        self.agenda.call_later(self.delay(here, host), arrive)
+
+    def watch(self, loop: SimLoop, fd: int) -> None:
+        """Somebody looks at ``fd`` from now on: he is told at once of what is there already."""
+        end = self._ends.get(fd)
+        if end is not None:
+            end.tell()
+            return
+        for listener in self._listening.values():
+            if listener.fd == fd:
+                listener.tell()
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def _settle(future: asyncio.Future[Any], value: End) -> None:
+    if future.done():
+        value.close()
+    else:
+        future.set_result(value)
+
+
+class SimListener:
+    """A listening socket, as ``server.listener`` uses it."""
+
+    def __init__(self, network: Network, loop: SimLoop, host: str, port: int, fd: int) -> None:
+        self.loop, self.host, self.port, self.fd = loop, host, port, fd
+        self.accepting = False
+        self._network = network
+        self._waiting: list[SimSocket] = []
+
+    def listen(self, _backlog: int) -> None:
+        self.accepting = True
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def getsockname(self) -> tuple[str, int]:
+        return self.host, self.port
+
+    def accept(self) -> tuple[SimSocket, tuple[str, int]]:
+        if not self._waiting:
+            raise BlockingIOError
+        connected = self._waiting.pop(0)
+        return connected, (connected.end.peer.host, connected.end.peer.fd)
+
+    def close(self) -> None:
+        self.accepting = False
+        self._network.unbind(self)
+        for each in self._waiting:
+            each.close()
+        self._waiting.clear()
+
+    def arrived(self, connected: SimSocket) -> None:
+        self._waiting.append(connected)
+        self.tell()
+
+    def tell(self) -> None:
+        callback = self.loop.readers.get(self.fd)
+        if self._waiting and callback is not None:
+            self.loop.call_soon(callback)
+
+
+class End:
+    """One side of a connection."""
+
+    def __init__(self, network: Network, loop: SimLoop, host: str) -> None:
+        self.network, self.loop, self.host = network, loop, host
+        self.fd = network.new_fd()
+        self.peer: End = self
+        self.inbox = bytearray()
+        self.finished = False
+        """The other side sends no more."""
+        self.error: OSError | None = None
+        self.closed = False
+        self.transport: SimTransport | None = None
+        self._unsent: list[bytes | None] = []
+        self._under_way = 0
+        self._arrives = 0.0
+        self._told = False
+
+    @property
+    def room(self) -> int:
+        return WINDOW_BYTES - self._under_way
+
+    def send(self, data: bytes) -> None:
+        """``data`` is on its way."""
+        for start in range(0, len(data), PIECE_BYTES):
+            piece = data[start : start + PIECE_BYTES]
+            self._under_way += len(piece)
+            self._push(piece)
+
+    def _push(self, piece: bytes | None) -> None:
+        if self._unsent or self.network.is_cut(self.host, self.peer.host):
+            self._unsent.append(piece)
+            return
+        agenda = self.network.agenda
+        self._arrives = max(self._arrives, agenda.now + self.network.delay(self.host, self.peer.host))
+        agenda.call_at(self._arrives, self._arrive, piece)
+
+    def flush(self) -> None:
+        """A cut was healed."""
+        unsent, self._unsent = self._unsent, []
+        for piece in unsent:
+            self._push(piece)
+
+    def _arrive(self, piece: bytes | None) -> None:
+        if piece is not None and self.network.is_cut(self.host, self.peer.host):
+            self._unsent.insert(0, piece)
+            return
+        peer = self.peer
+        if peer.loop.dead:
+            return  # nobody is there: the bytes are lost, and the sender learns of it when the address answers again
+        if piece is None:
+            peer.finished = True
+        elif peer.closed:
+            self.lost(ConnectionResetError(errno.ECONNRESET, "the peer has closed"))
+            return
+        else:
+            peer.inbox += piece
+        peer.tell()
+
+    def taken(self, count: int) -> None:
+        """The program has read so much: the other side may send more."""
+        peer = self.peer
+        peer._under_way -= count
+        if peer.loop.dead or peer.closed:
+            return
+        if peer.transport is not None:
+            peer.transport.drained()
+        elif (callback := peer.loop.writers.get(peer.fd)) is not None:
+            peer.loop.call_soon(callback)
+
+    def tell(self) -> None:
+        """Something is there to be read (or the end is)."""
+        if self.loop.dead or self.closed or self._told or not (self.inbox or self.finished or self.error is not None):
+            if (
+                not self.loop.dead
+                and not self.closed
+                and (callback := self.loop.writers.get(self.fd)) is not None
+                and self.room > 0
+            ):
+                self.loop.call_soon(self._writable, callback)
+            return
+        self._told = True
+        self.loop.call_soon(self._readable)
+
+    def _readable(self) -> None:
+        self._told = False
+        if self.closed:
+            return
+        if self.transport is not None:
+            self.transport.readable()
+            return
+        callback = self.loop.readers.get(self.fd)
+        if callback is not None:
+            callback()
+            if not self.closed and (self.inbox or self.finished or self.error is not None) and self.fd in self.loop.readers:
+                self.tell()  # level-triggered, as epoll is
+
+    def _writable(self, callback: Callable[[], object]) -> None:
+        if not self.closed and self.loop.writers.get(self.fd) is callback:
+            callback()
+
+    def lost(self, error: OSError) -> None:
+        """The connection is no more."""
+        if not self.closed and self.error is None:
+            self.error = error
+            self.tell()
+            if (callback := self.loop.writers.get(self.fd)) is not None and not self.loop.dead:
+                self.loop.call_soon(callback)
+
+    def reset(self) -> None:
+        """This side's process has ended: the other side is told, as soon as it can hear."""
+        self.closed = True
+        self.network.forget(self)
+        peer, network = self.peer, self.network
+
+        def tell() -> None:
+            if network.is_cut(self.host, peer.host):
+                network.agenda.call_later(0.2, tell)
+            else:
+                peer.lost(ConnectionResetError(errno.ECONNRESET, "reset by peer"))
+
+        network.agenda.call_later(network.delay(self.host, peer.host), tell)
+
+    def close(self) -> None:
+        """Nothing more is read; what was sent still leaves, and then the end."""
+        if self.closed:
+            return
+        self.closed = True
+        self.network.forget(self)
+        self.loop.readers.pop(self.fd, None)
+        self.loop.writers.pop(self.fd, None)
+        if self.inbox:
+            self.reset()
+        else:
+            self._push(None)

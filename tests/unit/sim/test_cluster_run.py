@@ -1,0 +1,78 @@
+"""Whole clusters in virtual time, in a short form; the long one is ``make sim-cluster``."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from sim.cluster_checks import Violation
+from sim.cluster_run import counts, summary
+from sim.cluster_world import ClusterRun
+
+# What a dead machine was about to do is never done.
+pytestmark = [pytest.mark.filterwarnings("ignore:coroutine .* was never awaited"), pytest.mark.timeout(600)]
+SEEDS = int(os.environ.get("TIDELOG_CLUSTER_SEEDS", "2"))
+BUSY_S = 15.0
+
+
+@pytest.mark.parametrize("seed", range(1, SEEDS + 1))
+def test_a_cluster_keeps_its_promises_under_faults_and_all_moves_again_when_they_end(seed: int) -> None:
+    report = ClusterRun(seed, busy_s=BUSY_S).run()
+    assert report.operations > 100
+    assert report.acked > 100
+    assert report.leader_changes > 0
+    assert sum(report.faults.values()) > 0
+
+
+def test_a_seed_gives_the_same_run_under_every_hash_seed() -> None:
+    """Down to the number of steps and the moment of the end."""
+    program = (
+        "import dataclasses; from sim.cluster_world import ClusterRun; "
+        "run = ClusterRun(5, busy_s=6.0); print(dataclasses.asdict(run.run()), run.history.acked)"
+    )
+    printed = set()
+    for hash_seed in ("0", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+        printed.add(hashlib.sha256(done.stdout.encode()).hexdigest())
+    assert len(printed) == 1
+
+
+def test_a_record_that_goes_missing_is_a_violation() -> None:
+    run = ClusterRun(1, busy_s=2.0)
+    original = run.checks.records
+
+    def forget_one() -> None:
+        partition = next(
+            partition
+            for machine in run.brokers
+            for partition in machine.node.broker.replicas.partitions()  # type: ignore[union-attr]
+            if partition.is_leader and partition.topic == "plain" and partition.log is not None and partition.log.log_end_offset
+        )
+        partition.log.high_watermark -= 1  # type: ignore[union-attr]
+        original()
+
+    run.checks.records = forget_one  # type: ignore[method-assign]
+    with pytest.raises(Violation, match="high watermark|acknowledged|differ"):
+        run.run()
+
+
+def test_a_run_with_too_little_in_it_does_not_count() -> None:
+    row = {
+        "seed": 1,
+        "virtual_s": 61.0,
+        "operations": 500,
+        "acked": 600,
+        "committed": 5,
+        "aborted": 1,
+        "leader_changes": 1,
+        "controller_changes": 0,
+        "faults": {"kill": 5},
+    }
+    assert counts(row)
+    assert not counts(row | {"operations": 499})
+    assert not counts(row | {"faults": {"kill": 4}})
+    assert not counts(row | {"leader_changes": 0})
+    assert "2 seeds, 1 of them hard enough" in summary([row, row | {"virtual_s": 59.0}])
