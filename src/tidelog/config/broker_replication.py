@@ -22,7 +22,7 @@ from tidelog.config.options import (
     Option,
 )
 
-ONE_REPLICA = "partitions have one replica; nothing is fetched from other brokers yet"
+BUFFERS = "the operating system sizes the buffers of connections between brokers"
 NO_MOVES = "partitions are not moved between brokers or log dirs yet"
 NO_TIERS = "tiered storage is not served"
 
@@ -45,12 +45,12 @@ OPTIONS = (
     Option("replica.selector.class", STRING, None, MEDIUM, READ_ONLY,
            "Which replica a consumer is sent to: the leader, or one in its own rack."),
     Option("replica.socket.receive.buffer.bytes", INT, 65536, HIGH, READ_ONLY, "SO_RCVBUF of connections to leaders, in bytes.",
-           inert=ONE_REPLICA),
+           inert=BUFFERS),
     Option("replica.socket.timeout.ms", INT, 30_000, HIGH, READ_ONLY, "Patience for a leader's answer, in ms."),
     Option("replication.quota.window.num", INT, 11, LOW, READ_ONLY, "Windows over which replication traffic is measured.",
-           check=AT_LEAST_1, inert=ONE_REPLICA),
+           check=AT_LEAST_1),
     Option("replication.quota.window.size.seconds", INT, 1, LOW, READ_ONLY, "Length of one such window, in seconds.",
-           check=AT_LEAST_1, inert=ONE_REPLICA),
+           check=AT_LEAST_1),
     Option("alter.log.dirs.replication.quota.window.num", INT, 11, LOW, READ_ONLY,
            "Windows over which copying between log dirs is measured.", check=AT_LEAST_1, inert=NO_MOVES),
     Option("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, LOW, READ_ONLY,

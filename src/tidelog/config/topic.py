@@ -29,7 +29,6 @@ from tidelog.config.options import (
     table,
 )
 
-_ONE_REPLICA = "partitions have one replica; nothing is replicated yet"
 _NO_TIERS = "tiered storage is not served"
 
 
@@ -82,13 +81,12 @@ TOPIC_OPTIONS: Final[dict[str, Option]] = table((
     _row("flush.ms", LONG, LONG_MAX, "log.flush.interval.ms",
          "A record is synced to disk at the latest after this long, in ms.", check=AT_LEAST_0),
     _row("follower.replication.throttled.replicas", LIST, (), None,
-         "Followers whose copying is throttled, as partition:broker.", check=ThrottledReplicas(), inert=_ONE_REPLICA),
+         "Followers whose copying is throttled, as partition:broker.", check=ThrottledReplicas()),
     _row("index.interval.bytes", INT, 4096, "log.index.interval.bytes",
          "One index entry is made for about every so many bytes of log.", check=AT_LEAST_0),
     _row("internal.segment.bytes", INT, None, None, "segment.bytes without its lower bound; for tests.", internal=True),
     _row("leader.replication.throttled.replicas", LIST, (), None,
-         "Leaders whose sending to followers is throttled, as partition:broker.", check=ThrottledReplicas(),
-         inert=_ONE_REPLICA),
+         "Leaders whose sending to followers is throttled, as partition:broker.", check=ThrottledReplicas()),
     _row("local.retention.bytes", LONG, -2, "log.local.retention.bytes",
          "Bytes that a tiered partition keeps on local disk; -2 takes retention.bytes.", check=Between(-2), inert=_NO_TIERS),
     _row("local.retention.ms", LONG, -2, "log.local.retention.ms",

@@ -18,6 +18,7 @@ from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext, FetchP
 from tidelog.replication.nearest import preferred_replica, send_elsewhere
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import PartitionRead
+from tidelog.replication.throttle import Throttles
 
 _LOOKS_BACK = 3
 """Each finds what the one before has caused; what is later still, the next fetch finds."""
@@ -25,6 +26,8 @@ _LOOKS_BACK = 3
 
 class Partitions(Protocol):
     """What a fetch needs of the replica manager."""
+
+    throttles: Throttles
 
     def locate(self, wanted: FetchPartition) -> Partition | ErrorCode:
         """The partition that ``wanted`` names, or why there is none."""
@@ -117,15 +120,22 @@ class Fetch:
             if elsewhere >= 0:
                 self.has_news = True
                 return send_elsewhere(partition, elsewhere, wanted.current_leader_epoch)
-        left = self._max_bytes - self.bytes_read
+        left = min(self._max_bytes - self.bytes_read, wanted.max_bytes)
+        caller = self.context.caller
+        quota = self._manager.throttles.leader if caller is not None else None
+        held_up = False
+        if caller is None or quota is None or not quota.applies(partition.topic, partition.index):
+            quota = None
+        elif caller.broker_id not in partition.isr and quota.wait_ms(caller.last_fetch_ms) > 0:
+            held_up = True
         read = partition.read(
             wanted.fetch_offset,
-            left if left < wanted.max_bytes else wanted.max_bytes,
-            min_one=self.bytes_read == 0,
+            0 if held_up else left,
+            min_one=self.bytes_read == 0 and not held_up,
             committed=self._committed,
             leader_epoch=wanted.current_leader_epoch,
             last_fetched_epoch=wanted.last_fetched_epoch,
-            caller=self.context.caller,
+            caller=caller,
             follower_start=wanted.follower_start,
             any_replica=self._any_replica,
         )
@@ -133,6 +143,8 @@ class Fetch:
         wanted.held_back = read.last_stable_offset < read.high_watermark
         if read.is_news:
             self.has_news = True
+        if quota is not None and caller is not None:
+            quota.record(read.size, caller.last_fetch_ms)
         self.bytes_read += read.size
         return read
 

@@ -305,9 +305,17 @@ class ReplicaFetcher:
             return
         most = self._settings.backoff_ms
         entry.delay_ms = min(most, max(FIRST_BACKOFF_MS, 2 * entry.delay_ms)) if quickly else most
+        self._wait(entry, now_ms + entry.delay_ms)
+
+    def pause(self, entry: Followed, now_ms: int, wait_ms: int) -> None:
+        """Ask for it again when its throttle allows."""
+        if self._entries.get(entry.partition) is entry:
+            self._wait(entry, now_ms + wait_ms)
+
+    def _wait(self, entry: Followed, due_ms: int) -> None:
         self._leave(entry)
         entry.busy = False
-        entry.due_ms = max(1, now_ms + entry.delay_ms)
+        entry.due_ms = max(1, due_ms)
         # The count breaks ties: entries have no order.
         self._requests += 1
         heapq.heappush(self._delayed, (entry.due_ms, self._requests, entry))

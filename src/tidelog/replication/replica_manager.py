@@ -27,6 +27,7 @@ from tidelog.replication.in_sync import let_join, shrink
 from tidelog.replication.isr_changes import IsrChanges
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_move import MoveState, ReplicaMove
+from tidelog.replication.throttle import Throttles
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
@@ -97,6 +98,7 @@ class ReplicaManager:
         self.moves: dict[TopicPartition, ReplicaMove] = {}
         """Replicas on their way to another log dir."""
         self.isr_changes = IsrChanges(broker_id)
+        self.throttles = Throttles()
         self.moved: dict[Partition, None] = {}
         """Partitions whose leader, epoch or replicas changed since the fetchers last looked."""
 

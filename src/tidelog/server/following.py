@@ -57,6 +57,7 @@ class Following:
         self._line = 0
         self._ended = False
         self._reported = False
+        self.bytes_in = 0
 
     def __str__(self) -> str:
         return f"fetcher {self.number} from broker {self.leader}"
@@ -190,6 +191,7 @@ class Following:
         try:
             if len(records):
                 following.append(partition, here, memoryview(records), followed.leader_epoch, now_ms)
+                self._count(followed, len(records), now_ms)
                 if here.log_end_offset - here.recovery_point >= here.config.flush_messages:
                     unflushed.append((partition, here.log_end_offset))
             following.take_watermarks(partition, here, high_watermark, log_start_offset)
@@ -198,6 +200,16 @@ class Following:
             self.machine.delay(followed, self._runtime.steady_ms())
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
+
+    def _count(self, followed: Followed, size: int, now_ms: int) -> None:
+        """What a throttled replica that is not in sync took; it may have to wait for its next records."""
+        partition, quota = followed.partition, self._replicas.throttles.follower
+        self.bytes_in += size
+        if quota.applies(partition.topic, partition.index):
+            quota.record(size, now_ms)
+            wait_ms = quota.wait_ms(now_ms) if partition.broker_id not in partition.isr else 0
+            if wait_ms > 0:
+                self.machine.pause(followed, self._runtime.steady_ms(), wait_ms)
 
     async def _cut(self, task: Diverged, cut: list[tuple[UnifiedLog, Deferred]]) -> None:
         """Truncate to where the logs part."""

@@ -14,18 +14,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from zlib import crc32
 
 from tidelog.broker.context import Controller
 from tidelog.config.checks import RACK_AWARE_SELECTOR
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage, Endpoint
+from tidelog.metadata.image import EMPTY_IMAGE, TOPIC_RESOURCE, ClusterImage, Endpoint
 from tidelog.model.errors import KafkaError
 from tidelog.replication.fetcher import FetcherSettings
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
+from tidelog.replication.throttle import Throttles, throttled_partitions
 from tidelog.server.channels import ChannelError, Channels
 from tidelog.server.following import Following
 from tidelog.server.runtime import Alarm, LoopRuntime
@@ -34,6 +35,11 @@ log = logging.getLogger(__name__)
 
 ISR_RETRY_S = 0.05
 """Between a refusal of the controller, or no answer, and the next attempt."""
+
+
+LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+"""Dynamic settings of brokers alone, in bytes a second."""
+THROTTLED = frozenset(("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"))
 
 
 def fetcher_settings(config: BrokerConfig) -> FetcherSettings:
@@ -45,6 +51,12 @@ def fetcher_settings(config: BrokerConfig) -> FetcherSettings:
         partition_max_bytes=config.replica_fetch_max_bytes,
         backoff_ms=config.replica_fetch_backoff_ms,
     )
+
+
+def _rate(settings: Mapping[str, str], name: str) -> int | None:
+    """None when it is not set, or is not one: who sets it is told there."""
+    text = settings.get(name, "").strip()
+    return int(text) if text.isdecimal() else None
 
 
 class Replication:
@@ -60,6 +72,7 @@ class Replication:
         broker_epoch: Callable[[], int],
     ) -> None:
         replicas.lag_max_ms = config.replica_lag_time_max_ms
+        replicas.throttles = Throttles(config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000)
         replicas.rack_aware = config.replica_selector_class == RACK_AWARE_SELECTOR
         self.replicas = replicas
         self.channels = channels
@@ -85,6 +98,8 @@ class Replication:
 
     def follow(self, image: ClusterImage) -> None:
         """``image`` is the metadata by now, and the replicas have taken it over."""
+        if image.configs is not self.image.configs:
+            self._follow_throttles(image)
         self.image = image
         if not self._running:
             return
@@ -113,6 +128,20 @@ class Replication:
             fetcher = self.fetchers[leader, number] = Following(self, leader, number, fetcher_settings(self.config))
             fetcher.start()
         return fetcher
+
+    def _follow_throttles(self, image: ClusterImage) -> None:
+        """Rates are this broker's or all brokers' dynamic settings; a topic says which of its replicas they are for."""
+        broker_id = self.replicas.broker_id
+        rates = {**image.cluster_configs, **image.broker_configs(broker_id)}
+        leaders: dict[str, frozenset[int]] = {}
+        followers: dict[str, frozenset[int]] = {}
+        for (kind, topic), overrides in image.configs.items():
+            if kind == TOPIC_RESOURCE and not THROTTLED.isdisjoint(overrides):
+                listed = self.config.topic_config(overrides)
+                leaders[topic] = throttled_partitions(listed.leader_replication_throttled_replicas, broker_id)
+                followers[topic] = throttled_partitions(listed.follower_replication_throttled_replicas, broker_id)
+        self.replicas.throttles.leader.change(_rate(rates, LEADER_RATE), leaders)
+        self.replicas.throttles.follower.change(_rate(rates, FOLLOWER_RATE), followers)
 
     def endpoint(self, broker_id: int) -> Endpoint | None:
         """Where brokers talk to this one; None while nobody knows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,6 +41,16 @@ def placed(leader: int, *, leader_epoch: int = 0, isr: tuple[int, ...] = (1, 2))
     )
 
 
+def _topic_config(overrides: Mapping[str, str]) -> Any:
+    def listed(name: str) -> tuple[str, ...]:
+        return tuple(filter(None, overrides.get(name, "").split(",")))
+
+    return SimpleNamespace(
+        leader_replication_throttled_replicas=listed("leader.replication.throttled.replicas"),
+        follower_replication_throttled_replicas=listed("follower.replication.throttled.replicas"),
+    )
+
+
 class Pair:
     """Brokers 1 and 2. What 2 asks of 1, 1's own handlers answer; ``down`` cuts them off."""
 
@@ -62,6 +72,9 @@ class Pair:
             replica_socket_timeout_ms=30_000,
             replica_lag_time_max_ms=30_000,
             replica_selector_class=None,
+            replication_quota_window_num=11,
+            replication_quota_window_size_seconds=1,
+            topic_config=_topic_config,
             num_replica_fetchers=1,
             inter_broker_listener="PLAINTEXT",
         )

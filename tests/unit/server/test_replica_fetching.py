@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.unit.server.replica_pair import Pair, placed, run
+from tidelog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from tidelog.replication.fetcher import FetcherSettings
+from tidelog.replication.throttle import ALL
 from tidelog.server.replica_fetching import fetcher_settings
 
 
@@ -52,5 +56,36 @@ def test_many_partitions_that_catch_up_together_are_asked_for_together() -> None
         pair.start()
         await pair.until(lambda: all(each.isr == (1, 2) for each in pair.worlds[1].manager.partitions()))
         assert len(pair.isr_requests) == 1
+
+    run(story)
+
+
+def test_throttles_come_from_the_brokers_and_the_topics_settings() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1))
+        follower = pair.replications[2]
+        configs = {
+            (BROKER_RESOURCE, ""): {"follower.replication.throttled.rate": "1000"},
+            (BROKER_RESOURCE, "2"): {"leader.replication.throttled.rate": "5"},
+            (TOPIC_RESOURCE, "t"): {"follower.replication.throttled.replicas": "0:2,1:1"},
+        }
+        follower.follow(replace(follower.replicas.image, configs=configs))
+        throttles = follower.replicas.throttles
+        assert (throttles.follower.rate, throttles.leader.rate) == (1000, 5)
+        assert throttles.follower.applies("t", 0) and not throttles.follower.applies("t", 1)
+        assert not throttles.leader.applies("t", 0)
+
+    run(story)
+
+
+def test_a_throttled_follower_out_of_sync_waits_before_it_asks_for_more() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1, isr=(1,)))
+        pair.replications[2].replicas.throttles.follower.change(1, {"t": ALL})
+        pair.produce(b"x" * 500)
+        pair.start()
+        await pair.until(lambda: pair.log(2).log_end_offset == 1)
+        assert pair.worlds[1].partition("t").isr == (1,)
+        assert pair.replications[2].fetchers[1, 0].machine.next_due_ms() is not None
 
     run(story)
