@@ -9,7 +9,7 @@ import click
 from tidelog.cli.main import COMMANDS, MODULES, main
 
 SHELLS = ("bash", "zsh", "fish")
-OWN = frozenset({"completion", "drain", "dump-log", "format", "random-uuid", "rebalance", "start"})
+OWN = frozenset({"completion", "safe-to-stop", "drain", "dump-log", "format", "random-uuid", "rebalance", "start"})
 """Commands that no tool of Kafka has the name of."""
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "start": "Run a node.",
     "format": "Prepare log dirs for a node.",
+    "cluster": "Run a cluster on this machine: tidelog cluster 3.",
     "topics": "Create, list, describe and delete topics.",
     "console-producer": "Send lines of stdin to a topic.",
     "console-consumer": "Print the records of a topic.",
@@ -30,6 +31,7 @@ COMMANDS = {
     "features": "Show and change the levels of features.",
     "rebalance": "Spread replicas, bytes and leaders over the brokers.",
     "drain": "Move everything off a broker.",
+    "safe-to-stop": "Say whether a broker may be stopped now.",
     "producer-perf-test": "Measure how fast records are produced.",
     "consumer-perf-test": "Measure how fast records are consumed.",
     "dump-log": "Print the contents of log, index and snapshot files.",

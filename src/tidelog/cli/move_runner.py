@@ -19,7 +19,7 @@ from tidelog.cli import reassignments, replication_throttles
 from tidelog.cli.admin_session import AdminSession
 from tidelog.cli.balance_plan import Move, Partition
 from tidelog.cli.broker_connection import CannotConnect
-from tidelog.cli.cluster_layout import see
+from tidelog.cli.cluster_layout import Seen, see
 from tidelog.cli.leader_election import elect
 from tidelog.cli.reassignments import Ongoing
 from tidelog.cli.refusal import CommandFailed
@@ -100,11 +100,15 @@ class MoveRunner:
         *,
         throttle: int | None,
         concurrent: int,
+        all_leaders: bool = False,
         report: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``throttle``: bytes per second at each broker, None for no limit. ``concurrent``: partitions at a time."""
+        """``throttle``: bytes per second at each broker, None for no limit. ``concurrent``: partitions at a time.
+
+        ``all_leaders``: at the end leadership goes to the preferred leaders of all partitions, not only of those that moved.
+        """
         self._session = session
         self._under_way = dict(under_way)
         self._flying: dict[Partition, Move] = {
@@ -115,6 +119,7 @@ class MoveRunner:
         self._moves = list(moves)
         self._throttle = throttle
         self._concurrent = concurrent
+        self._all_leaders = all_leaders
         self._report = report
         self._sleep = sleep
         self._clock = clock
@@ -189,17 +194,20 @@ class MoveRunner:
         progress.sample(self._clock())
 
     def _elect(self) -> None:
-        """The preferred leaders of what was moved, where they do not lead yet."""
-        after = {move.partition: move.after[0] for move in self._moves}
-        after |= {partition: each.target[0] for partition, each in self._under_way.items()}
-        topics = {topic for topic, _ in after}
+        """The preferred leaders, where they do not lead yet and could."""
+        moved = {*(move.partition for move in self._moves), *self._under_way}
         wanted = [
             each.partition
-            for each in see(self._session, topics)
-            if each.partition in after and each.leader != after[each.partition]
+            for each in see(self._session, None if self._all_leaders else {topic for topic, _ in moved})
+            if (self._all_leaders or each.partition in moved) and drifted(each)
         ]
         if wanted:
             elect(self._session, "PREFERRED", wanted, say=False)
+
+
+def drifted(seen: Seen) -> bool:
+    """Whether another than the preferred leader leads, and need not."""
+    return seen.leader != seen.replicas[0] and seen.replicas[0] in seen.in_sync
 
 
 def reporter(stream: Any = None) -> Callable[[str], None]:

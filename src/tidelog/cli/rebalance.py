@@ -82,7 +82,7 @@ def command(
             moves = plan(layout.held(), racks, tolerance=tolerance / 100)
         except CannotPlan as error:
             raise CommandFailed(str(error)) from error
-        good = carry_out(session, layout, moves, notes, command_name="tidelog rebalance", **flags)
+        good = carry_out(session, layout, moves, notes, command_name="tidelog rebalance", all_leaders=True, **flags)
     sys.exit(0 if good else 1)
 
 
@@ -111,6 +111,8 @@ def targets_of(layout: Layout, broker_list: str | None) -> list[int]:
 
 def notes_on(layout: Layout, racks: dict[int, str | None], ignored: bool) -> list[str]:
     """What the reader of the plan should know."""
+    from tidelog.cli.move_runner import drifted
+
     notes = []
     nameless = [broker for broker, rack in sorted(racks.items()) if rack is None]
     if nameless and len(nameless) < len(racks) and not ignored:
@@ -118,6 +120,9 @@ def notes_on(layout: Layout, racks: dict[int, str | None], ignored: bool) -> lis
     for broker in layout.cordoned:
         if broker not in racks:
             notes.append(f"Broker {broker} was drained and gets nothing; tidelog drain {broker} --undo takes it back.")
+    strayed = sum(drifted(each) for each in layout.seen)
+    if strayed:
+        notes.append(f"{_partitions(strayed)} led by another than the preferred leader: leadership goes back.")
     if layout.under_way:
         notes.append(f"{_partitions(len(layout.under_way))} on the way already; the plan counts them where they go.")
     return notes
@@ -130,6 +135,7 @@ def carry_out(
     notes: Sequence[str],
     *,
     command_name: str,
+    all_leaders: bool = False,
     throttle: int | None,
     concurrent: int,
     dry_run: bool,
@@ -137,7 +143,7 @@ def carry_out(
     yes: bool,
 ) -> bool:
     """Show the plan, ask, do it, and say how it ended. False when it was stopped, or when nobody said yes."""
-    from tidelog.cli.move_runner import MoveRunner, reporter
+    from tidelog.cli.move_runner import MoveRunner, drifted, reporter
     from tidelog.cli.replication_throttles import clear, limited_brokers
 
     if as_json:
@@ -146,14 +152,23 @@ def carry_out(
         print("\n".join([*plan_lines(layout, moves, throttle), *notes]))
     if dry_run or (as_json and not yes):
         return True
-    runner = MoveRunner(session, moves, layout.under_way, throttle=throttle, concurrent=concurrent, report=reporter())
-    if not moves and not layout.under_way:
+    runner = MoveRunner(
+        session,
+        moves,
+        layout.under_way,
+        throttle=throttle,
+        concurrent=concurrent,
+        all_leaders=all_leaders,
+        report=reporter(),
+    )
+    strayed = all_leaders and any(drifted(each) for each in layout.seen)
+    if not moves and not layout.under_way and not strayed:
         if limited := limited_brokers(session):
             # An earlier call was killed before it could take its throttles away.
             clear(session, limited, {each.partition[0] for each in layout.seen})
             print(f"Throttles that were left on broker {', '.join(map(str, limited))} are taken away.", file=sys.stderr)
         return True
-    if moves and not yes and not _agreed():
+    if (moves or strayed) and not yes and not _agreed():
         return False
     done = runner.run()
     say = print if not as_json else (lambda text: print(text, file=sys.stderr))

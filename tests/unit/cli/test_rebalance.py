@@ -85,6 +85,16 @@ def test_a_broker_that_is_down_is_refused_by_name(monkeypatch: pytest.MonkeyPatc
     assert run(monkeypatch, FakeCluster(HEAPED, down=(3,))).exit_code == 1
 
 
+def test_leadership_that_went_elsewhere_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    even = {("a", 0): (1, 2), ("a", 1): (2, 3), ("a", 2): (3, 1)}
+    cluster = FakeCluster(even)
+    cluster.leaders = {("a", 0): 2, ("a", 1): 2, ("a", 2): 1}
+    result = run(monkeypatch, cluster, "--yes")
+    assert "2 partitions led by another than the preferred leader" in result.stdout
+    assert cluster.leaders == {partition: replicas[0] for partition, replicas in even.items()}
+    assert cluster.replicas == even
+
+
 def test_too_few_brokers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(monkeypatch, FakeCluster(HEAPED), "--broker-list", "1")
     assert (result.exit_code, "a-0 has 2 replicas" in result.stderr) == (1, True)

@@ -1,0 +1,169 @@
+"""The nodes of a cluster on one machine: which there are, what each is, where it listens and keeps its data.
+
+Kept in ``cluster.json`` in the cluster's folder, a folder for each node beside it. The settings of a node are written once, when
+it is made: its ``server.properties`` belongs to the user from then on. Three nodes vote, or one: two would stop when either does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+from tidelog.cli.refusal import CommandFailed
+
+FILE = "cluster.json"
+VOTERS = 3
+CONTROLLER_OFFSET = 1000
+"""How far a node's controller port is above its broker port."""
+MOST_NODES = CONTROLLER_OFFSET - 1
+LAST_PORT = 65535
+HOST = "localhost"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalNode:
+    """A node. ``founder``: a voter from the beginning; controllers that are none ask to become one."""
+
+    id: int
+    port: int
+    controller: bool
+    founder: bool
+    rack: str | None = None
+    directory_id: str = ""
+
+    @property
+    def controller_port(self) -> int:
+        """Where its controller listens, if it is one."""
+        return self.port + CONTROLLER_OFFSET
+
+    @property
+    def address(self) -> str:
+        """Where clients come in."""
+        return f"{HOST}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    """All nodes, by id, and what was asked for when they were made."""
+
+    cluster_id: str
+    port: int
+    racks: tuple[str, ...]
+    settings: Mapping[str, str]
+    nodes: tuple[LocalNode, ...]
+
+    @property
+    def bootstrap(self) -> str:
+        """``--bootstrap-server`` for all of them."""
+        return ",".join(node.address for node in self.nodes)
+
+    def node(self, node_id: int) -> LocalNode:
+        """CommandFailed when there is none of that id."""
+        for node in self.nodes:
+            if node.id == node_id:
+                return node
+        known = ", ".join(str(node.id) for node in self.nodes)
+        raise CommandFailed(f"There is no node {node_id}; the cluster has {known}.")
+
+
+def new_cluster(cluster_id: str, count: int, port: int, racks: Sequence[str], settings: Mapping[str, str]) -> LocalCluster:
+    """``count`` nodes, from id 1 and this port on. CommandFailed when the ports do not suffice."""
+    if not 1 <= count <= MOST_NODES:
+        raise CommandFailed(f"A cluster on one machine has 1 to {MOST_NODES} nodes, not {count}.")
+    voters = VOTERS if count >= VOTERS else 1
+    nodes = tuple(
+        LocalNode(index + 1, port + index, index < voters, index < voters, racks[index % len(racks)] if racks else None)
+        for index in range(count)
+    )
+    if nodes[-1].controller_port > LAST_PORT:
+        raise CommandFailed(
+            f"--port {port} leaves no room for {count} nodes: controllers listen {CONTROLLER_OFFSET} above, up to {LAST_PORT}."
+        )
+    return LocalCluster(cluster_id, port, tuple(racks), dict(settings), nodes)
+
+
+def grown(cluster: LocalCluster, count: int) -> LocalCluster:
+    """The cluster with further nodes, so that it has ``count``. One voter becomes three as soon as there are nodes for it."""
+    missing = count - len(cluster.nodes)
+    if missing <= 0:
+        return cluster
+    controllers = sum(node.controller for node in cluster.nodes)
+    more_voters = VOTERS - controllers if VOTERS - controllers <= missing else 0
+    first = max(node.id for node in cluster.nodes) + 1
+    added = tuple(
+        LocalNode(
+            node_id,
+            cluster.port + node_id - 1,
+            index < more_voters,
+            founder=False,
+            rack=cluster.racks[(node_id - 1) % len(cluster.racks)] if cluster.racks else None,
+        )
+        for index, node_id in enumerate(range(first, first + missing))
+    )
+    return replace(cluster, nodes=(*cluster.nodes, *added))
+
+
+def without(cluster: LocalCluster, node_id: int) -> LocalCluster:
+    """The cluster without a node. CommandFailed for one that votes: its vote would have to be taken first."""
+    if cluster.node(node_id).controller:
+        raise CommandFailed(f"Node {node_id} is a controller of this cluster, and stays. Others can be removed.")
+    return replace(cluster, nodes=tuple(node for node in cluster.nodes if node.id != node_id))
+
+
+def properties(cluster: LocalCluster, node: LocalNode, data: str) -> dict[str, str]:
+    """The ``server.properties`` of a node: topics of the system as safe as the number of nodes allows."""
+    factor = min(3, len(cluster.nodes))
+    listeners = [f"PLAINTEXT://{node.address}"]
+    if node.controller:
+        listeners.append(f"CONTROLLER://{HOST}:{node.controller_port}")
+    found_at = [f"{HOST}:{each.controller_port}" for each in cluster.nodes if each.controller]
+    result = {
+        "process.roles": "broker,controller" if node.controller else "broker",
+        "node.id": str(node.id),
+        "listeners": ",".join(listeners),
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": ",".join(found_at),
+        "log.dirs": data,
+        "default.replication.factor": str(factor),
+        "offsets.topic.replication.factor": str(factor),
+        "transaction.state.log.replication.factor": str(factor),
+        "transaction.state.log.min.isr": str(min(2, factor)),
+        # On one machine nobody is silent for the network's sake: a third of Kafka's patience.
+        "broker.session.timeout.ms": "3000",
+        "broker.heartbeat.interval.ms": "500",
+        "tidelog.http.listener": "",
+    }
+    if node.controller and not node.founder:
+        result["controller.quorum.auto.join.enable"] = "true"
+    if node.rack is not None:
+        result["broker.rack"] = node.rack
+    return {**result, **cluster.settings}
+
+
+def load(directory: str) -> LocalCluster | None:
+    """The cluster in a folder; None when there is none. CommandFailed for a file that is not ours."""
+    path = os.path.join(directory, FILE)
+    try:
+        with open(path, encoding="utf-8") as file:
+            values = json.load(file)
+        return LocalCluster(
+            values["cluster_id"],
+            values["port"],
+            tuple(values["racks"]),
+            values["settings"],
+            tuple(LocalNode(**node) for node in values["nodes"]),
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise CommandFailed(f"{path} is not what tidelog cluster wrote: {error!r}") from error
+
+
+def save(directory: str, cluster: LocalCluster) -> None:
+    """Replaces the file, so that who reads it finds the old or the new one."""
+    path = os.path.join(directory, FILE)
+    with open(f"{path}.new", "w", encoding="utf-8") as file:
+        json.dump(asdict(cluster), file, indent=1)
+    os.replace(f"{path}.new", path)
