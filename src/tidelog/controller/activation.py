@@ -6,14 +6,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidelog.controller.configs import min_in_sync_for_all
-from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV, ELR_VERSION, METADATA_VERSION, TRANSACTIONS_MV
+from tidelog.metadata.features import (
+    CONTROLLER_REGISTRATION_MV,
+    ELR_VERSION,
+    METADATA_VERSION,
+    TRANSACTIONS_MV,
+    check_levels,
+    default_levels,
+)
 from tidelog.metadata.image import ClusterImage, ControllerImage
 from tidelog.metadata.records import MetadataLogError, MetadataRecord
 from tidelog.metadata.snapshot import register_controller_record
+from tidelog.model.ports import FileSystem
 from tidelog.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from tidelog.protocol.messages.end_transaction_record import EndTransactionRecord
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
+from tidelog.raft.format import BOOTSTRAP_FILE
+from tidelog.raft.snapshots import read_snapshot
+
+
+def bootstrap_of(fs: FileSystem, log_dir: str) -> list[MetadataRecord]:
+    """What ``format`` left for the first start; our default levels in a directory without it. Blocks.
+
+    UnsupportedFeatureLevel for a level that this node cannot serve.
+    """
+    path = f"{log_dir}/{BOOTSTRAP_FILE}"
+    if not fs.exists(path):
+        return [FeatureLevelRecord(name=name, feature_level=level) for name, level in default_levels().items()]
+    records = list(read_snapshot(fs, path).records)
+    check_levels({record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)})
+    return records
 
 
 def bootstrap_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:

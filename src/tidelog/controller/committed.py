@@ -80,15 +80,15 @@ class CommittedImage:
         self._position = self.image.offset, self.image.epoch, self.image.timestamp_ms
         while self.next_offset < high_watermark and self._step(log, high_watermark, delta):
             pass
-        if delta.transaction_open:
-            self._delta = delta
-            return
-        self._delta = None
         offset, epoch, timestamp_ms = self._position
+        self._delta = delta if delta.transaction_open else None
         if offset == self.image.offset:
             return
         shared = newest is not None and newest.offset == offset
         old, self.image = self.image, newest if shared and newest is not None else delta.apply(offset, epoch, timestamp_ms)
+        if self._delta is not None:
+            # What came before the transaction counts, also if its end never comes.
+            self._delta = delta.after(self.image)
         for listener in self.listeners:
             listener(old, self.image, delta)
 
@@ -103,7 +103,7 @@ class CommittedImage:
         self._appended.popleft()
         for record in group.records:
             delta.replay(record)
-        self._passed(group.last_offset, group.epoch, group.timestamp_ms, group.size)
+        self._passed(delta, group.last_offset, group.epoch, group.timestamp_ms, group.size)
         return True
 
     def _read(self, log: MetadataLog, until: int, delta: ClusterDelta) -> bool:
@@ -117,10 +117,11 @@ class CommittedImage:
                         delta.replay(decode_record(record.value))
                     except MetadataLogError as error:
                         raise MetadataLogError(f"__cluster_metadata-0, offset {record.offset}: {error}") from error
-            self._passed(header.last_offset, header.leader_epoch, header.max_timestamp, header.size)
+            self._passed(delta, header.last_offset, header.leader_epoch, header.max_timestamp, header.size)
         return self.next_offset > began
 
-    def _passed(self, last_offset: int, epoch: int, timestamp_ms: int, size: int) -> None:
-        self._position = last_offset, epoch, timestamp_ms
+    def _passed(self, delta: ClusterDelta, last_offset: int, epoch: int, timestamp_ms: int, size: int) -> None:
+        if not delta.transaction_open:
+            self._position = last_offset, epoch, timestamp_ms
         self.next_offset = last_offset + 1
         self.bytes_since_snapshot += size

@@ -2,7 +2,7 @@
 
 It holds one image: all records appended so far, committed or not, because each decision must see those before it. A handler
 takes a request and returns the records it wants and the response; ``replay`` makes them part of the image as soon as they are
-in the log. Responses are given out by the runner (``metadata_node``) only when their records are committed. When an append
+in the log. Responses are given out by the runner (``quorum_member``) only when their records are committed. When an append
 fails, the runner drops this object and makes another from the log.
 """
 

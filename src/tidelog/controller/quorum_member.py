@@ -1,4 +1,4 @@
-"""QuorumMember: a controller of a quorum of several: log, Raft machine, what is committed, and the controller while it leads.
+"""QuorumMember: one process's part in the metadata quorum: log, Raft machine, what is committed, the controller while it leads.
 
     effects of the machine -> the log (here), files, sockets and timers (``server.raft_runner``)
     high watermark         -> the committed image moves on; requests that waited for it are answered
@@ -6,7 +6,8 @@
                               image, which is all there is: what came before the epoch is committed with its first record
     leader no more         -> the controller is dropped; whoever waits is told NOT_CONTROLLER, and may ask the next one
 
-Pure but for the file system, like ``MetadataNode``, which is the same for a quorum of one with no machine to ask.
+Pure but for the file system: nothing here waits, and time comes in. When the disk under the log fails, every later call raises
+the StorageFailure, and whoever runs it stops.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidelog.controller.activation import abort_records
+from tidelog.controller.activation import abort_records, bootstrap_of
 from tidelog.controller.committed import AppendedGroup, CommittedImage
 from tidelog.controller.loading import image_of_snapshot
-from tidelog.controller.metadata_node import Pending, bootstrap_of
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.record_batches import encoded_batches
 from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings
@@ -51,6 +51,18 @@ class MemberConfig:
     settings: ControllerSettings = field(default_factory=ControllerSettings)
     partition_dir: str | None = None
     """A directory with some partition's records, if there is one: proof that the cluster is not new."""
+
+
+class Pending:
+    """One submitted request. ``response`` counts once ``done``; records at or below ``offset`` have to be committed first."""
+
+    __slots__ = ("done", "offset", "response", "token")
+
+    def __init__(self, token: int, offset: int, response: Any, done: bool) -> None:
+        self.token = token
+        self.offset = offset
+        self.response = response
+        self.done = done
 
 
 class QuorumMember:
@@ -102,6 +114,9 @@ class QuorumMember:
             rng=rng,
             now_ms=steady_ms,
         )
+        if machine.quorum.is_only_voter and image.metadata_version == 0 and log.end_offset == 0:
+            # Before anything is written: a directory that cannot be served is left as it is.
+            bootstrap_of(fs, config.log_dir)
         member = QuorumMember(config, log, machine, image, rng=rng, rules=rules)
         member._last_snapshot_ms = now_ms
         return member

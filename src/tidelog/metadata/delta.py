@@ -116,6 +116,12 @@ class ClusterDelta:
             tokens=self.tokens.now,
         )
 
+    def after(self, image: ClusterImage) -> ClusterDelta:
+        """What comes after ``image``, which this one was applied to; within the transaction that is open, if one is."""
+        following = ClusterDelta(image)
+        following._held = self._held
+        return following
+
     def config_changes(self) -> dict[ConfigResource, Mapping[str, str]]:
         """Resources whose settings changed, with all their settings now (empty when none is left)."""
         return {resource: self.configs.now.get(resource, {}) for resource in self.configs.touched}

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidelog.model.ids import Uuid
-from tidelog.raft.node import RaftNode
 from tidelog.records.control import Endpoint
 
 if TYPE_CHECKING:
@@ -61,11 +60,3 @@ def describe_quorum(machine: RaftMachine, clock_ms: int) -> QuorumDescription | 
         tuple(described(each) for each in state.voters.values()),
         tuple(described(each) for each in state.observers.values()),
     )
-
-
-def describe_sole_voter(raft: RaftNode, log_end_offset: int) -> QuorumDescription:
-    """A quorum of one: its leader is ``raft``, whose log ends at ``log_end_offset``."""
-    voters = tuple(
-        ReplicaDescription(each.voter_id, Uuid(each.directory_id), log_end_offset, each.endpoints) for each in raft.voters.voters
-    )
-    return QuorumDescription(raft.key.id, raft.epoch, raft.high_watermark, voters)

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.broker.context import ControllerHandler
-from tidelog.controller.metadata_node import Pending
-from tidelog.controller.quorum_member import QuorumMember
+from tidelog.controller.quorum_member import Pending, QuorumMember
 from tidelog.metadata.features import UnsupportedFeatureLevel
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure

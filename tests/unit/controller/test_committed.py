@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tidelog.controller.committed import CommittedImage
+from tidelog.controller.committed import AppendedGroup, CommittedImage
 from tidelog.controller.record_batches import encoded_batches
 from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.records import MetadataLogError
@@ -42,14 +42,34 @@ def test_what_is_below_the_high_watermark_counts_and_nothing_else(tmp_path: Path
     assert committed.bytes_since_snapshot > 0
 
 
-def test_a_transaction_counts_when_its_end_is_committed(tmp_path: Path) -> None:
+def test_a_transaction_counts_when_its_end_is_committed_and_what_came_before_it_at_once(tmp_path: Path) -> None:
     begin, end = BeginTransactionRecord(name="t"), EndTransactionRecord()
     log = log_of(tmp_path, [setting("1")], [begin, setting("2")], [end])
     committed = CommittedImage(ClusterImage())
     committed.advance(log, 3)
-    assert committed.transaction_open and value(committed) is None
+    assert committed.transaction_open and (value(committed), committed.image.offset) == ("1", 0)
     committed.advance(log, 4)
-    assert not committed.transaction_open and value(committed) == "2"
+    assert not committed.transaction_open and (value(committed), committed.image.offset) == ("2", 3)
+
+
+def test_what_the_leader_appended_comes_from_memory_and_listeners_hear_of_each_step(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [setting("1")], [setting("2")], [setting("3")])
+    committed = CommittedImage(ClusterImage())
+    heard: list[tuple[int, int, bool]] = []
+    committed.listeners.append(lambda old, new, delta: heard.append((old.offset, new.offset, delta is None)))
+    committed.advance(log, 1)
+    # Not what the log says at that offset: so it was not read.
+    committed.appended(AppendedGroup(1, 1, 1, NOW, 10, [setting("x")]))
+    committed.advance(log, 2)
+    assert value(committed) == "x"
+    committed.appended(AppendedGroup(2, 3, 1, NOW, 10, [setting("y")]))
+    committed.advance(log, 3)
+    assert (value(committed), committed.next_offset) == ("x", 2), "half of a group"
+    committed.forget_appended()
+    committed.advance(log, 3)
+    assert value(committed) == "3"
+    committed.load(SnapshotId(50, 3), Snapshot(NOW, 1, None, (setting("7"),)))
+    assert heard == [(-1, 0, False), (0, 1, False), (1, 2, False), (2, 49, True)]
 
 
 def test_a_snapshot_takes_the_place_of_all_that_was(tmp_path: Path) -> None:

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from sim.disk import SimDisk
-from tests.unit.controller.conftest import CLUSTER, Rules
-from tidelog.controller.metadata_node import MetadataNode, MetadataNodeConfig
+from tests.unit.controller.conftest import CLUSTER
+from tests.unit.controller.sole_member import SoleMember
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.features import default_levels, supported_ranges
-from tidelog.metadata.image import ControllerImage, Endpoint
-from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -22,7 +20,6 @@ from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteT
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.metadata_log import MetadataLogConfig
 from tidelog.records.control import Endpoint as Address
-from tidelog.storage.checkpoints import read_meta_properties
 
 SEEDS = int(os.environ.get("TIDELOG_POWER_LOSS_SEEDS", "2"))
 ROOT = "/data"
@@ -78,7 +75,7 @@ class Run:
     def begin(self) -> None:
         self.node = start(self.disk, self.rng, self.now_ms)
         self.answered = len(self.decided) - 1
-        self.epoch = self.node.raft.epoch
+        self.epoch = self.node.epoch
         serve(self.node, self.now_ms)
 
     def submit(self) -> None:
@@ -130,18 +127,13 @@ class Run:
                 self.begin()
 
 
-def start(disk: SimDisk, rng: random.Random, now_ms: int) -> MetadataNode:
-    meta = read_meta_properties(disk, ROOT)
-    assert meta is not None
-    assert meta.directory_id is not None
-    me = ControllerImage(1, Uuid(b"c" * 16), {"CONTROLLER": Endpoint("CONTROLLER", "h", 9093)}, supported_ranges())
-    config = MetadataNodeConfig(1, CLUSTER, Uuid(meta.directory_id), ROOT, me, log=LIMITS)
-    return MetadataNode.start(disk, config, rng=rng, rules=Rules(), now_ms=now_ms)
+def start(disk: SimDisk, rng: random.Random, now_ms: int) -> SoleMember:
+    return SoleMember(disk, ROOT, rng=rng, now_ms=now_ms, log=LIMITS)
 
 
-def serve(node: MetadataNode, now_ms: int) -> None:
+def serve(node: SoleMember, now_ms: int) -> None:
     features = [Feature(name=k, min_supported_version=a, max_supported_version=b) for k, (a, b) in supported_ranges().items()]
-    incarnation = node.raft.epoch.to_bytes(16, "big")
+    incarnation = node.epoch.to_bytes(16, "big")
     request: Any = BrokerRegistrationRequest(
         broker_id=1, cluster_id=CLUSTER, incarnation_id=incarnation, features=features, log_dirs=[b"d" * 16]
     )
@@ -163,7 +155,7 @@ def test_what_was_answered_survives_a_power_loss_at_every_moment(seed: int, stan
         assert sorted(names) in [sorted(each) for each in moment.allowed], moment.what
         assert all(len(topic.partitions) == 3 for topic in node.image.topics.by_id.values()), moment.what
         assert {resource[1] for resource in node.image.configs} == set(names), moment.what
-        assert node.raft.epoch > moment.epoch, moment.what
+        assert node.epoch > moment.epoch, moment.what
         assert node.image.features == default_levels(), moment.what
         assert node.log.newest_snapshot is None or node.log.newest_snapshot.offset <= node.log.end_offset
         node.log.log.check()
@@ -172,5 +164,5 @@ def test_what_was_answered_survives_a_power_loss_at_every_moment(seed: int, stan
         if number % 4:
             continue
         again = start(moment.disk.kill(), random.Random(seed), 10**9)
-        assert again.raft.epoch == node.raft.epoch + 1, moment.what
+        assert again.epoch == node.epoch + 1, moment.what
         assert {**again.image.topics.by_name} == {**node.image.topics.by_name}, moment.what

@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.unit.controller.conftest import CLUSTER, Rules
-from tidelog.controller.metadata_node import MetadataNode, MetadataNodeConfig
+from tests.unit.controller.conftest import CLUSTER
+from tests.unit.controller.sole_member import SoleMember
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.features import UnsupportedFeatureLevel, default_levels, supported_ranges
-from tidelog.metadata.image import ClusterImage, ControllerImage, Endpoint
+from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.records import MetadataLogError, decode_record, encode_record
 from tidelog.model.errors import KafkaError, StorageFailure
-from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature
@@ -29,7 +28,6 @@ from tidelog.raft.snapshots import encode_snapshot
 from tidelog.records import control
 from tidelog.records.batch import iter_headers
 from tidelog.server.disk import DiskFileSystem
-from tidelog.storage.checkpoints import read_meta_properties
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "metadata"
 FS = DiskFileSystem()
@@ -39,23 +37,8 @@ BEGINNING = 4 + len(LEVELS)
 """Where the log of a new cluster ends: its leader, its levels in a transaction, its controller."""
 
 
-def config_of(log_dir: Path, log: MetadataLogConfig | None = None, port: int = 9093) -> MetadataNodeConfig:
-    meta = read_meta_properties(FS, str(log_dir))
-    assert meta is not None
-    assert meta.directory_id is not None
-    here = {"CONTROLLER": Endpoint("CONTROLLER", "h", port)}
-    return MetadataNodeConfig(
-        node_id=meta.node_id,
-        cluster_id=meta.cluster_id,
-        directory_id=Uuid(meta.directory_id),
-        log_dir=str(log_dir),
-        controller=ControllerImage(meta.node_id, Uuid(b"c" * 16), here, supported_ranges()),
-        log=log or MetadataLogConfig(),
-    )
-
-
-def start(log_dir: Path, **more: Any) -> MetadataNode:
-    return MetadataNode.start(FS, config_of(log_dir, **more), rng=random.Random(3), rules=Rules(), now_ms=NOW)
+def start(log_dir: Path, **more: Any) -> SoleMember:
+    return SoleMember(FS, log_dir, now_ms=NOW, **more)
 
 
 @pytest.fixture
@@ -64,11 +47,11 @@ def log_dir(tmp_path: Path) -> Path:
     return tmp_path / "d"
 
 
-def serve(node: MetadataNode) -> int:
+def serve(node: SoleMember) -> int:
     """Registers and unfences broker 1, as its process would; its epoch."""
     features = [Feature(name=k, min_supported_version=a, max_supported_version=b) for k, (a, b) in supported_ranges().items()]
     request = BrokerRegistrationRequest(
-        broker_id=1, cluster_id=CLUSTER, incarnation_id=bytes([node.raft.epoch]) * 16, features=features, log_dirs=[b"d" * 16]
+        broker_id=1, cluster_id=CLUSTER, incarnation_id=bytes([node.epoch]) * 16, features=features, log_dirs=[b"d" * 16]
     )
     pending = node.submit(QuorumController.register_broker, request, NOW)
     node.flush_now(NOW)
@@ -83,7 +66,7 @@ def topics(*names: str) -> CreateTopicsRequest:
     return CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names])
 
 
-def names(node: MetadataNode) -> list[str]:
+def names(node: SoleMember) -> list[str]:
     return [
         record.NAME
         for header, records in node.log.batches_from(0)
@@ -101,14 +84,14 @@ def test_a_new_cluster_begins_with_leader_bootstrap_and_controller(log_dir: Path
     assert [header.is_control for header, _ in node.log.batches_from(0)] == [True, False, False]
     assert names(node) == ["BeginTransactionRecord", *LEVELS, "EndTransactionRecord", "RegisterControllerRecord"]
     assert (node.image.offset, node.image.epoch, node.image.features) == (3 + len(LEVELS), 1, default_levels())
-    assert node.raft.high_watermark == BEGINNING
+    assert node.high_watermark == BEGINNING
     assert not node.flush_needed
 
 
 def test_every_start_is_an_epoch_of_its_own_on_the_same_cluster(log_dir: Path) -> None:
     for epoch in (1, 2, 3):
         node = start(log_dir)
-        assert (node.raft.epoch, node.image.epoch) == (epoch, epoch)
+        assert (node.epoch, node.image.epoch) == (epoch, epoch)
         serve(node)
         node.submit(QuorumController.create_topics, topics(f"t{epoch}"), NOW)
         node.close(NOW)
@@ -167,22 +150,6 @@ def test_a_request_that_fails_as_a_whole_raises_and_leaves_nothing(log_dir: Path
     with pytest.raises(KafkaError):
         node.submit(QuorumController.register_broker, BrokerRegistrationRequest(broker_id=1, cluster_id="other"), NOW)
     assert node.log.end_offset == end
-
-
-def test_what_was_loaded_is_announced_as_one_change_from_nothing(log_dir: Path) -> None:
-    node = start(log_dir)
-    serve(node)
-    node.submit(QuorumController.create_topics, topics("a", "b"), NOW)
-    node.close(NOW)
-    node = start(log_dir)
-    heard: list[tuple[ClusterImage, ClusterImage, ClusterDelta]] = []
-    node.add_listener(lambda old, new, delta: heard.append((old, new, delta)))
-    node.announce()
-    ((old, new, delta),) = heard
-    assert (old.offset, new) == (-1, node.image)
-    assert [(change.name, change.created) for change in delta.topics.changed.values()] == [("a", True), ("b", True)]
-    with pytest.raises(AssertionError):
-        node.announce()
 
 
 def large(count: int) -> Callable[[QuorumController, Any, int], ControllerResult]:
@@ -269,9 +236,9 @@ def test_a_dynamic_quorum_of_one_brings_its_voters_into_the_log_once(tmp_path: P
         node = start(tmp_path, port=port)
         batches = [records for header, records in node.log.batches_from(0) if header.is_control]
         counts.append(len(batches[-1]))
-        assert node.raft.kraft_version == 1
+        assert node.member.machine.kraft_version == 1
         node.close(NOW)
-    assert counts == [3, 1, 2]
+    assert counts == [3, 1, 3]
     state = (tmp_path / "__cluster_metadata-0" / "quorum-state").read_bytes()
     assert state == b'{"leaderId":1,"leaderEpoch":3,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
 
@@ -285,7 +252,7 @@ def test_a_directory_that_kafka_wrote_is_led_on(tmp_path: Path) -> None:
     assert image.topic_configs("beta") == {"segment.bytes": "2000000"}
     assert image.broker_configs(1) == {"log.cleaner.threads": "2"}
     assert (image.next_producer_id, image.features) == (1000, {"metadata.version": 30})
-    assert (node.raft.epoch, node.raft.kraft_version) == (2, 1)
+    assert (node.epoch, node.member.machine.kraft_version) == (2, 1)
     assert {partition.leader for topic in image.topics.by_id.values() for partition in topic.partitions} == {-1}
     serve(node)
     assert {p.leader for topic in node.image.topics.by_id.values() for p in topic.partitions if 1 in p.isr} == {-1}, "other disk"
@@ -308,13 +275,14 @@ def test_a_crash_between_election_and_first_records_costs_nothing_but_an_epoch(l
     first = next(iter(iter_headers(path.read_bytes())))
     path.write_bytes(path.read_bytes()[: first.size + 30])
     node = start(log_dir)
-    assert (node.raft.epoch, node.image.metadata_version) == (2, 30)
+    assert (node.epoch, node.image.metadata_version) == (2, 30)
     assert names(node)[:2] == ["BeginTransactionRecord", "FeatureLevelRecord"]
 
 
 def test_a_record_of_newer_software_stops_the_start_with_its_offset(log_dir: Path) -> None:
     node = start(log_dir)
     node.log.append_values([b"\x01\x63\x00\x00"], 1, NOW)
-    node.close(NOW)
+    node.log.log.flush()
+    node.log.close()
     with pytest.raises(MetadataLogError, match=f"offset {BEGINNING}: metadata record type 99"):
         start(log_dir)
