@@ -11,6 +11,7 @@ import click
 
 from tidelog.cli import columns
 from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
+from tidelog.cli.topic_warnings import warnings
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.config.describe import Source
 from tidelog.metadata.image import TOPIC_RESOURCE
@@ -127,6 +128,8 @@ def create(broker: BrokerConnection, options: Options) -> None:
         if result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and options.if_not_exists:
             return
         _check(result.error_code, result.error_message)
+        for text in warnings(result.replication_factor, {each.name: each.value for each in result.configs or []}):
+            print(f"WARNING: {text}", file=sys.stderr)
     print(f"Created topic {options.topic}.")
 
 

@@ -105,6 +105,12 @@ def test_what_cannot_be_created_says_why(server: str, args: tuple[str, ...], say
     assert says in result.stderr
 
 
+def test_settings_that_defeat_themselves_are_warned_of_and_allowed(server: str) -> None:
+    result = topics(server, "--create", "--topic", "tight", "--config", "min.insync.replicas=2")
+    assert (result.exit_code, result.stdout) == (0, "Created topic tight.\n")
+    assert result.stderr.startswith("WARNING: min.insync.replicas is 2, and a partition has 1 replica(s)")
+
+
 def test_dots_and_underscores_are_warned_of(server: str) -> None:
     assert topics(server, "--create", "--topic", "a.b").stdout.startswith("WARNING: Due to limitations in metric names")
 
