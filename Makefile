@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help pipeline transactions exactly-once run test check fmt unit interop spark spark-rows readme docs messages scenarios bench bench-smoke bench-suite compat kill churn long-tests sim-raft sim-replicas fuzz compat clean
+.PHONY: help pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,11 @@ spark: $(VENV)/.spark ## Topics into DataFrames: the source, its decoder, and bo
 	$(BIN)/python -m pytest -q tests/unit/spark tests/spark --timeout 600
 	$(BIN)/python -m pytest -q tests/unit/pipeline tests/pipeline --timeout 600
 
+spark-iceberg: $(VENV)/.run ## The Iceberg sink in PySpark 4.1.3, in an environment of its own (needs Java 17)
+	@test -x .venv-iceberg/bin/python || $(PYTHON) -m venv .venv-iceberg
+	@.venv-iceberg/bin/python -m pip install -q --disable-pip-version-check -e '.[test]' 'pyspark==4.1.3' 'pandas>=2.2,<3'
+	.venv-iceberg/bin/python -m pytest -q tests/spark/test_iceberg.py --timeout 900
+
 spark-rows: $(VENV)/.spark ## Our rows beside those of Spark's Kafka connector, three million of each kind; half an hour
 	$(BIN)/python -m tests.spark.rows --write docs/spark-rows.md $(ARGS)
 
@@ -81,6 +86,10 @@ messages: $(VENV)/.dev ## Encoders and decoders from the table of messages
 bench: $(VENV)/.dev ## tidelog beside Apache Kafka, at least five rounds; an hour and more
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench $(ARGS)
+
+bench-spark: $(VENV)/.spark ## Spark's half beside Spark's Kafka connector: reading, landing, latency, two workers; two hours
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m bench.spark $(ARGS)
 
 bench-suite: $(VENV)/.dev ## Fifty tests with a fresh broker each, beside one Apache Kafka for all; ten minutes
 	$(BIN)/python tools/jars.py
@@ -125,6 +134,10 @@ sim-replicas: $(VENV)/.dev ## Replicas simulated: 2000 seeds of faults, then eac
 sim-cluster: $(VENV)/.dev ## Whole clusters simulated: 1000 seeds of faults, about two hours; goes on where it stopped
 	@mkdir -p .cache
 	$(BIN)/python -m sim.cluster_run --seeds 1000 --file .cache/sim-cluster.jsonl $(ARGS)
+
+sim-controller: $(VENV)/.dev ## The controller simulated with its brokers: 9000 seeds of faults, then each planted bug has to be found
+	$(BIN)/python -m sim.controller_run --seeds 9000 $(ARGS)
+	$(BIN)/python -m sim.controller_run --bugs 1000
 
 fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (SECONDS=600)
 	$(BIN)/python -m pip install -q --disable-pip-version-check atheris

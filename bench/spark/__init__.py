@@ -1,0 +1,1 @@
+"""What Spark's half costs, beside Spark's own Kafka connector: ``python -m bench.spark`` (docs/benchmarks.md says how)."""
