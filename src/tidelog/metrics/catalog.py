@@ -59,6 +59,8 @@ def _counter(name: str, doc: str, *labels: str) -> Metric:
 MESSAGES_IN = _topic_counter("messagesin", "Records written by producers.")
 BYTES_IN = _topic_counter("bytesin", "Bytes of record batches written by producers.")
 BYTES_OUT = _topic_counter("bytesout", "Bytes of record batches sent to consumers.")
+REPLICATION_BYTES_IN = _topic_counter("replicationbytesin", "Bytes of record batches copied from leaders.")
+REPLICATION_BYTES_OUT = _topic_counter("replicationbytesout", "Bytes of record batches sent to followers.")
 BYTES_REJECTED = _topic_counter("bytesrejected", "Bytes of record batches that were refused.")
 TOTAL_PRODUCE_REQUESTS = _topic_counter("totalproducerequests", "Produce requests, counted per partition that they name.")
 FAILED_PRODUCE_REQUESTS = _topic_counter("failedproducerequests", "Those that were refused.")
@@ -77,6 +79,24 @@ UNDER_MIN_ISR_COUNT = _gauge(
 )
 AT_MIN_ISR_COUNT = _gauge(
     "kafka_server_replicamanager_atminisrpartitioncount", "Partitions led here with just min.insync.replicas in sync."
+)
+ISR_SHRINKS = _counter("kafka_server_replicamanager_isrshrinks_total", "Times that a partition led here lost a replica in sync.")
+ISR_EXPANDS = _counter("kafka_server_replicamanager_isrexpands_total", "Times that one got a replica in sync.")
+FAILED_ISR_UPDATES = _counter(
+    "kafka_server_replicamanager_failedisrupdates_total", "Changes of who is in sync that the controller refused."
+)
+FETCHER_MAX_LAG = _gauge(
+    "kafka_server_replicafetchermanager_maxlag",
+    "Records that the replica here that is furthest behind its leader lacks.",
+    "clientId",
+)
+FETCHER_FAILED = _gauge(
+    "kafka_server_replicafetchermanager_failedpartitionscount",
+    "Replicas here whose leader sent what could not be appended.",
+    "clientId",
+)
+FETCHER_LAG = _gauge(
+    "kafka_server_fetcherlagmetrics_consumerlag", "Records that a replica here lacks.", "clientId", "topic", "partition"
 )
 LATE_TRANSACTIONS = _gauge(
     "kafka_server_replicamanager_partitionswithlatetransactionscount",

@@ -14,7 +14,7 @@ Elsewhere: what an answer does to a log (``following``), connections, time and t
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,7 +55,18 @@ class FetcherSettings:
 class Followed:
     """A partition as a fetcher has it, in one leader epoch."""
 
-    __slots__ = ("asked_in", "busy", "delay_ms", "due_ms", "in_session", "leader_epoch", "partition", "told")
+    __slots__ = (
+        "asked_in",
+        "busy",
+        "delay_ms",
+        "due_ms",
+        "failed",
+        "in_session",
+        "leader_epoch",
+        "leader_high_watermark",
+        "partition",
+        "told",
+    )
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -70,6 +81,9 @@ class Followed:
         self.delay_ms = 0
         self.due_ms = 0
         """Not asked for before."""
+        self.failed = False
+        """Its leader sent what could not be appended."""
+        self.leader_high_watermark = 0
 
     @property
     def is_current(self) -> bool:
@@ -125,7 +139,6 @@ class ReplicaFetcher:
         self._session_epoch = 0
         self._requests = 0
         self._by_key: dict[tuple[bytes, int], Followed] = {}
-        self.failed_partitions = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -137,6 +150,17 @@ class ReplicaFetcher:
     def followed(self, partition: Partition) -> Followed | None:
         """The partition as it is followed here, if it is."""
         return self._entries.get(partition)
+
+    @property
+    def failed_partitions(self) -> int:
+        """Those whose leader sent what could not be appended."""
+        return sum(entry.failed for entry in self._entries.values())
+
+    def lags(self) -> Iterator[tuple[Partition, int]]:
+        """How many records of the leader's high watermark, as it was last told, each partition lacks."""
+        for partition, entry in self._entries.items():
+            end = partition.log.log_end_offset if partition.log is not None else 0
+            yield partition, max(0, entry.leader_high_watermark - end)
 
     # -- which partitions -----------------------------------------------------------------------------------------------
 
@@ -293,6 +317,8 @@ class ReplicaFetcher:
             self.delay(entry, now_ms, quickly=part.error_code in _QUICK)
             return None
         entry.delay_ms = 0
+        entry.failed = False
+        entry.leader_high_watermark = part.high_watermark
         self._changed[entry] = None
         diverging = part.diverging_epoch
         if diverging.end_offset >= 0 or diverging.epoch >= 0:
@@ -306,6 +332,11 @@ class ReplicaFetcher:
         most = self._settings.backoff_ms
         entry.delay_ms = min(most, max(FIRST_BACKOFF_MS, 2 * entry.delay_ms)) if quickly else most
         self._wait(entry, now_ms + entry.delay_ms)
+
+    def refuse(self, entry: Followed, now_ms: int) -> None:
+        """What the leader sent could not be appended: ask again after a pause, and be counted meanwhile."""
+        entry.failed = True
+        self.delay(entry, now_ms)
 
     def pause(self, entry: Followed, now_ms: int, wait_ms: int) -> None:
         """Ask for it again when its throttle allows."""

@@ -39,6 +39,7 @@ def append(partition: Partition, log: UnifiedLog, records: memoryview, leader_ep
     """Append a leader's batches; how many bytes that were. KafkaError for what a leader must not send, StorageFailure."""
     log.append_as_follower(records, leader_epoch, now_ms)
     partition.unexposed_bytes += len(records)
+    partition.stats.replication_bytes_in += len(records)
     return len(records)
 
 

@@ -17,6 +17,8 @@ class TopicStats:
         "failed_fetch_requests",
         "failed_produce_requests",
         "messages_in",
+        "replication_bytes_in",
+        "replication_bytes_out",
         "total_fetch_requests",
         "total_produce_requests",
     )
@@ -26,6 +28,8 @@ class TopicStats:
         self.bytes_in = 0
         self.bytes_out = 0
         self.bytes_rejected = 0
+        self.replication_bytes_in = 0
+        self.replication_bytes_out = 0
         self.total_produce_requests = 0
         self.failed_produce_requests = 0
         self.total_fetch_requests = 0

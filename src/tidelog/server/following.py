@@ -197,7 +197,7 @@ class Following:
             following.take_watermarks(partition, here, high_watermark, log_start_offset)
         except KafkaError as error:
             log.error("%s sent what cannot be appended: %s", self, error)
-            self.machine.delay(followed, self._runtime.steady_ms())
+            self.machine.refuse(followed, self._runtime.steady_ms())
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
 

@@ -26,6 +26,7 @@ from tidelog.server import posix
 if TYPE_CHECKING:
     from tidelog.metadata.image import ClusterImage
     from tidelog.replication.partition import Partition
+    from tidelog.server.following import Following
     from tidelog.server.node import Node
 
 RUNNING: Final = 3
@@ -35,6 +36,8 @@ _TOPIC_COUNTERS: Final = (
     (catalog.MESSAGES_IN, "messages_in"),
     (catalog.BYTES_IN, "bytes_in"),
     (catalog.BYTES_OUT, "bytes_out"),
+    (catalog.REPLICATION_BYTES_IN, "replication_bytes_in"),
+    (catalog.REPLICATION_BYTES_OUT, "replication_bytes_out"),
     (catalog.BYTES_REJECTED, "bytes_rejected"),
     (catalog.TOTAL_PRODUCE_REQUESTS, "total_produce_requests"),
     (catalog.FAILED_PRODUCE_REQUESTS, "failed_produce_requests"),
@@ -90,6 +93,7 @@ def on_loop(node: Node) -> Registry:
     registry.watch(
         catalog.TOPIC_PARTITIONS, lambda: [((t.name,), len(t.partitions)) for t in broker.image.topics.by_name.values()]
     )
+    _watch_replication(registry, node)
     registry.watch(catalog.LATE_TRANSACTIONS, lambda: node.housekeeping.late.count)
     registry.watch(
         catalog.PRODUCER_IDS, lambda: sum(len(p.log.producers.entries) for p in broker.replicas.partitions() if p.log is not None)
@@ -101,6 +105,29 @@ def on_loop(node: Node) -> Registry:
     _watch_quorum(registry, node)
     _watch_server(registry, node)
     return registry
+
+
+def _watch_replication(registry: Registry, node: Node) -> None:
+    changes = node.broker.replicas.isr_changes
+    registry.watch(catalog.ISR_SHRINKS, lambda: changes.shrinks)
+    registry.watch(catalog.ISR_EXPANDS, lambda: changes.expansions)
+    registry.watch(catalog.FAILED_ISR_UPDATES, lambda: changes.failures)
+    registry.watch_group(
+        (catalog.FETCHER_LAG, catalog.FETCHER_MAX_LAG, catalog.FETCHER_FAILED),
+        lambda: _fetchers(node.replication.fetchers.values()),
+    )
+
+
+def _fetchers(fetchers: Iterable[Following]) -> list[list[Sample]]:
+    lags: list[Sample] = []
+    greatest = failed = 0
+    for fetcher in fetchers:
+        client = f"ReplicaFetcherThread-{fetcher.number}-{fetcher.leader}"
+        for partition, lag in fetcher.machine.lags():
+            lags.append(((client, partition.topic, str(partition.index)), lag))
+            greatest = max(greatest, lag)
+        failed += fetcher.machine.failed_partitions
+    return [lags, [(("Replica",), greatest)], [(("Replica",), failed)]]
 
 
 def in_thread(log_dirs: Iterable[str]) -> Registry:

@@ -228,3 +228,13 @@ def test_an_answer_about_what_nobody_asked_for_is_passed_over() -> None:
     story.ask()
     assert story.answer(data(55, bytes(batch()))) == []
     assert list(story.fetcher.partitions()) == [story.partition(0)]
+
+
+def test_how_far_each_partition_is_behind_is_known_from_the_last_answer() -> None:
+    story = Story(2)
+    story.ask()
+    (task,) = story.answer(data(0, high_watermark=7))
+    assert [lag for _, lag in story.fetcher.lags()] == [7, 0]
+    assert story.fetcher.failed_partitions == 0
+    story.fetcher.refuse(task.followed, story.now_ms)
+    assert story.fetcher.failed_partitions == 1 and story.fetcher.next_due_ms() == story.now_ms + 1000

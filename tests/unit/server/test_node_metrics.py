@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.transactional import begin, find, init
 from tidelog.metrics import catalog
 from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from tidelog.server.node_metrics import _PER_PARTITION, IdleShare, _partitions, in_thread, on_loop
+from tidelog.server.node_metrics import _PER_PARTITION, IdleShare, _fetchers, _partitions, in_thread, on_loop
 from tidelog.testing import Broker
 
 
@@ -105,3 +106,12 @@ def test_transactions_are_counted_by_state_and_the_oldest_tells_its_age() -> Non
     states = {labels[0]: count for labels, count in families[catalog.TRANSACTIONAL_IDS].items() if count}
     assert states == {"Ongoing": 1, "Empty": 1}
     assert families[catalog.OLDEST_TRANSACTION][()] >= 0 and families[catalog.MISSING_MARKERS][()] == 0
+
+
+def test_followers_tell_how_far_they_are_behind() -> None:
+    partition = SimpleNamespace(topic="t", index=3)
+    machine = SimpleNamespace(lags=lambda: [(partition, 12)], failed_partitions=1)
+    fetcher: Any = SimpleNamespace(number=0, leader=2, machine=machine)
+    lags, greatest, failed = _fetchers([fetcher])
+    assert lags == [(("ReplicaFetcherThread-0-2", "t", "3"), 12)]
+    assert (greatest, failed) == ([(("Replica",), 12)], [(("Replica",), 1)])

@@ -100,7 +100,10 @@ def _answer(ctx: Context, work: Fetch) -> Answer:
         elif read.size:
             partition = wanted.partition
             assert partition is not None and partition.log is not None
-            partition.stats.bytes_out += read.size
+            if work.context.caller is None:
+                partition.stats.bytes_out += read.size
+            else:
+                partition.stats.replication_bytes_out += read.size
             if version < _ZSTD_FROM and partition.log.config.compression_type == "zstd":
                 result = FetchResult(wanted.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
         results.append(result)
