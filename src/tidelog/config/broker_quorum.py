@@ -100,8 +100,7 @@ OPTIONS = (
     Option("unstable.feature.versions.enable", BOOLEAN, False, HIGH, READ_ONLY,
            "Allow feature levels that are still being made.", internal=True, inert="only finished feature levels are offered"),
     Option("leader.imbalance.check.interval.seconds", LONG, 300, HIGH, READ_ONLY,
-           "How often preferred leaders are restored, in seconds.", check=AT_LEAST_1,
-           inert="a partition has one replica, which leads"),
+           "How often preferred leaders are restored, in seconds.", check=AT_LEAST_1),
     Option("auto.leader.rebalance.enable", BOOLEAN, True, HIGH, READ_ONLY,
-           "Whether preferred leaders are restored by themselves.", inert="a partition has one replica, which leads"),
+           "Whether preferred leaders are restored by themselves."),
 )  # fmt: skip

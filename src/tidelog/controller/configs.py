@@ -23,6 +23,7 @@ from tidelog.protocol.messages import alter_configs as legacy
 from tidelog.protocol.messages import incremental_alter_configs as incremental
 from tidelog.protocol.messages.clear_elr_record import ClearElrRecord
 from tidelog.protocol.messages.config_record import ConfigRecord
+from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 
 MIN_IN_SYNC = "min.insync.replicas"
 LONGEST_VALUE = 32_767
@@ -185,11 +186,32 @@ def _checked_records(decision: Decision, records: list[ConfigRecord]) -> list[Co
 
 
 def _forgotten_eligibility(decision: Decision, records: Sequence[MetadataRecord]) -> list[MetadataRecord]:
-    """Replicas that were eligible under another ``min.insync.replicas`` may lack what was acknowledged since."""
+    """Replicas that were eligible under another ``min.insync.replicas`` may lack what is acknowledged from now on.
+
+    Not so where nobody leads: nothing is acknowledged there, and without its eligible replicas the partition could only be led
+    again uncleanly. Kafka clears those as well; here they are written again. Under a minimum of 1 only one of them: it will
+    acknowledge alone, and then nobody else may be eligible.
+    """
     changed = [each for each in records if isinstance(each, ConfigRecord) and each.name == MIN_IN_SYNC]
-    if not decision.elr_enabled:
+    if not decision.elr_enabled or not changed:
         return []
-    return [ClearElrRecord(topic_name=each.resource_name if each.resource_type == TOPIC_RESOURCE else "") for each in changed]
+    names = ["" if each.resource_type == BROKER_RESOURCE else each.resource_name for each in changed]
+    keep_all = all(each.value is not None and int(each.value) > 1 for each in changed)
+    written: list[MetadataRecord] = [ClearElrRecord(topic_name=name) for name in names]
+    for topic_id, number in decision.partitions.without_leader:
+        topic = decision.image.topics.by_id[topic_id]
+        partition = topic.partitions[number]
+        if ("" in names or topic.name in names) and (partition.elr or partition.last_known_elr):
+            one = [each for each in partition.last_known_elr if each in partition.elr] or list(partition.elr)
+            written.append(
+                PartitionChangeRecord(
+                    partition_id=number,
+                    topic_id=topic_id,
+                    eligible_leader_replicas=list(partition.elr) if keep_all else one[:1],
+                    last_known_elr=list(partition.last_known_elr),
+                )
+            )
+    return written
 
 
 def min_in_sync_for_all(image: ClusterImage, static: int) -> list[MetadataRecord]:

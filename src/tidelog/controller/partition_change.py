@@ -128,10 +128,13 @@ def _target(partition: PartitionImage, wanted: Wanted) -> _Target:
 
 
 def _eligible(partition: PartitionImage, target: _Target, wanted: Wanted, rules: ChangeRules) -> list[int]:
-    """Who was in sync when the ISR fell below ``min_isr``, and since: nothing was acknowledged without them."""
+    """Who was in sync when the ISR fell below ``min_isr``, and since: nothing was acknowledged without them.
+
+    Kafka keeps also those who are no replicas any more: they can never lead, and nobody else may while they are listed.
+    """
     if len(target.isr) >= rules.min_isr:
         return []
-    candidates = sorted({*partition.elr, *partition.isr})
+    candidates = sorted({*partition.elr, *partition.isr} & set(target.replicas))
     return [each for each in candidates if each not in target.isr and each != wanted.unclean_shutdown]
 
 

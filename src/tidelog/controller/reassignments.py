@@ -69,8 +69,10 @@ def _reassigned(
         message = f"The replication factor is changed from {present} to {len(target)}"
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message)
     removing = sorted(set(partition.replicas) - set(target))
-    adding = sorted(set(target) - set(partition.replicas))
-    wanted = Wanted(replicas=[*target, *removing], removing=removing or None, adding=adding or None)
+    # An earlier reassignment may have begun to add what this one does not want: waiting for that would never end.
+    still_adding = [replica for replica in partition.adding_replicas if replica in target]
+    adding = sorted(set(target) - set(partition.replicas)) or still_adding
+    wanted = Wanted(replicas=[*target, *removing], removing=removing or None, adding=adding)
     return _change(decision, topic, number, partition, wanted)
 
 

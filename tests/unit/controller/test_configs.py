@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.controller.test_elections import create
 from tests.unit.controller.test_registration import with_elr
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode
@@ -176,3 +177,17 @@ def test_with_eligible_leaders_the_minimum_is_one_for_all_brokers(eligible: Any)
 def test_without_eligible_leaders_nothing_is_cleared(topics: Any) -> None:
     assert alter(topics, (4, "1"), (MIN_IN_SYNC, SET, "1")) == (0, "")
     assert [record.NAME for record in topics.records] == ["ConfigRecord"]
+
+
+@pytest.mark.parametrize(("minimum", "kept"), [("3", (1, 2)), ("1", (1,))])
+def test_where_nobody_leads_eligible_replicas_are_kept_as_far_as_that_is_safe(
+    make_cluster: Any, minimum: str, kept: tuple[int, ...]
+) -> None:
+    cluster = make_cluster(1, 2, min_insync_replicas=2)
+    with_elr(cluster)
+    create(cluster, "t", [1, 2])
+    cluster.heartbeat(2, want_fence=True)
+    cluster.heartbeat(1, want_fence=True)
+    assert alter(cluster, (2, "t"), (MIN_IN_SYNC, SET, minimum)) == (0, "")
+    (partition,) = cluster.image.topics.by_name["t"].partitions
+    assert (partition.isr, partition.elr, partition.last_known_elr) == ((), kept, (1,))
