@@ -10,8 +10,8 @@ from tidelog.config.topic import TOPIC_OPTIONS
 
 SRC = Path(__file__).parents[3] / "src/tidelog"
 DECLARATIONS = re.compile(r"typed|topic_config|topic|group|own|broker_\w+")
-READ = re.compile(r"(?<!record)\.([a-z][a-z0-9_]+)\b")
-"""An attribute of something that is not a metadata record: some of their fields are called like options."""
+READ = re.compile(r"(?<!record)(?<!request)\.([a-z][a-z0-9_]+)\b")
+"""An attribute of something that is no metadata record and no request: some of their fields are called like options."""
 
 
 def attributes_read() -> set[str]:
