@@ -11,7 +11,9 @@ import logging
 
 from tidelog.config.listeners import address_text
 from tidelog.config.resolve import BrokerConfig
-from tidelog.model.errors import StorageFailure
+from tidelog.metadata.delta import ClusterDelta
+from tidelog.metadata.image import ClusterImage
+from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import FileSystem
 from tidelog.raft.voters import ReplicaKey
@@ -60,6 +62,8 @@ class ControllerNode:
             self.replica = MetadataReplica(config, runtime, self._quorum_failed)
             key = ReplicaKey(config.node_id, Uuid(self._dir.directory_id))
             self.replica.open(self.fs, self._dir.path, key, self.cluster_id, ports=ports)
+            self._follow_settings(self.replica.image)
+            self.replica.add_listener(self._committed)
             self.replica.listen(sockets)
         except BaseException:
             for listening in sockets.values():
@@ -90,6 +94,20 @@ class ControllerNode:
             self._dir.adopt(self.cluster_id, self.config.node_id, self.runtime.rng)
         except OSError as problem:
             raise StorageFailure(path, f"cannot be opened: {problem}") from problem
+
+    def _committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta | None) -> None:
+        node_id = self.config.node_id
+        if old.cluster_configs != new.cluster_configs or old.broker_configs(node_id) != new.broker_configs(node_id):
+            self._follow_settings(new)
+
+    def _follow_settings(self, image: ClusterImage) -> None:
+        """Decisions go by the settings of all nodes, where those are dynamic."""
+        try:
+            self.config.apply_dynamic(image.cluster_configs, image.broker_configs(self.config.node_id))
+        except ConfigError as error:
+            log.error("dynamic settings are not taken over: %s", error)
+        else:
+            self.replica.member.set_settings(settings.controller_settings(self.config))
 
     def _quorum_failed(self, problem: Exception) -> None:
         log.critical("the metadata quorum's replica failed, the node stops: %s", problem)

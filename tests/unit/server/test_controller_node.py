@@ -8,10 +8,12 @@ import pytest
 
 from tests.unit.server.controllers import Controllers, directory_id, setting
 from tidelog.client.connection import ClientConnection
+from tidelog.controller.result import ControllerResult
 from tidelog.model.errors import ConfigError, ErrorCode, KafkaError
 from tidelog.model.ids import METADATA_TOPIC
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
+from tidelog.protocol.messages.config_record import ConfigRecord
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
@@ -192,3 +194,20 @@ def test_a_controller_serves_no_client_apis() -> None:
     from tidelog.broker.controller_apis import CONTROLLER_APIS
 
     assert ApiKey.PRODUCE not in CONTROLLER_APIS and ApiKey.METADATA not in CONTROLLER_APIS
+
+
+def test_dynamic_settings_of_the_cluster_are_the_controllers_too(three: Controllers) -> None:
+    record = ConfigRecord(resource_type=4, resource_name="", name="unclean.leader.election.enable", value="true")
+
+    async def main() -> None:
+        await three.start()
+        active = three.nodes[await three.until(three.active)]
+        await active.runner.submit(lambda controller, request, now_ms: ControllerResult.of(None, [record]), None)
+        await three.until(lambda: all(node.config.unclean_leader_election_enable for node in three.nodes.values()))
+        assert active.runner.member.controller is not None
+        assert active.runner.member.controller._settings.unclean_leader_election_enable
+        await three.stop(1)
+        await three.start(1)
+        await three.until(lambda: three.nodes[1].config.unclean_leader_election_enable)
+
+    three.run(main)
