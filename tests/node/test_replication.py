@@ -82,3 +82,32 @@ def test_what_was_acknowledged_outlives_the_leader_and_a_killed_one_catches_up(c
     assert leader_of(cluster, TOPIC) != killed
     cluster.start(killed)
     cluster.until(lambda: isr_of(cluster, TOPIC) == {1, 2, 3}, "the killed broker is in sync again")
+
+
+def log_of(cluster: Cluster, node_id: int, topic: str) -> bytes:
+    return (cluster.path(node_id) / f"{topic}-0" / f"{0:020d}.log").read_bytes()
+
+
+def test_what_only_a_dead_leader_had_is_cut_when_it_comes_back(cluster: Cluster) -> None:
+    topic = "cut"
+    create(cluster, topic)
+    first = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0})
+    first.produce(topic, b"kept", partition=0)
+    assert first.flush(30) == 0
+    leader = leader_of(cluster, topic)
+    others = [each for each in cluster.brokers if each != leader]
+    alone = Producer({"bootstrap.servers": cluster.address(leader), "acks": 1, "linger.ms": 0})
+    alone.list_topics(topic, timeout=30)
+    cluster.pause(*others)
+    alone.produce(topic, b"lost", partition=0)
+    assert alone.flush(30) == 0, "the leader alone took it"
+    cluster.kill(leader)
+    cluster.resume(*others)
+    after = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "linger.ms": 0})
+    after.produce(topic, b"after", partition=0)
+    assert after.flush(60) == 0
+    cluster.start(leader)
+    cluster.until(lambda: isr_of(cluster, topic) == {1, 2, 3}, "the old leader is in sync again")
+    assert read_all(cluster, topic, 2) == [b"kept", b"after"]
+    assert len({log_of(cluster, each, topic) for each in cluster.brokers}) == 1
+    assert cluster.complaints() == []
