@@ -134,6 +134,10 @@ class ManifestTable:
         if state.version < 0 and snapshots:
             state = TableState().after(self._read(f"{max(snapshots):020}.snapshot.json"))
         newest = max(versions, default=-1)
+        if newest < state.version:
+            raise SinkError(
+                f"The table {self._root} is at version {newest}, and was at {state.version}: it was taken away or replaced."
+            )
         for version in range(state.version + 1, newest + 1):
             state = state.after(self._read(f"{version:020}.json"))
         self._state = state
@@ -215,8 +219,9 @@ class ManifestTable:
         whole = {"format": FORMAT, "version": version, **commit}
         if not _create(self._log / f"{version:020}.json", whole):
             return False
+        state = self.state()
         if version and version % SNAPSHOT_EVERY == 0:
-            _create(self._log / f"{version:020}.snapshot.json", self.state().to_json())
+            _create(self._log / f"{version:020}.snapshot.json", state.to_json())
         return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -135,5 +136,11 @@ def test_a_commit_that_is_damaged_or_younger_is_named(tmp_path: Path) -> None:
 
 
 def test_a_table_that_was_taken_away_is_not_made_anew_in_the_middle(tmp_path: Path) -> None:
+    writer = table(tmp_path / "t")
+    writer.commit(batch(0, 0, 5), [])
+    shutil.rmtree(tmp_path / "t")
+    table(tmp_path / "t")
+    with pytest.raises(SinkError, match="is at version 0, and was at 1: it was taken away or replaced"):
+        writer.commit(batch(1, 5, 6), [])
     with pytest.raises(SinkError, match="There is no table"):
         ManifestTable(str(tmp_path)).commit(batch(0, 0, 5), [])
