@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from tidelog.pipeline.model import PipelineModel
 
 FILE = "pipeline.yaml"
+_TIMES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d")
 _HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -86,6 +88,84 @@ def run(file: str, once: bool, continuous: bool, metrics_port: int | None, from_
         f"{summary.records:,} records read, {summary.undecodable:,} undecodable, {summary.broken:,} broke a rule"
         + (", stopped" if summary.stopped else "")
     )
+
+
+@command.command("replay-dlq", context_settings=_HELP)
+@click.argument("file", default=FILE, type=click.Path())
+def replay_dlq(file: str) -> None:
+    """Decode dead letters again after a fix: those that are good now land in the sinks, once, and leave the dead letters."""
+    model = _load(file)
+    from tidelog.pipeline.failures import PipelineFailure, sentence
+
+    try:
+        from tidelog.pipeline.replaying import replay
+        from tidelog.pipeline.session import session_for
+
+        for found in replay(model, session_for(model)):
+            print(f"{found.source}: {found.landed:,} landed, {found.left:,} still cannot be decoded")
+    except (ConfigError, PipelineFailure) as error:
+        raise click.ClickException(str(error)) from None
+    except Exception as error:
+        raise click.ClickException(sentence(error)) from error
+
+
+@command.command("backfill", context_settings=_HELP)
+@click.argument("file", default=FILE, type=click.Path())
+@click.option("--from", "from_", required=True, type=click.DateTime(_TIMES), help="Records from this time on, UTC.")
+@click.option("--to", "to", type=click.DateTime(_TIMES), help="Up to this time, UTC; without it up to now.")
+def backfill_range(file: str, from_: datetime, to: datetime | None) -> None:
+    """Put records of a time range into Delta tables that lack them; may run beside the pipeline, and again."""
+    model = _load(file)
+    from tidelog.pipeline.failures import PipelineFailure, sentence
+
+    try:
+        from tidelog.pipeline.backfilling import backfill
+        from tidelog.pipeline.session import session_for
+
+        begin, end = (None if when is None else int(when.replace(tzinfo=UTC).timestamp() * 1000) for when in (from_, to))
+        for found in backfill(model, session_for(model), begin or 0, end):
+            without = f"; left out, not to be filled in: {', '.join(found.left_out)}" if found.left_out else ""
+            print(f"{found.source}: {found.records:,} records read again{without}")
+    except (ConfigError, PipelineFailure) as error:
+        raise click.ClickException(str(error)) from None
+    except Exception as error:
+        raise click.ClickException(sentence(error)) from error
+
+
+@command.command("compact", context_settings=_HELP)
+@click.argument("file", default=FILE, type=click.Path())
+@click.option("--retain", metavar="HOURS", type=click.IntRange(168), help="Also delete files replaced longer ago; from 168 on.")
+def compact_tables(file: str, retain: int | None) -> None:
+    """Make few large files of many small ones in the Delta tables; may run beside the pipeline."""
+    model = _load(file)
+    from tidelog.pipeline.failures import sentence
+
+    try:
+        from tidelog.pipeline.compacting import compact
+        from tidelog.pipeline.session import session_for
+
+        for found in compact(model, session_for(model), retain):
+            print(f"{found.sink}: {found.removed:,} files became {found.added:,}")
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from None
+    except Exception as error:
+        raise click.ClickException(sentence(error)) from error
+
+
+@command.command("lineage", context_settings=_HELP)
+@click.argument("file", default=FILE, type=click.Path())
+def lineage(file: str) -> None:
+    """Print where rows come from and go to, as OpenLineage job events, one a line. Needs no Spark and no broker."""
+    import json
+
+    from tidelog.pipeline.lineage import events
+
+    model = _load(file)
+    try:
+        for event in events(model, datetime.now(UTC)):
+            print(json.dumps(event))
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from None
 
 
 @command.command("status", context_settings=_HELP)

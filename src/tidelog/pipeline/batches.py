@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import Any
 
 from tidelog.pipeline import expectations, transforming
-from tidelog.pipeline.decoding import ASIDE, SourcePlan, decoded, needs_columns, plan
+from tidelog.pipeline.decoding import ASIDE, PLACE, SourcePlan, decoded, needs_columns, plan
 from tidelog.pipeline.expectations import judge
 from tidelog.pipeline.failures import PipelineFailure, kind
 from tidelog.pipeline.flows import Flow
 from tidelog.pipeline.model import OnError, PipelineModel, SinkSpec, Transform
 from tidelog.pipeline.progress import Counts
 from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, Sink
+from tidelog.pipeline.sinks.delta import DeltaSink
 from tidelog.pipeline.sinks.kinds import make_sink
 
 
@@ -36,6 +37,15 @@ class BatchWriter:
 
     def _side(self, spec: SinkSpec | None, name: str) -> tuple[str, Sink] | None:
         return None if spec is None else (name, make_sink(replace(spec, name=name), self._model))
+
+    def fill_in(self) -> None:
+        """Write only rows that tables lack, for a backfill. PipelineFailure for a sink that cannot tell which."""
+        for name, sink in self.sinks.items():
+            if not isinstance(sink, DeltaSink):
+                raise PipelineFailure(f"The sink {name} is not a Delta table, and only those can be filled in.")
+            sink.fill_in(PLACE[:3])
+        if self._letters is not None and isinstance(self._letters[1], DeltaSink):
+            self._letters[1].fill_in(("source", "topic", "partition", "offset"))
 
     def check(self, spark: Any) -> None:
         """All sinks and schemas, before anything runs."""

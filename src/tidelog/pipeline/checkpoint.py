@@ -33,10 +33,11 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where the first batch of a checkpoint begins, and the number of that batch."""
+    """Where the first batch of a checkpoint begins, the number of that batch, and what the sources said about the start."""
 
     first_batch: int
     offset: SourceOffset
+    said: str = ""
 
 
 class Checkpoint:
@@ -61,7 +62,7 @@ class Checkpoint:
             return None
         try:
             found = json.loads(text)
-            return Start(int(found["first_batch"]), SourceOffset.from_json(found["offsets"]))
+            return Start(int(found["first_batch"]), SourceOffset.from_json(found["offsets"]), str(found.get("said", "")))
         except (ValueError, KeyError, TypeError):
             raise ConfigError(
                 f"{self.path}.start.json is damaged: restore it, or delete the whole checkpoint to go on from the tables."
@@ -69,7 +70,7 @@ class Checkpoint:
 
     def begin(self, start: Start) -> None:
         """Write down where the first batch begins, before it does."""
-        found = {"first_batch": start.first_batch, "offsets": start.offset.to_json()}
+        found = {"first_batch": start.first_batch, "offsets": start.offset.to_json(), "said": start.said}
         self._files.write(self.path + ".start.json", json.dumps(found))
 
     def end_of(self, batch: int) -> SourceOffset | None:

@@ -7,9 +7,12 @@ from __future__ import annotations
 import re
 
 _OURS = re.compile(
-    r"(?:tidelog\.[\w.]+\.)?(PipelineFailure|SchemaMoved|SinkError|ConfigError|TopicMissing|ClusterUnavailable|DataLoss|NotAuthenticated|"
+    r"(?:tidelog\.[\w.]+\.)?(PipelineFailure|SchemaMoved|SinkError|ConfigError|TopicMissing|ClusterUnavailable|DataLost|NotAuthenticated|"
     r"CorruptRecords): ([^\n]+)"
 )
+
+# What ends a Python traceback, as of a transform's function: at the start of a line, where Java's begin with blanks.
+_PYTHON = re.compile(r"^((?!py4j|pyspark|java|org)[A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)", re.M)
 
 
 class PipelineFailure(Exception):
@@ -27,14 +30,23 @@ def sentence(error: BaseException) -> str:
     text = str(error)
     found = _OURS.findall(text)
     if found:
-        return str(found[-1][1]).strip()
-    if "No space left on device" in text:
+        return _in_our_words(str(found[-1][1]).strip())
+    if "No space left on device" in text or "Disk quota exceeded" in text:
         return (
             "A disk is full (No space left on device). Nothing of this batch was committed: make room and run it again; it goes "
             "on with the same offsets."
         )
+    raised = _PYTHON.findall(text)
+    if "Traceback (most recent call last)" in text and raised:
+        return str(raised[-1]).strip()[:1000]
     first = next((line for line in text.split("\n") if line.strip()), type(error).__name__)
     return first.strip()[:1000]
+
+
+def _in_our_words(text: str) -> str:
+    """The source speaks of its options; a pipeline has keys for them."""
+    said = "set failOnDataLoss=false; to begin anew use another checkpoint"
+    return text.replace(said, "say on_data_loss: log for the source")
 
 
 def kind(error: BaseException) -> str:

@@ -36,14 +36,18 @@ class FlowQuery:
         self.writer.check(self._spark)
         resume = self._resume(from_here)
         begun = self.checkpoint.planned() >= 0
-        start = self.checkpoint.start() if begun else None
-        if start is None:
-            start = Start(resume.first_batch, self._begin(resume))
+        said = " ".join(source.start for source in self.flow.sources)
+        start = self.checkpoint.start()
+        # Before the first batch, what was written down still holds ("latest" was then), unless the user says otherwise now.
+        if start is None or not (begun or (resume.begin is None and start.said == said)):
+            start = Start(resume.first_batch, self._begin(resume), said)
             if not begun:
                 self.checkpoint.begin(start)
         self._first_batch = start.first_batch
         if resume.again is not None:
-            self.writer.write(self._read(resume.again.ranges), resume.again.batch_id, resume.again.ranges)
+            again = resume.again
+            records = read_ranges(self._spark, self._model, self.flow.sources[0], again.ranges)
+            self.writer.write(records, again.batch_id, again.ranges)
         self._start = start.offset
 
     def _resume(self, from_here: frozenset[str]) -> Resume:
@@ -97,12 +101,13 @@ class FlowQuery:
         }
         return self._spark.readStream.format("tidelog").options(**options).load()
 
-    def _read(self, ranges: tuple[OffsetRange, ...]) -> Any:
-        source = self.flow.sources[0]
-        options = {
-            **{f"kafka.{name}": value for name, value in self._model.kafka},
-            "failOnDataLoss": str(source.fail_on_data_loss).lower(),
-            "includeHeaders": str(source.headers).lower(),
-            **range_options(ranges),
-        }
-        return self._spark.read.format("tidelog").options(**options).load()
+
+def read_ranges(spark: Any, model: PipelineModel, source: Source, ranges: tuple[OffsetRange, ...]) -> Any:
+    """Exactly these records, as a batch."""
+    options = {
+        **{f"kafka.{name}": value for name, value in model.kafka},
+        "failOnDataLoss": str(source.fail_on_data_loss).lower(),
+        "includeHeaders": str(source.headers).lower(),
+        **range_options(ranges),
+    }
+    return spark.read.format("tidelog").options(**options).load()

@@ -16,6 +16,8 @@ def test_what_init_writes_is_right_and_not_written_twice(tmp_path: Path) -> None
     assert "is there already" in CliRunner().invoke(main, ["pipeline", "init", file]).output
     run = CliRunner().invoke(main, ["pipeline", "validate", file])
     assert run.output == f"orders -> orders_table\n{file} is right.\n"
+    run = CliRunner().invoke(main, ["pipeline", "lineage", file])
+    assert '"outputs": [{"namespace": "file", "name": "lake/orders"}' in run.output
 
 
 def test_a_wrong_key_ends_every_command_with_its_line(tmp_path: Path) -> None:

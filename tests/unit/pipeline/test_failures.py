@@ -19,6 +19,14 @@ tidelog.pipeline.failures.PipelineFailure: The registry is down: start it.
     [
         (Exception(WRAPPED), "The registry is down: start it."),
         (PipelineFailure("plain"), "plain"),
+        (Exception(WRAPPED.replace("tidelog.pipeline.failures.PipelineFailure", "KeyError")), "KeyError: The registry"),
+        (
+            Exception(
+                "tidelog.spark.reader.DataLost: t-0 is gone. To go on without these records set failOnDataLoss=false; to begin "
+                "anew use another checkpoint.\n at x"
+            ),
+            "t-0 is gone. To go on without these records say on_data_loss: log for the source.",
+        ),
         (Exception("\n\nfirst\nsecond"), "first"),
         (Exception("java.io.IOException: No space left on device\n at x"), "A disk is full"),
     ],

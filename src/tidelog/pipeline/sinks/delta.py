@@ -36,6 +36,7 @@ class DeltaSink:
         self._spark: Any = None
         self._last: BatchIdentity | None = None
         self._parts = partition_columns(spec.partition_by)
+        self._place: tuple[str, ...] = ()
 
     def check(self, spark: Any) -> None:
         """Delta's classes are there, and what the table remembers is read."""
@@ -64,6 +65,11 @@ class DeltaSink:
             )
         return True
 
+    def fill_in(self, place: tuple[str, ...]) -> None:
+        """From now on append only rows of whose ``place`` (columns) the table has none. Upserts are so already."""
+        if self._spec.mode is Mode.APPEND:
+            self._place = place
+
     def write(self, batch: Any, identity: BatchIdentity) -> None:
         """See ``Sink``."""
         if self.committed(identity):
@@ -71,7 +77,7 @@ class DeltaSink:
         for part in self._parts:
             batch = batch.withColumn(part.name, part.column())
         try:
-            if self._spec.mode is Mode.UPSERT and self._exists():
+            if (self._spec.mode is Mode.UPSERT or self._place) and self._exists():
                 self._merge(batch, identity)
             else:
                 self._append(batch, identity)
@@ -93,12 +99,17 @@ class DeltaSink:
 
     def _merge(self, batch: Any, identity: BatchIdentity) -> None:
         spark, spec = batch.sparkSession, self._spec
-        view = f"tidelog_upsert_{spec.name}"
-        newest_by_key(batch, spec).createOrReplaceTempView(view)
-        same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in spec.keys)
+        view = "tidelog_upsert_" + spec.name.replace(".", "_")
+        lacking = [column for column in self._place if column not in batch.columns]
+        if lacking:
+            raise SinkError(
+                f"The sink {spec.name} cannot tell which rows it has: keep {', '.join(lacking)} in its transform, or upsert."
+            )
+        (batch if self._place else newest_by_key(batch, spec)).createOrReplaceTempView(view)
+        same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in self._place or spec.keys)
         # An older record may come later: one that is replayed, or by its own order one that was late.
         order = spec.order_by or "_offset"
-        newer = f" AND (t.`{order}` IS NULL OR s.`{order}` >= t.`{order}`)"
+        newer = f"WHEN MATCHED AND (t.`{order}` IS NULL OR s.`{order}` >= t.`{order}`) THEN UPDATE SET *"
         settings = {
             APPLICATION: identity.application,
             VERSION: str(identity.batch_id),
@@ -112,7 +123,7 @@ class DeltaSink:
         try:
             spark.sql(
                 f"MERGE INTO delta.`{self._path}` t USING {view} s ON {same} "
-                f"WHEN MATCHED{newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+                f"{'' if self._place else newer} WHEN NOT MATCHED THEN INSERT *"
             )
         finally:
             for name in settings:

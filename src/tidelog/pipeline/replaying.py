@@ -1,0 +1,115 @@
+"""Dead letters decoded again after a fix, each into its sinks once.
+
+1. Letters that can be decoded now get the number of this replay (one commit of the dead letters' table). 2. They go through the
+transforms into the sinks as a batch of that number, under names of its own (``replay.silver``). 3. They leave the dead letters. A
+replay that died is found by its number and finished first, with the same letters, so that no sink gets them twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tidelog.pipeline.batches import BatchWriter
+from tidelog.pipeline.decoding import decoded, plan
+from tidelog.pipeline.failures import PipelineFailure
+from tidelog.pipeline.flows import Flow, flows
+from tidelog.pipeline.model import PipelineModel, Source
+
+HEADERS = "array<struct<key:string,value:binary>>"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """How many letters of a source left, and how many stay because they still cannot be decoded."""
+
+    source: str
+    landed: int
+    left: int
+
+
+def replay(model: PipelineModel, spark: Any, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> list[Replayed]:
+    """Replay the dead letters of every source. PipelineFailure when there is no table of them."""
+    letters = model.dead_letters
+    if letters is None or letters.kind != "delta":
+        raise PipelineFailure(
+            "Dead letters are replayed from a Delta table, and there is none: say dead_letters: {type: delta}."
+        )
+    path = letters.option("path")
+    if not spark._jvm.io.delta.tables.DeltaTable.isDeltaTable(spark._jsparkSession, path):
+        return []
+    found = []
+    for flow in flows(model):
+        if flow.remembers:
+            continue
+        if not flow.sinks:
+            raise PipelineFailure(
+                f"The rows of source {flow.sources[0].name} go into windows only, and those cannot take rows out of their time: "
+                "read its dead letters as a table."
+            )
+        found.append(_Replay(model, flow, spark, path).run(now_ms()))
+    return found
+
+
+class _Replay:
+    def __init__(self, model: PipelineModel, flow: Flow, spark: Any, path: str) -> None:
+        self._model = model
+        self._flow = flow
+        self._spark = spark
+        self._path = path
+        self._source = flow.sources[0]
+        self._writer = BatchWriter(model, flow, prefix="replay.")
+
+    def run(self, number: int) -> Replayed:
+        self._writer.check(self._spark)
+        landed = 0
+        for unfinished in self._claimed():
+            landed += self._finish(unfinished)
+        if self._claim(number):
+            landed += self._finish(number)
+        return Replayed(self._source.name, landed, self._letters().where("replay is null").count())
+
+    def _letters(self) -> Any:
+        from pyspark.sql import functions as F
+
+        return self._spark.read.format("delta").load(self._path).where(F.col("source") == self._source.name)
+
+    def _claimed(self) -> list[int]:
+        rows = self._letters().where("replay is not null").select("replay").distinct().collect()
+        return sorted(row.replay for row in rows)
+
+    def _claim(self, number: int) -> int:
+        """Give the letters that are good now the number; how many they are."""
+        waiting = records(self._letters().where("replay is null"), self._source)
+        good = decoded(waiting, plan(self._source, self._model.registry)).where("_error is null")
+        places = good.selectExpr("_topic", "_partition", "_offset").distinct().persist()
+        try:
+            count = int(places.count())
+            if count:
+                places.createOrReplaceTempView("tidelog_replay")
+                self._spark.sql(
+                    f"MERGE INTO delta.`{self._path}` t USING tidelog_replay s ON t.source = '{self._source.name}' AND "
+                    "t.topic = s._topic AND t.partition = s._partition AND t.offset = s._offset AND t.replay IS NULL "
+                    f"WHEN MATCHED THEN UPDATE SET replay = {number}"
+                )
+                self._spark.catalog.dropTempView("tidelog_replay")
+        finally:
+            places.unpersist()
+        return count
+
+    def _finish(self, number: int) -> int:
+        mine = self._letters().where(f"replay = {number}")
+        count = int(mine.count())
+        self._writer.write(records(mine, self._source), number, ())
+        self._spark.sql(f"DELETE FROM delta.`{self._path}` WHERE source = '{self._source.name}' AND replay = {number}")
+        return count
+
+
+def records(letters: Any, source: Source) -> Any:
+    """Letters as the Spark source would give them; headers are not kept with them."""
+    from pyspark.sql import functions as F
+
+    rows = letters.select("topic", "partition", "offset", "timestamp", "key", "value")
+    return rows.withColumn("headers", F.lit(None).cast(HEADERS)) if source.headers else rows

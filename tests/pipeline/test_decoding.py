@@ -1,0 +1,66 @@
+"""Decoding inside a running Spark: through a registry, with a schema that changes and a registry that goes away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="the extra pipeline is not installed")
+
+from tests.pipeline.world import Lake
+from tests.unit.pipeline.test_payloads import NEW, OLD, avro
+from tests.unit.pipeline.test_registry import register
+from tidelog.pipeline.failures import PipelineFailure
+from tidelog.testing import Broker, SchemaRegistry
+
+AVRO = """\
+pipeline: avro
+kafka: {bootstrap.servers: "BOOTSTRAP"}
+registry: {url: "REGISTRY", timeout: 500ms}
+checkpoint: FOLDER/checkpoints
+sources:
+  rides:
+    topics: [rides]
+    headers: true
+    value: {format: avro, subject: rides-value}
+sinks:
+  rides: {type: delta, from: rides, path: FOLDER/rides}
+dead_letters: {type: delta, path: FOLDER/dead}
+"""
+
+
+def test_a_schema_that_grows_stops_the_table_or_grows_it_and_a_registry_that_is_down_loses_nothing(
+    spark: Any, broker: Broker, tmp_path: Path
+) -> None:
+    broker.create_topic("rides", 1)
+    with SchemaRegistry() as registry:
+        old = register(registry, "rides-value", OLD)
+        lake = Lake(spark, broker.bootstrap_servers, tmp_path, AVRO.replace("REGISTRY", registry.url))
+        broker.produce("rides", ("k", avro(OLD, {"id": "a"}, old)), ("k", avro(OLD, {"id": "b"}, 999)), ("k", b"\x00"))
+        broker.produce("rides", None)
+        assert lake.run().undecodable == 2
+        assert sorted(lake.table("dead").toPandas().error) == [
+            "value: 1 bytes are too few for the 5 of a registry's header",
+            f"value: schema id 999 is not in the registry {registry.url}",
+        ]
+        assert [(row.id, row._offset) for row in lake.table("rides").orderBy("_offset").collect()] == [("a", 0), (None, 3)]
+        # A producer has a schema with a new field.
+        new = register(registry, "rides-value", NEW)
+        broker.produce("rides", ("k", avro(NEW, {"id": "c", "tip": 3}, new)))
+        with pytest.raises(PipelineFailure, match=r"does not have in this form: tip.*schema_evolution: add"):
+            lake.run()
+        lake.change("path: FOLDER/rides".replace("FOLDER", str(tmp_path)), f"path: {tmp_path}/rides, schema_evolution: add")
+        lake.run()
+        assert [(row.id, row.tip) for row in lake.table("rides").orderBy("_offset").collect()] == [
+            ("a", None),
+            (None, None),
+            ("c", 3),
+        ]
+        broker.produce("rides", ("k", avro(NEW, {"id": "d", "tip": 4}, new)))
+        url = registry.url
+    with pytest.raises(PipelineFailure, match=f"schema registry {url} did not answer within 500 ms"):
+        lake.run()
+    assert lake.table("rides").count() == 3
+    assert lake.table("dead").count() == 2
