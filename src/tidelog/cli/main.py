@@ -35,7 +35,7 @@ COMMANDS = {
     "producer-perf-test": "Measure how fast records are produced.",
     "consumer-perf-test": "Measure how fast records are consumed.",
     "dump-log": "Print the contents of log, index and snapshot files.",
-    "pipeline": "Topics into tables: init, validate, run, status, backfill, replay-dlq, compact, lineage.",
+    "pipeline": "Land topics in tables, each record once.",
     "random-uuid": "Print a new id, for tidelog format --cluster-id.",
     "completion": "Print what a shell needs to complete flags.",
 }
