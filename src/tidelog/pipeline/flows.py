@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelog.model.errors import ConfigError
-from tidelog.pipeline.model import OnError, PipelineModel, SinkSpec, Source, Transform
+from tidelog.pipeline.model import Format, OnError, Otherwise, PipelineModel, SinkSpec, Source, Transform
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,28 @@ def flows(model: PipelineModel) -> tuple[Flow, ...]:
         if sinks or any(source in flow.sources for flow in result):
             wanted = [transform for sink in sinks for transform in _above(model, sink.input)[1]]
             result.append(Flow(source.name, (source,), _ordered(wanted), tuple(sinks), False))
-    return tuple(flow for flow in result if flow.sinks or flow.sources[0].on_error is not OnError.DROP)
+    found = tuple(flow for flow in result if flow.sinks or _sets_aside(flow.sources[0]))
+    _rules_are_kept(found)
+    return found
+
+
+def _sets_aside(source: Source) -> bool:
+    """Whether bad records of a source are to be kept or told."""
+    can_fail = {source.key.format, source.value.format} != {Format.RAW}
+    return can_fail and source.on_error is not OnError.DROP
+
+
+def _rules_are_kept(found: tuple[Flow, ...]) -> None:
+    """On the way into a window rows that break a rule can only be left out; keeping them is up to a query without one."""
+    kept = {transform.name for flow in found if not flow.remembers for transform in flow.transforms}
+    for flow in found:
+        for transform in flow.transforms if flow.remembers else ():
+            asked = [rule for rule in transform.expectations if rule.otherwise is not Otherwise.DROP]
+            if asked and transform.name not in kept and transform.name != flow.sinks[0].input:
+                raise ConfigError(
+                    f"The rule {asked[0].name} of transform {transform.name} says {asked[0].otherwise}, and its rows go into "
+                    "windows only, where they can just be left out: give the transform a sink of its own, or say otherwise: drop."
+                )
 
 
 def checkpoint_path(model: PipelineModel, flow: Flow) -> str:

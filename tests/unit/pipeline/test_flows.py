@@ -30,9 +30,17 @@ def test_a_sink_behind_a_window_is_a_query_of_its_own() -> None:
     assert (rides.name, rides.remembers) == ("rides", False)
 
 
+def test_rows_that_break_a_rule_on_their_way_into_a_window_need_a_query_that_keeps_them() -> None:
+    text = RIDES[: RIDES.index("  bronze")] + SURGE + RIDES[RIDES.index("dead_letters") :]
+    text = text.replace("sinks:\n", WINDOW + "sinks:\n")
+    with pytest.raises(ConfigError, match="The rule positive of transform silver says quarantine"):
+        flows(model_of(text))
+
+
 def test_dead_letters_of_a_source_whose_sinks_are_all_behind_windows_are_written() -> None:
     text = RIDES[: RIDES.index("  bronze")] + SURGE + RIDES[RIDES.index("dead_letters") :]
-    found = flows(model_of(text.replace("sinks:\n", WINDOW + "sinks:\n")))
+    text = text.replace("sinks:\n", WINDOW + "sinks:\n").replace("otherwise: quarantine", "otherwise: drop")
+    found = flows(model_of(text))
     assert [(flow.name, len(flow.sinks)) for flow in found] == [("surge", 1), ("rides", 0)]
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.unit.pipeline.samples import RIDES, model_of
 from tidelog.model.errors import ConfigError
+from tidelog.pipeline.flows import flows
 from tidelog.pipeline.model import Evolution, Format, Mode, OnError, Otherwise
 
 
@@ -53,3 +57,13 @@ def test_a_start_in_time_becomes_milliseconds_with_utc_where_no_zone_is_said() -
     for text in ("2026-01-31T00:00:00Z", '"2026-01-31T01:00:00+01:00"', "2026-01-31 00:00:00"):
         source = model_of(RIDES.replace("topics: [rides]", f"topics: [rides]\n    start: {text}")).source("rides")
         assert source is not None and source.start == "1769817600000"
+
+
+def test_the_pipeline_of_the_guide_is_right() -> None:
+    guide = Path(__file__).parents[3] / "docs" / "guide" / "pipeline.md"
+    found = re.search(r"```yaml\n(.*?)```", guide.read_text(), re.S)
+    assert found is not None
+    assert [(flow.name, flow.remembers, len(flow.sinks)) for flow in flows(model_of(found[1]))] == [
+        ("surge", True, 1),
+        ("rides", False, 2),
+    ]
