@@ -58,7 +58,9 @@ class OptionRules:
         """By themselves, and together with what is set elsewhere: this node has to be able to take them over."""
         _check_broker(settings, cluster_wide=not name)
         config = self._config
-        check_broker_change(config, settings, config.dynamic_broker if name else config.dynamic_default)
+        if not name or name == str(config.node_id):
+            # What another broker has now, its log dirs and threads, this node does not know.
+            check_broker_change(config, settings, config.dynamic_broker if name else config.dynamic_default)
         if not name:
             config.check_dynamic(settings, config.dynamic_broker)
         elif name == str(config.node_id):

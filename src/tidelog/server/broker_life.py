@@ -19,6 +19,7 @@ from typing import Any
 from tidelog.broker.context import ControllerHandler
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.metadata.features import CORDONED_DIRS_MV
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -64,6 +65,8 @@ class BrokerLife:
         self._may_stop = False
         self._soon_ms = SOON_MS
         self._offline: tuple[Uuid, ...] = ()
+        self.cordoned: Callable[[], list[bytes]] = list
+        """Which log dirs take no new replicas (KIP-1066); asked at each heartbeat."""
         self._heard_ms = 0
         self._poked: asyncio.Future[None] | None = None
         self._beating: asyncio.Task[None] | None = None
@@ -222,6 +225,7 @@ class BrokerLife:
             want_fence=not self._ready and not self._leaving,
             want_shut_down=self._leaving,
             offline_log_dirs=list(self._offline),
+            cordoned_log_dirs=self.cordoned() if self._says_cordoned else None,
         )
         try:
             response: BrokerHeartbeatResponse = await self._attempt(QuorumController.broker_heartbeat, request)
@@ -230,6 +234,10 @@ class BrokerLife:
         if response.error_code != ErrorCode.NONE:
             return self._not_taken(ErrorCode(response.error_code), "")
         return self._taken(response)
+
+    @property
+    def _says_cordoned(self) -> bool:
+        return self._caught_up and self._replica.image.metadata_version >= CORDONED_DIRS_MV
 
     def _taken(self, response: BrokerHeartbeatResponse) -> int:
         self._heard_ms = self._runtime.real_ms()

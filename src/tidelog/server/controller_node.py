@@ -21,6 +21,8 @@ from tidelog.server import settings
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.listener import Listener
 from tidelog.server.metadata_replica import MetadataReplica
+from tidelog.server.monitoring import Monitoring
+from tidelog.server.node_metrics import of_controller
 from tidelog.server.raft_runner import RaftRunner
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.log_dir import LogDir, check_same_owner
@@ -65,7 +67,11 @@ class ControllerNode:
             self._follow_settings(self.replica.image)
             self.replica.add_listener(self._committed)
             self.replica.listen(sockets)
+            self.monitoring = Monitoring(self, of_controller(self.replica, self._dir), [self._dir])
+            await self.monitoring.start()
         except BaseException:
+            for listener in self.replica.listeners if hasattr(self, "replica") else ():
+                listener.stop_accepting()
             for listening in sockets.values():
                 listening.close()
             if hasattr(self, "_dir"):
@@ -75,6 +81,7 @@ class ControllerNode:
 
     async def stop(self) -> None:
         """In order."""
+        await self.monitoring.stop()
         await self.replica.stop()
         self._dir.release()
 

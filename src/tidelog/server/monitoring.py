@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tidelog.config.listeners import address_text, parse_address
 from tidelog.model.errors import ConfigError
@@ -13,21 +14,35 @@ from tidelog.server import node_metrics
 from tidelog.server.http import Answer, HttpServer
 
 if TYPE_CHECKING:
+    import asyncio
+
+    from tidelog.config.resolve import BrokerConfig
     from tidelog.metrics.registry import Family, Registry
-    from tidelog.server.node import Node
+    from tidelog.server.runtime import LoopRuntime
+    from tidelog.storage.log_dir import LogDir
 
 log = logging.getLogger(__name__)
 
 _OPTION = "tidelog.http.listener"
 
 
+class Monitored(Protocol):
+    """A node, as far as it is asked here."""
+
+    config: BrokerConfig
+    runtime: LoopRuntime
+    failed: asyncio.Event
+
+
 class Monitoring:
     """The HTTP side of one node; ``start`` it once the node serves."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Monitored, metrics: Registry, dirs: Sequence[LogDir]) -> None:
+        """``metrics``: what the node's own objects say; collected on the loop."""
         self._node = node
-        self._on_loop = node_metrics.on_loop(node)
-        self._in_thread = node_metrics.in_thread(log_dir.path for log_dir in node.logs.dirs)
+        self._dirs = dirs
+        self._on_loop = metrics
+        self._in_thread = node_metrics.in_thread(log_dir.path for log_dir in dirs)
         self._server = HttpServer({"/metrics": self._metrics, "/healthz": self._health})
         self.address: tuple[str, int] | None = None
         """Host and port that it listens on; None when it is turned off."""
@@ -59,7 +74,7 @@ class Monitoring:
 
     async def _health(self) -> Answer:
         node = self._node
-        offline = [log_dir.path for log_dir in node.logs.dirs if not log_dir.online]
+        offline = [log_dir.path for log_dir in self._dirs if not log_dir.online]
         status = "failed" if node.failed.is_set() else "degraded" if offline else "ok"
         body = {"status": status, "node_id": node.config.node_id, "offline_log_dirs": offline}
         return Answer(503 if status == "failed" else 200, json.dumps(body).encode() + b"\n", "application/json")

@@ -45,6 +45,7 @@ from tidelog.server.housekeeping import Housekeeping
 from tidelog.server.listener import ConnectionCount, Listener
 from tidelog.server.metadata_replica import MetadataReplica
 from tidelog.server.monitoring import Monitoring
+from tidelog.server.node_metrics import on_loop
 from tidelog.server.other_brokers import ChannelsToBrokers
 from tidelog.server.replica_fetching import Replication
 from tidelog.server.runtime import LoopRuntime
@@ -85,6 +86,7 @@ class Node:
         self.replica = MetadataReplica(config, runtime, self._metadata_failed)
         self.controller = ControllerLink(self.replica, self.channels, runtime, config.controller_socket_timeout_ms)
         self.life = BrokerLife(config, self.controller, self.replica, runtime)
+        self.life.cordoned = self._cordoned
         self._failure: Exception | None = None
         self._image = EMPTY_IMAGE
         self._serving = False
@@ -113,7 +115,7 @@ class Node:
             await self._checked(self._load_logs())
             self._check_dirs()
             self._make_broker()
-            self.monitoring = Monitoring(self)
+            self.monitoring = Monitoring(self, on_loop(self), self.logs.dirs)
             await self.monitoring.start()
             self._listen({p.listener: sockets[p.listener] for p in config.broker_endpoints})
             await self._checked(self.life.serve())
@@ -250,6 +252,11 @@ class Node:
         """Under which epoch this broker stopped in order; -1 unless each of its log dirs says so, and the same."""
         epochs = {each.previous_broker_epoch if each.online else -1 for each in self.logs.dirs}
         return epochs.pop() if len(epochs) == 1 else -1
+
+    def _cordoned(self) -> list[bytes]:
+        """The log dirs that take no new replicas."""
+        named = {path.rstrip("/") or "/" for path in self.config.cordoned_log_dirs}
+        return [Uuid(each.directory_id) for each in self.logs.dirs if each.meta is not None and named & {"*", each.path}]
 
     def _listen(self, sockets: Mapping[str, socket.socket]) -> None:
         count, limits = ConnectionCount(), settings.limits(self.config)
@@ -388,6 +395,7 @@ class Node:
         else:
             log.info("dynamic settings changed: %s", ", ".join(sorted(changed)) or "none")
             self._take_over_settings()
+            self.life.poke()
 
     def _take_over_settings(self) -> None:
         """Who keeps settings in a form of his own gets the new ones; all others look at ``config`` each time."""

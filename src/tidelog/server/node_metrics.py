@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidelog import __version__
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from tidelog.metadata.image import ClusterImage
     from tidelog.replication.partition import Partition
     from tidelog.server.following import Following
+    from tidelog.server.listener import Listener
+    from tidelog.server.metadata_replica import MetadataReplica
     from tidelog.server.node import Node
+    from tidelog.server.runtime import LoopRuntime
+    from tidelog.storage.log_dir import LogDir
 
 RUNNING: Final = 3
 """Kafka's number of a broker that serves."""
@@ -89,21 +93,26 @@ def on_loop(node: Node) -> Registry:
     registry.watch_group([metric for metric, _ in _TOPIC_COUNTERS], lambda: _topic_counters(node))
     registry.watch_group(_PER_PARTITION, lambda: _partitions(broker.replicas.partitions()))
     registry.watch_group(_REPLICA_MANAGER, lambda: _single(map(broker.replicas.gauges().__getitem__, _names(_REPLICA_MANAGER))))
-    registry.watch_group(_CLUSTER, lambda: _single(_cluster(broker.image)))
-    registry.watch(
-        catalog.TOPIC_PARTITIONS, lambda: [((t.name,), len(t.partitions)) for t in broker.image.topics.by_name.values()]
-    )
     _watch_replication(registry, node)
     registry.watch(catalog.LATE_TRANSACTIONS, lambda: node.housekeeping.late.count)
     registry.watch(
         catalog.PRODUCER_IDS, lambda: sum(len(p.log.producers.entries) for p in broker.replicas.partitions() if p.log is not None)
     )
-    registry.watch(catalog.BROKERS, lambda: len(broker.image.brokers))
-    registry.watch(catalog.BROKER_INFO, lambda: _broker_info(broker.image))
     registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(node))
     registry.watch_group(_TRANSACTIONS, lambda: _transactions(node))
-    _watch_quorum(registry, node)
-    _watch_server(registry, node)
+    _watch_quorum(registry, node.replica)
+    _watch_dirs(registry, node.logs.dirs)
+    registry.watch(catalog.BROKER_STATE, lambda: RUNNING)
+    _watch_process(registry, node.runtime, node.replica, lambda: [*node.listeners, *node.replica.listeners])
+    return registry
+
+
+def of_controller(replica: MetadataReplica, log_dir: LogDir) -> Registry:
+    """The same of a process that is a controller and no broker."""
+    registry = Registry()
+    _watch_quorum(registry, replica)
+    _watch_dirs(registry, [log_dir])
+    _watch_process(registry, replica.runtime, replica, lambda: replica.listeners)
     return registry
 
 
@@ -213,9 +222,9 @@ def _transactions(node: Node) -> list[list[Sample]]:
     return [states, [((), age_s)], [((), missing)]]
 
 
-def _requests(node: Node) -> list[Sample]:
+def _requests(listeners: Iterable[Listener]) -> list[Sample]:
     counts: Counter[str] = Counter()
-    for listener in node.listeners:
+    for listener in listeners:
         for key, count in listener.dispatcher.requests.items():
             counts[API_FACTS[key].name] += count
     return [((name,), count) for name, count in counts.items()]
@@ -242,8 +251,9 @@ def _broker_info(image: ClusterImage) -> list[Sample]:
     return samples
 
 
-def _watch_quorum(registry: Registry, node: Node) -> None:
-    member = node.replica.member
+def _watch_quorum(registry: Registry, replica: MetadataReplica) -> None:
+    """Of the metadata quorum, and of the cluster as its log describes it."""
+    member = replica.member
     raft = member.machine
     registry.watch(catalog.ACTIVE_CONTROLLER, lambda: int(member.controller is not None))
     registry.watch(catalog.RAFT_STATE, lambda: [((role.value,), int(raft.role is role)) for role in Role])
@@ -251,22 +261,32 @@ def _watch_quorum(registry: Registry, node: Node) -> None:
     registry.watch(catalog.RAFT_EPOCH, lambda: raft.epoch)
     registry.watch(catalog.RAFT_HIGH_WATERMARK, lambda: raft.high_watermark)
     registry.watch(catalog.RAFT_LOG_END, lambda: member.log.end_offset)
+    registry.watch_group(_CLUSTER, lambda: _single(_cluster(replica.image)))
+    registry.watch(
+        catalog.TOPIC_PARTITIONS, lambda: [((t.name,), len(t.partitions)) for t in replica.image.topics.by_name.values()]
+    )
+    registry.watch(catalog.BROKERS, lambda: len(replica.image.brokers))
+    registry.watch(catalog.BROKER_INFO, lambda: _broker_info(replica.image))
 
 
-def _watch_server(registry: Registry, node: Node) -> None:
-    loop = node.runtime.loop
+def _watch_dirs(registry: Registry, dirs: Sequence[LogDir]) -> None:
+    registry.watch(catalog.OFFLINE_LOG_DIRS, lambda: sum(not each.online for each in dirs))
+    registry.watch(catalog.LOG_DIR_OFFLINE, lambda: [((each.path,), int(not each.online)) for each in dirs])
+
+
+def _watch_process(
+    registry: Registry, runtime: LoopRuntime, replica: MetadataReplica, listeners: Callable[[], list[Listener]]
+) -> None:
+    loop = runtime.loop
     began = loop.time()
     idle = IdleShare(loop.time, time.thread_time)
     registry.watch_group((catalog.LOOP_IDLE_NETWORK, catalog.LOOP_IDLE_HANDLERS), lambda: _single([idle.look()] * 2))
-    registry.watch(catalog.CONNECTIONS, lambda: [((each.name,), len(each.connections)) for each in node.listeners])
-    registry.watch(catalog.REFUSED_CONNECTIONS, lambda: [((each.name,), each.refused) for each in node.listeners])
-    registry.watch(catalog.VIOLATIONS, lambda: [((each.name,), each.violations.total) for each in node.listeners])
-    registry.watch(catalog.REQUESTS, lambda: _requests(node))
-    registry.watch(catalog.OFFLINE_LOG_DIRS, lambda: sum(not each.online for each in node.logs.dirs))
-    registry.watch(catalog.LOG_DIR_OFFLINE, lambda: [((each.path,), int(not each.online)) for each in node.logs.dirs])
-    registry.watch(catalog.BROKER_STATE, lambda: RUNNING)
+    registry.watch(catalog.CONNECTIONS, lambda: [((each.name,), len(each.connections)) for each in listeners()])
+    registry.watch(catalog.REFUSED_CONNECTIONS, lambda: [((each.name,), each.refused) for each in listeners()])
+    registry.watch(catalog.VIOLATIONS, lambda: [((each.name,), each.violations.total) for each in listeners()])
+    registry.watch(catalog.REQUESTS, lambda: _requests(listeners()))
     registry.watch(catalog.UPTIME, lambda: loop.time() - began)
-    registry.watch(catalog.INFO, lambda: [((__version__, str(node.config.node_id), node.broker.cluster_id), 1)])
+    registry.watch(catalog.INFO, lambda: [((__version__, str(replica.config.node_id), replica.cluster_id), 1)])
 
 
 class IdleShare:

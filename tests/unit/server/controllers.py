@@ -74,6 +74,7 @@ class Controllers:
                 "controller.quorum.election.backoff.max.ms": "100",
                 "metadata.max.idle.interval.ms": "100",
                 "log.dirs": self.path(node_id),
+                "tidelog.http.listener": "",
                 **self.settings,
             }
         )

@@ -7,7 +7,13 @@ import pytest
 
 from tests.unit.server.several_nodes import SeveralNodes
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.metadata.image import BROKER_RESOURCE
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
 
@@ -83,6 +89,25 @@ def test_a_broker_only_observes_and_serves(tmp_path: Path) -> None:
         await world.everywhere(lambda node: "t" in node.broker.image.topics.by_name)
         assert not world.nodes[2].replica.listeners
         assert world.nodes[2].replica.member.machine.voters.ids == (1,)
+
+    world.run(main)
+    world.close()
+
+
+def test_cordoned_log_dirs_are_told_when_the_setting_changes(tmp_path: Path) -> None:
+    world = SeveralNodes(tmp_path, controllers=1, brokers=1, broker_heartbeat_interval_ms="1400")
+
+    def cordon(value: str | None) -> IncrementalAlterConfigsRequest:
+        change = AlterableConfig("cordoned.log.dirs", 0 if value else 1, value)
+        return IncrementalAlterConfigsRequest([AlterConfigsResource(BROKER_RESOURCE, "2", [change])])
+
+    async def main() -> None:
+        await world.start()
+        for value, count in ((world.path(2), 1), (None, 0), ("*", 1)):
+            await world.nodes[2].controller.submit(QuorumController.incremental_alter_configs, cordon(value))
+            await world.until(
+                lambda count=count: len(world.nodes[1].replica.image.brokers[2].cordoned_directories or ()) == count
+            )
 
     world.run(main)
     world.close()

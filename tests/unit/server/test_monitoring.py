@@ -8,10 +8,12 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.unit.server.controllers import Controllers
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metrics.catalog import CATALOG
 from tidelog.model.errors import ConfigError, StorageFailure
@@ -112,3 +114,22 @@ def test_where_the_default_port_is_taken_a_free_one_is_used_and_told(
     with caplog.at_level(logging.INFO):
         with_node(tmp_path, talk)
     assert "Taken instead: 127.0.0.1:" in caplog.text
+
+
+def test_a_controller_has_metrics_and_health_of_its_own(tmp_path: Path) -> None:
+    world = Controllers(tmp_path, voters=1, **{"tidelog.http.listener": "127.0.0.1:0"})
+
+    async def main() -> None:
+        await world.start()
+        await world.set("3")
+        node: Any = world.nodes[1]
+        status, body = await get(node, "/metrics")
+        assert status == 200
+        families = {family.name: family for family in text_string_to_metric_families(body.decode())}
+        assert families["kafka_controller_kafkacontroller_activecontrollercount"].samples[0].value == 1
+        assert families["kafka_server_raftmetrics_current_epoch"].samples[0].value >= 1
+        status, body = await get(node, "/healthz")
+        assert (status, json.loads(body)["status"]) == (200, "ok")
+
+    world.run(main)
+    world.close()
