@@ -1,0 +1,98 @@
+"""What is in a pipeline's sinks, read without tidelog: librdkafka for topics, the tables' own logs and pyarrow for tables."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import confluent_kafka
+import pyarrow.parquet as pq
+
+QUIET_S = 60.0
+
+
+class Torn(Exception):
+    """A sink cannot be read as its format says."""
+
+
+def topic(bootstrap: str, name: str) -> list[confluent_kafka.Message]:
+    """Every record of a topic that a reader of committed records sees."""
+    config = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "landed",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+    }
+    consumer = confluent_kafka.Consumer(config)
+    try:
+        partitions = sorted(consumer.list_topics(name, 30).topics[name].partitions)
+        consumer.assign([confluent_kafka.TopicPartition(name, index, 0) for index in partitions])
+        found: list[confluent_kafka.Message] = []
+        open_ones = set(partitions)
+        while open_ones:
+            messages = consumer.consume(1000, QUIET_S)
+            if not messages:
+                raise Torn(f"{name}: nothing came for {QUIET_S:.0f} s, and partitions {sorted(open_ones)} have no end")
+            for message in messages:
+                if message.error() is None:
+                    found.append(message)
+                elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                    open_ones.discard(message.partition())
+                else:
+                    raise Torn(f"{name}: {message.error()}")
+        return found
+    finally:
+        consumer.close()
+
+
+def delta_files(path: Path) -> list[Path]:
+    """The files of a Delta table's newest version: every commit since version 0, as the protocol has them."""
+    commits = sorted((path / "_delta_log").glob("[0-9]*.json"))
+    if [int(commit.stem) for commit in commits] != list(range(len(commits))):
+        raise Torn(f"{path}: versions are missing in its log: {[commit.name for commit in commits]}")
+    live: set[str] = set()
+    for commit in commits:
+        for line in commit.read_text().splitlines():
+            action: dict[str, Any] = json.loads(line)
+            if "add" in action:
+                live.add(unquote(action["add"]["path"]))
+            elif "remove" in action:
+                live.discard(unquote(action["remove"]["path"]))
+    return [path / name for name in sorted(live)]
+
+
+def manifest_files(path: Path) -> list[Path]:
+    """The files of a table of plain Parquet with a commit log (docs/adr/0016)."""
+    live: set[str] = set()
+    commits = sorted(commit for commit in (path / "_tidelog").glob("[0-9]*.json") if commit.stem.isdecimal())
+    if [int(commit.stem) for commit in commits] != list(range(len(commits))):
+        raise Torn(f"{path}: versions are missing in its log: {[commit.name for commit in commits]}")
+    for commit in commits:
+        said = json.loads(commit.read_text())
+        live.difference_update(said["removes"])
+        live.update(add["path"] for add in said["adds"])
+    return [path / "data" / name for name in sorted(live)]
+
+
+def column(files: list[Path], name: str) -> list[str]:
+    """A column of all rows of Parquet files."""
+    return [value for file in files for value in pq.read_table(file, columns=[name], partitioning=None)[name].to_pylist()]
+
+
+def judged(expected: set[str], found: list[str]) -> str:
+    """Empty when every expected row is there once and nothing else; otherwise what is wrong."""
+    counted = Counter(found)
+    lost = sorted(expected - counted.keys())
+    strange = sorted(counted.keys() - expected)
+    doubled = sorted(name for name, times in counted.items() if times > 1)
+    wrong = [
+        f"{len(names)} {what} ({', '.join(names[:5])}{', ...' if len(names) > 5 else ''})"
+        for what, names in (("lost", lost), ("twice", doubled), ("strange", strange))
+        if names
+    ]
+    return "; ".join(wrong)
