@@ -233,7 +233,7 @@ class ProducerStateManager:
     def update_marker(self, header: BatchHeader, *, commit: bool, coordinator_epoch: int) -> CompletedTransaction | None:
         """A marker is in the log; the transaction it closed, if one was open."""
         producer_id = header.producer_id
-        self.verifications.end(producer_id)
+        self.verifications.marked(producer_id, header.producer_epoch)
         entry = self.entries.get(producer_id)
         if entry is None:
             entry = self.entries[producer_id] = ProducerEntry(producer_id, header.producer_epoch)

@@ -91,8 +91,16 @@ class Verifications:
         return proof is not None and (proof is NOT_REQUIRED or self._by_producer.get(producer_id) is proof)
 
     def end(self, producer_id: int) -> Verification | None:
-        """A transactional batch or a marker of the producer is in the log; what was known of the question."""
+        """A transactional batch of the producer is in the log; what was known of the question."""
         return self._by_producer.pop(producer_id, None)
+
+    def marked(self, producer_id: int, epoch: int) -> None:
+        """A marker of ``epoch`` is in the log. An answer may be about the transaction that it ended, and then counts no more; but
+        where each transaction has an epoch of its own, and the marker already the next one's (transaction.version 2), a question
+        of that epoch is about a transaction that comes."""
+        asked = self._by_producer.get(producer_id)
+        if asked is not None and not (asked.starts_at_zero and asked.epoch >= epoch):
+            del self._by_producer[producer_id]
 
     def abandon(self, producer_id: int, proof: Verification) -> None:
         """The coordinator does not know this producer: nothing is kept of it, unless others ask as well. An older instance that

@@ -97,3 +97,19 @@ def test_questions_that_nobody_came_back_for_are_forgotten() -> None:
     assert len(asked) == 1 and not asked.holds(7, old) and asked.get(8) is not None
     asked.clear()
     assert len(asked) == 0
+
+
+@pytest.mark.parametrize(
+    ("epoch", "bumps", "marker", "kept"),
+    [(3, True, 3, True), (3, True, 4, False), (4, True, 3, True), (3, False, 3, False), (3, False, 2, False)],
+)
+def test_a_marker_leaves_a_question_alone_that_is_surely_about_a_later_transaction(
+    epoch: int, bumps: bool, marker: int, kept: bool
+) -> None:
+    """Where the producer's epoch grows with each transaction, a marker has the one after that of the transaction that it ends."""
+    asked = Verifications()
+    proof = begin(asked, epoch=epoch, starts_at_zero=bumps)
+    asked.marked(8, marker)
+    assert asked.holds(7, proof)
+    asked.marked(7, marker)
+    assert asked.holds(7, proof) is kept

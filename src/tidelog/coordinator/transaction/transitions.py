@@ -156,6 +156,9 @@ def _end_with_bump(
     if known.producer_id != producer.producer_id and not overflowed:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     current = _is_current(known, producer)
+    if known.ending and current:
+        # It knows of the decision, and ends the next transaction before this one is complete. Kafka fences it for that.
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     if not _epoch_fits(known, current=current, bumped=bumped, overflowed=overflowed):
         return ErrorCode.PRODUCER_FENCED
     if known.ending or (known.at_rest and (bumped or overflowed)):
