@@ -187,6 +187,10 @@ class World:
         code = None if answer is None else ErrorCode(answer.error_code)
         unchanged = answer is not None and answer.partition_epoch == request.topics[0].partitions[0].partition_epoch
         self.counts["ISR changed" if code is ErrorCode.NONE else f"ISR refused: {code.name if code else 'stale'}"] += 1
+        if code is ErrorCode.NONE and not unchanged:
+            for member in request.topics[0].partitions[0].new_isr_with_epochs:
+                epoch = self.image.brokers[member.broker_id].epoch
+                require(member.broker_epoch in (-1, epoch), f"an old process of {member.broker_id} is taken into an ISR")
         if first and (unchanged or code is ErrorCode.INELIGIBLE_REPLICA):  # With other errors a leader waits for metadata.
             self.brokers[request.broker_id].refused(request)
 
