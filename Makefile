@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas fuzz compat clean
+.PHONY: help pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ spark-iceberg: $(VENV)/.run ## The Iceberg sink in PySpark 4.1.3, in an environm
 	@test -x .venv-iceberg/bin/python || $(PYTHON) -m venv .venv-iceberg
 	@.venv-iceberg/bin/python -m pip install -q --disable-pip-version-check -e '.[test]' 'pyspark==4.1.3' 'pandas>=2.2,<3'
 	.venv-iceberg/bin/python -m pytest -q tests/spark/test_iceberg.py --timeout 900
+
+pipeline-kills: $(VENV)/.spark ## kill -9 of driver, executors and broker under a pipeline, fifty times for each sink; hours, goes on where it stopped
+	$(BIN)/python -m tests.pipeline.kills --write docs/pipeline-kills.md $(ARGS)
 
 spark-rows: $(VENV)/.spark ## Our rows beside those of Spark's Kafka connector, three million of each kind; half an hour
 	$(BIN)/python -m tests.spark.rows --write docs/spark-rows.md $(ARGS)
