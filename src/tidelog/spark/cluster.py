@@ -119,10 +119,10 @@ class Cluster:
         connection.close()
         self._sockets = {address: kept for address, kept in self._sockets.items() if kept is not connection}
 
-    def pauses(self, limit_ms: int) -> Iterator[str]:
-        """Pauses between attempts, growing, until ``limit_ms`` are over. Yields before each attempt."""
+    def pauses(self, limit_ms: int, first_ms: int | None = None) -> Iterator[str]:
+        """Pauses between attempts, growing (from ``first_ms``), until ``limit_ms`` are over. Yields before each attempt."""
         deadline = self._now() + limit_ms / 1000
-        pause = self._settings.retry_backoff_ms
+        pause = self._settings.retry_backoff_ms if first_ms is None else min(first_ms, self._settings.retry_backoff_ms)
         while True:
             yield ""
             left = deadline - self._now()

@@ -31,6 +31,8 @@ from tidelog.spark.network import BrokerSocket, NoConnection
 GROUP, TRANSACTION = 0, 1
 MAX_METADATA, MAX_PIECES = 4000, 8
 """Brokers take 4096 bytes beside an offset; pieces lie beside those of partitions 0 to 7 of the topic."""
+_FIRST_PAUSE_MS = 10
+"""The transaction of the batch before is often still being completed: that takes milliseconds."""
 _OFFSET_FETCH = 9  # version 10 names topics by id
 STEPS = ("begin", "begun", "read", "appended", "numbered", "decided")
 """Where ``reached`` is called: before InitProducerId, and after each of the steps of the ADR."""
@@ -201,7 +203,7 @@ class Committer:
     ) -> Any:
         """Ask a coordinator until it has done it. All that is asked here may be asked again."""
         problem = ""
-        for _ in self._cluster.pauses(self._settings.delivery_timeout_ms):
+        for _ in self._cluster.pauses(self._settings.delivery_timeout_ms, _FIRST_PAUSE_MS):
             try:
                 connection = self._cluster.socket_at(self._coordinator(kind))
                 try:
