@@ -225,9 +225,11 @@ class ReplicaFetcher:
         for entry in named:
             self._name(entry, topics, full=full)
         settings = self._settings
+        # Who comes back soon must not wait for the end of the others' poll.
+        due_ms = self.next_due_ms()
         return wire.FetchRequest(
             replica_state=wire.ReplicaState(replica_id=self._broker_id, replica_epoch=broker_epoch),
-            max_wait_ms=settings.max_wait_ms,
+            max_wait_ms=settings.max_wait_ms if due_ms is None else min(settings.max_wait_ms, due_ms - now_ms),
             min_bytes=settings.min_bytes,
             max_bytes=settings.max_bytes,
             session_id=self._session_id,

@@ -329,6 +329,12 @@ class ReplicaManager:
         if self.moves.get(move.partition.topic_partition) is move:
             del self.moves[move.partition.topic_partition]
 
+    def restart_move(self, partition: Partition, now_ms: int) -> None:
+        """The replica is truncated: its copy in another log dir, if one is being made, must not keep what is gone."""
+        move = self.moves.get(partition.topic_partition)
+        if move is not None and move.partition is partition:
+            move.restart(now_ms)
+
     def stop_moves(self, now_ms: int) -> None:
         """The node stops: replicas stay where they are."""
         for move in list(self.moves.values()):

@@ -57,7 +57,7 @@ Step = ReadStep | FlushStep | None
 class ReplicaMove:
     """One partition on its way to ``target``."""
 
-    __slots__ = ("_flushed_once", "_logs", "copy", "partition", "source", "state", "target")
+    __slots__ = ("_flushed_once", "_logs", "_outdated", "_reading", "copy", "partition", "source", "state", "target")
 
     def __init__(self, partition: Partition, target: LogDir, logs: LogManager) -> None:
         assert partition.log is not None
@@ -68,6 +68,17 @@ class ReplicaMove:
         self.state = MoveState.COPYING
         self._logs = logs
         self._flushed_once = False
+        self._reading = False
+        self._outdated = False
+        """What is being read now is of the replica as it was before a truncation."""
+
+    def restart(self, now_ms: int) -> None:
+        """The replica is truncated: copy it from the beginning."""
+        if self.state is MoveState.COPYING:
+            self._logs.drop_copy(self.partition.topic_partition, now_ms)
+            self.copy = None
+            self._flushed_once = False
+            self._outdated = self._reading
 
     def end_early(self, now_ms: int) -> None:
         """The replica stays where it is; the copy goes."""
@@ -86,9 +97,8 @@ class ReplicaMove:
             self.end_early(now_ms)
             return None
         missing = self._read(READ_BYTES)
-        if missing is not None and missing.length > LAST_BYTES:
-            return ReadStep(missing)
-        if self.copy is None and missing is not None:
+        if missing is not None and (missing.length > LAST_BYTES or self.copy is None):
+            self._reading = True
             return ReadStep(missing)
         copy = self._copy(self.source.log_end_offset, now_ms)
         if not self._flushed_once:
@@ -107,7 +117,9 @@ class ReplicaMove:
 
     def take(self, records: bytes, now_ms: int) -> None:
         """Bytes of the replica, whole batches, follow in the copy. What the copy has already is passed over."""
-        if self.state is not MoveState.COPYING:
+        outdated = self._outdated
+        self._reading = self._outdated = False
+        if self.state is not MoveState.COPYING or outdated:
             return
         copy = self._copy(read_header(records).base_offset, now_ms)
         view = memoryview(records)
@@ -120,7 +132,7 @@ class ReplicaMove:
 
     def flushed(self, job: FlushJob, now_ms: int) -> None:
         """A flush of the copy ended. StorageFailure when it failed."""
-        if self.copy is not None:
+        if self.copy is not None and job.directory == self.copy.dir:
             self.copy.flushed(job, now_ms)
 
     def _copy(self, start_offset: int, now_ms: int) -> UnifiedLog:

@@ -33,6 +33,8 @@ TURN_BYTES = 1 << 20
 """Appended before others get their turn on the loop."""
 INTERRUPT_AFTER_S = 0.005
 """Partitions that come within this time are asked for together."""
+PARTITION_S = 0.0002
+"""What naming one partition anew may cost of the time between two interruptions; ten times what it does."""
 FLUSH_POLL_S = 0.002
 NOBODY_S = 0.1
 """How often a leader's address is looked up that nobody knows yet."""
@@ -54,6 +56,7 @@ class Following:
         self._task: asyncio.Task[None] | None = None
         self._poll: asyncio.Task[FetchResponse] | None = None
         self._interrupting: asyncio.TimerHandle | None = None
+        self._interrupted_s = -1e9
         self._line = 0
         self._ended = False
         self._reported = False
@@ -81,10 +84,13 @@ class Following:
             return
         self._wake.set()
         if self._poll is not None and self._interrupting is None:
-            self._interrupting = self._runtime.loop.call_later(INTERRUPT_AFTER_S, self._interrupt)
+            # The new session names everything: the more that is, the less often.
+            again_s = self._interrupted_s + PARTITION_S * len(self.machine) - self._runtime.loop.time()
+            self._interrupting = self._runtime.loop.call_later(max(INTERRUPT_AFTER_S, again_s), self._interrupt)
 
     def _interrupt(self) -> None:
         self._interrupting = None
+        self._interrupted_s = self._runtime.loop.time()
         if self._poll is not None and self._poll.cancel():
             # That answer still comes, on its connection; the other one is free.
             self._line ^= 1
@@ -225,6 +231,7 @@ class Following:
         deferred: Deferred = []
         cut.append((here, deferred))
         try:
+            self._replicas.restart_move(partition, self._runtime.now_ms())
             following.truncate(partition, self._replicas.logs, offset, self._runtime.now_ms(), deferred)
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
@@ -290,6 +297,7 @@ class Following:
             self._truncate(followed, end, cut)
         elif start > ours:
             try:
+                self._replicas.restart_move(partition, self._runtime.now_ms())
                 following.start_over(partition, self._replicas.logs, start, self._runtime.now_ms())
             except StorageFailure as failure:
                 self._replicas.storage_failed(failure)

@@ -238,3 +238,10 @@ def test_how_far_each_partition_is_behind_is_known_from_the_last_answer() -> Non
     assert story.fetcher.failed_partitions == 0
     story.fetcher.refuse(task.followed, story.now_ms)
     assert story.fetcher.failed_partitions == 1 and story.fetcher.next_due_ms() == story.now_ms + 1000
+
+
+def test_a_poll_ends_when_a_delayed_partition_is_due() -> None:
+    story = Story(2)
+    assert story.ask().max_wait_ms == 500
+    story.answer(data(0, None, error_code=ErrorCode.UNKNOWN_LEADER_EPOCH))
+    assert story.ask().max_wait_ms == 20

@@ -243,3 +243,20 @@ def test_what_was_flushed_before_it_was_acknowledged_is_flushed_in_the_copy_befo
     assert move.state is MoveState.DONE
     steps = [step for step in order if step[1] in ("/data1", "/data1/t-0", "/data0/t-0") and not step[1].endswith("checkpoint")]
     assert steps[-3:] == [("rename", "/data1/t-0", safe), ("sync", "/data1", 0), ("rename", "/data0/t-0", safe)]
+
+
+def test_a_truncation_meanwhile_begins_the_copy_anew_and_what_was_being_read_is_dropped() -> None:
+    world = world_with(40)
+    move = begin(world)
+    assert go_on(move)
+    reading = move.next_step(NOW_MS)
+    assert isinstance(reading, ReadStep)
+    gone = reading.source.read()
+    world.run_jobs()
+    world.manager.restart_move(world.partition("t"), NOW_MS)
+    world.logs.truncate(log_of(world), 3, NOW_MS)
+    move.take(gone, NOW_MS)
+    assert move.copy is None
+    finish(move)
+    assert move.state is MoveState.DONE
+    assert content(world.partition("t")) == content(world.partition("t"))[:3] and log_of(world).log_end_offset == 3
