@@ -10,7 +10,9 @@ import os
 import shutil
 import stat
 import subprocess
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -113,7 +115,8 @@ def session_for(model: PipelineModel) -> Any:
         for name, value in settings_of(model, version, str(ivy)).items():
             builder = builder.config(name, value)
         try:
-            found = builder.getOrCreate()
+            with stdout_as_stderr():
+                found = builder.getOrCreate()
         except Exception as error:
             raise ConfigError(
                 "Spark did not start; what it said is above. Where jars could not be fetched: they come from Maven Central, "
@@ -123,6 +126,19 @@ def session_for(model: PipelineModel) -> Any:
     found.sparkContext.setLogLevel("ERROR")
     tidelog.spark.register(found)
     return found
+
+
+@contextmanager
+def stdout_as_stderr() -> Iterator[None]:
+    """Programs started meanwhile write to stderr what they would write to stdout: Ivy reports there, among our lines."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def ensure_java(environment: os._Environ[str] | dict[str, str]) -> None:

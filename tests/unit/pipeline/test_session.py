@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.pipeline.samples import RIDES, model_of
 from tidelog.model.errors import ConfigError
-from tidelog.pipeline.session import ensure_java, java_script, read_java_version, settings_of
+from tidelog.pipeline.session import ensure_java, java_script, read_java_version, settings_of, stdout_as_stderr
 
 CONSOLE = """\
 pipeline: p
@@ -78,6 +78,13 @@ def test_no_java_gives_a_message_that_says_what_to_do(tmp_path: Path, monkeypatc
     old.chmod(0o755)
     with pytest.raises(ConfigError, match="the Java that was found is 11"):
         ensure_java({"JAVA_HOME": str(tmp_path)})
+
+
+def test_what_is_started_with_a_session_writes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
+    with stdout_as_stderr():
+        subprocess.run(["echo", "resolving"], check=True)
+    subprocess.run(["echo", "rows"], check=True)
+    assert capfd.readouterr() == ("rows\n", "resolving\n")
 
 
 def test_jdk4pys_java_is_started_without_the_module_that_it_lacks(tmp_path: Path) -> None:
