@@ -188,7 +188,9 @@ def page(results: Mapping[str, Result], gaps: list[tuple[str, re.Pattern[str], s
     ]
     counts = sorted({result.nodes for result in results.values()})
     for count in counts:
-        heading = "One node" if count == 1 else f"{count} nodes, {count} replicas of everything"
+        heading = (
+            "One node, or as many as Kafka's own tests start" if count == 1 else f"{count} nodes, {count} replicas of everything"
+        )
         lines += ["", f"## {heading}", "", *TABLE, *_rows(results, count)]
     lines += ["", "## Each failure and its reason"]
     for count in counts:
