@@ -19,12 +19,6 @@ from tidelog.records.builder import RecordData, encode_record
 RowHeaders = Sequence[tuple[bytes, bytes | None]]
 
 
-try:
-    from tidelog.spark import _rows as _compiled
-except ImportError:
-    _compiled = None
-
-
 class Bytes(NamedTuple):
     """A column of bytes or text: int32 offsets (rows + 1), data, and the validity bitmap or None when nothing is null."""
 
@@ -111,6 +105,13 @@ class PlainEncoder:
             highest = max(highest, timestamp)
             position += 1
         return position, highest
+
+
+try:
+    # At the end: it needs what is above.
+    from tidelog.spark import _rows as _compiled
+except ImportError:
+    _compiled = None
 
 
 def encoder(rows: Rows) -> Any:

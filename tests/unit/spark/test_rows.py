@@ -136,6 +136,11 @@ def test_the_compiled_encoder_agrees_with_the_plain_one_byte_for_byte(seed: int)
     assert bodies[0] == bodies[1]
 
 
+def test_what_is_compiled_is_used() -> None:
+    fast = pytest.importorskip("tidelog.spark._rows", reason="not compiled here")
+    assert isinstance(module.encoder(some_rows(1)[0]), fast.Encoder)
+
+
 def test_without_a_compiler_the_plain_ones_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_compiled", None)
     rows, _ = some_rows(1)
