@@ -28,6 +28,8 @@ class Partitions(Protocol):
     """What a fetch needs of the replica manager."""
 
     throttles: Throttles
+    rack_aware: bool
+    """Consumers read from followers too, so what they may see is told followers without delay."""
 
     def locate(self, wanted: FetchPartition) -> Partition | ErrorCode:
         """The partition that ``wanted`` names, or why there is none."""
@@ -141,6 +143,11 @@ class Fetch:
         )
         wanted.read_stable_offset = read.last_stable_offset
         wanted.held_back = read.last_stable_offset < read.high_watermark
+        if caller is not None:
+            # Its own position may have moved the high watermark, which it is told in this answer.
+            wanted.stale = False
+            if self._manager.rack_aware and read.high_watermark > wanted.sent_high_watermark:
+                self.has_news = True
         if read.is_news:
             self.has_news = True
         if quota is not None and caller is not None:

@@ -15,6 +15,8 @@ class PartitionHost(Protocol):
 
     lag_max_ms: int
     """replica.lag.time.max.ms."""
+    rack_aware: bool
+    """Whether consumers are sent to replicas in their own rack (KIP-392)."""
 
     def flush(self, partition: Partition) -> None:
         """Flush its log in the background, then call ``finish_flush``."""

@@ -369,7 +369,8 @@ class Partition:
         if self.watchers:
             tell_watchers(self, self.unexposed_bytes)
         if self.tail.watchers:
-            self.tail.tell(self, 0)
+            # Where consumers read from followers, those have to know at once how far they may.
+            self.tail.tell(self, 1 if self.host.rack_aware else 0)
         if end == log.log_end_offset:
             self.unexposed_bytes = 0
 

@@ -178,3 +178,20 @@ def test_what_is_appended_because_of_a_followers_position_comes_with_the_same_fe
     assert isinstance(context, FetchContext)
     work = world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False)
     assert work.is_complete and [read.size > 0 for read in work.reads.values()] == [True, False]
+
+
+def test_where_consumers_read_from_followers_a_high_watermark_is_news() -> None:
+    def polled(*, rack_aware: bool) -> Fetch:
+        world = World()
+        world.manager.rack_aware = rack_aware
+        world.create("t", led())
+        produce(world.partition("t"))
+        request = FetchView()
+        request.topics = [(None, topic_id("t"), [(0, -1, 1, -1, 0, 1 << 20)])]
+        request.session_epoch = -1
+        context = world.manager.sessions.open(request, NOW_MS, by_id=True, caller=Caller(2, EPOCH, NOW_MS))
+        assert isinstance(context, FetchContext)
+        return world.manager.fetch(context, min_bytes=1, max_bytes=1 << 20, committed=False)
+
+    assert polled(rack_aware=True).is_complete
+    assert not polled(rack_aware=False).is_complete
