@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from tests.unit.replication.followed import led
 from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us, topic_id
 from tidelog.broker.apis.fetch import fetch
 from tidelog.broker.context import Context
@@ -264,3 +266,28 @@ def test_old_segments_are_read_with_the_help_of_a_thread() -> None:
     assert pending.blocking is not None
     pending.go_on()
     assert values(decode(pending.answer)) == [b"a"]
+
+
+def test_a_consumer_is_told_at_once_which_replica_in_its_rack_to_read_from() -> None:
+    world = World()
+    world.create("t", led())
+    world.manager.rack_aware = True
+    brokers = {number: replace(world.image.brokers[number], rack=f"rack {number}") for number in (1, 2)}
+    world.image = world.manager.image = replace(world.image, brokers=brokers)
+    world.partition("t").append(batch(b"a"), NOW_MS, 1)
+    send(world, view(("t", 0, 1), replica_id=2, replica_epoch=5, max_wait_ms=0))
+    (partition,) = decode(send(world, view(("t", 0, 0), rack_id="rack 2"))[1]).responses[0].partitions
+    assert (partition.preferred_read_replica, partition.records, partition.high_watermark) == (2, b"", 1)
+    (partition,) = decode(send(world, view(("t", 0, 0), rack_id="rack 1"))[1]).responses[0].partitions
+    assert partition.preferred_read_replica == -1 and partition.records
+
+
+def test_a_follower_is_counted_apart_from_consumers_and_may_only_be_one_that_is_a_replica() -> None:
+    world = World()
+    world.create("t", led())
+    world.partition("t").append(batch(b"a"), NOW_MS, 1)
+    answer = decode(send(world, view(("t", 0, 0), replica_id=2, replica_epoch=5))[1])
+    assert values(answer) == [b"a"]
+    stats = world.manager.topic_stats()["t"]
+    assert stats.replication_bytes_out > 0 and stats.bytes_out == 0
+    assert errors(decode(send(world, view(("t", 0, 0), replica_id=9))[1])) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]

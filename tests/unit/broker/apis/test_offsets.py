@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.replication.followed import follow, led, produce
 from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us
 from tidelog.broker.apis.offsets import delete_records, list_offsets, offset_for_leader_epoch
 from tidelog.metadata.image import PartitionImage
@@ -138,3 +139,43 @@ def test_records_are_deleted_partition_by_partition() -> None:
     assert delete("t", -1, 9, 0) == [(0, 2), (ErrorCode.OFFSET_OUT_OF_RANGE, -1), (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)]
     assert delete("__consumer_offsets", -1) == [(ErrorCode.INVALID_TOPIC_EXCEPTION, -1)]
     assert send(world, asked(-2))[0].offset == 2
+
+
+def deleting(world: World, offset: int) -> Pending:
+    request = DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])],
+        timeout_ms=1000,
+    )
+    ctx = world.context(2)
+    answer: Any = delete_records(ctx, request)
+    return Pending(ctx, answer)
+
+
+def test_a_deletion_waits_for_the_followers_that_live() -> None:
+    world = World()
+    world.create("t", led())
+    partition = world.partition("t")
+    produce(partition, 4)
+    follow(partition, 4)
+    pending = deleting(world, 3)
+    follow(partition, 4, log_start=2)
+    assert not pending.done and pending.parked is not None and not pending.parked.done
+    follow(partition, 4, log_start=3)
+    pending.go_on()
+    (result,) = pending.answer.topics[0].partitions
+    assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 3)
+
+
+def test_a_deletion_that_a_follower_does_not_follow_times_out_and_one_of_a_former_leader_is_told() -> None:
+    world = World()
+    world.create("t", led())
+    partition = world.partition("t")
+    produce(partition, 4)
+    follow(partition, 4)
+    pending = deleting(world, 2)
+    pending.expire()
+    assert pending.answer.topics[0].partitions[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    pending = deleting(world, 3)
+    partition.update_metadata(led_by_us(leader=2, leader_epoch=3, partition_epoch=3))
+    pending.go_on()
+    assert pending.answer.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
