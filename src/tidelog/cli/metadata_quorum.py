@@ -81,16 +81,15 @@ def cluster_id(session: Session, controllers: bool) -> str:
 
 def _print_status(cluster: str, partition: Any, nodes: list[Any], output: str) -> None:
     (leader,) = (voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
-    followers = [voter for voter in partition.current_voters if voter is not leader]
-    lag = max([leader.log_end_offset - voter.log_end_offset for voter in followers], default=0)
-    times = [leader.last_caught_up_timestamp - voter.last_caught_up_timestamp for voter in followers]
+    # As Kafka's tool: the first of those with the least; so the time is that of a voter without lag when none has any.
+    slowest = min(partition.current_voters, key=lambda voter: voter.log_end_offset)
     lines: dict[str, Any] = {
         "ClusterId": cluster,
         "LeaderId": partition.leader_id,
         "LeaderEpoch": partition.leader_epoch,
         "HighWatermark": partition.high_watermark,
-        "MaxFollowerLag": lag,
-        "MaxFollowerLagTimeMs": max(times, default=0) if lag else 0,
+        "MaxFollowerLag": leader.log_end_offset - slowest.log_end_offset,
+        "MaxFollowerLagTimeMs": leader.last_caught_up_timestamp - slowest.last_caught_up_timestamp,
         "CurrentVoters": [_replica(voter, nodes) for voter in partition.current_voters],
         "CurrentObservers": [_replica(observer, []) for observer in partition.observers],
     }

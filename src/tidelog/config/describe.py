@@ -20,6 +20,12 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.config.topic import TOPIC_OPTIONS
 
 _LISTENER_PREFIX: Final = "listener.name."
+_RATES: Final = (
+    "follower.replication.throttled.rate",
+    "leader.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
+"""Settings that Kafka has in no table and no file, only dynamically: what reassign-partitions limits moves with (KIP-73)."""
 
 
 class Source(IntEnum):
@@ -70,7 +76,7 @@ def describe_broker_default(config: BrokerConfig, names: Iterable[str] | None = 
     rows: list[ConfigRow] = []
     for name in _chosen(config.dynamic_default, names):
         option = _broker_option(name)
-        sensitive = option is None or option.sensitive
+        sensitive = _is_secret(name, option)
         text = None if sensitive else config.dynamic_default[name]
         synonym = Synonym(name, text, Source.DYNAMIC_DEFAULT_BROKER)
         rows.append(_row(name, option, text, (synonym,), read_only=_is_read_only(name)))
@@ -133,7 +139,7 @@ def _row(name: str, option: Option | None, value: str | None, synonyms: tuple[Sy
         value=value,
         source=synonyms[0].source if synonyms else Source.DEFAULT,
         read_only=read_only,
-        is_sensitive=option is None or option.sensitive,
+        is_sensitive=_is_secret(name, option),
         synonyms=synonyms,
         type=option.type if option is not None else Type.UNKNOWN,
         doc=option.doc if option is not None else "",
@@ -148,7 +154,14 @@ def _broker_row(config: BrokerConfig, name: str) -> ConfigRow:
             (layer[name] for layer in (config.dynamic_broker, config.dynamic_default, config.static) if name in layer), None
         )
         value = value_text(option.default if text is None else option.parse(text))
+    elif name in _RATES:
+        value = config.dynamic_broker.get(name, config.dynamic_default.get(name))
     return _row(name, option, value, _broker_synonyms(config, name), read_only=_is_read_only(name))
+
+
+def _is_secret(name: str, option: Option | None) -> bool:
+    """Nobody can tell of a name in no table."""
+    return name not in _RATES if option is None else option.sensitive
 
 
 def _is_read_only(name: str) -> bool:
@@ -180,7 +193,7 @@ def _broker_synonyms(config: BrokerConfig, name: str) -> tuple[Synonym, ...]:
     entries = tuple(_entries(config, chain))
     if not any(entry.name == name for entry in entries):
         return ()
-    if option is None or option.sensitive:
+    if _is_secret(name, option):
         return tuple(Synonym(entry.name, None, entry.source) for entry in entries)
     return entries
 

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from tidelog.cli.metadata_quorum import _print_replication, _print_status, _replica, command
@@ -42,14 +43,17 @@ def test_for_programs_numbers_are_numbers(capsys):
     assert row["LastFetchTimestamp"] == "100 ms ago"
 
 
-def test_time_behind_is_none_while_nothing_is_missing(capsys):
-    """As Apache Kafka's tool shows a quorum that is idle: fetches are half a second apart, and nobody lags."""
+@pytest.mark.parametrize(("leader", "time"), [(1, 0), (2, 500)])
+def test_the_lag_is_that_of_the_first_voter_with_the_least(capsys, leader, time):
+    """As Apache Kafka's tool shows idle quorums: no time behind when the first voter leads, else that of the first voter."""
     voters = [
-        ReplicaState(replica_id=1, log_end_offset=7, last_caught_up_timestamp=1500),
-        ReplicaState(replica_id=2, log_end_offset=7, last_caught_up_timestamp=1000),
+        ReplicaState(replica_id=1, log_end_offset=7, last_caught_up_timestamp=1000),
+        ReplicaState(replica_id=2, log_end_offset=7, last_caught_up_timestamp=1500),
     ]
-    _print_status("abc", ResponsePartitionData(leader_id=1, current_voters=voters), [], "table")
-    assert "MaxFollowerLagTimeMs:   0" in capsys.readouterr().out.splitlines()
+    _print_status("abc", ResponsePartitionData(leader_id=leader, current_voters=voters), [], "table")
+    lines = capsys.readouterr().out.splitlines()
+    assert f"MaxFollowerLagTimeMs:   {time}" in lines
+    assert "MaxFollowerLag:         0" in lines
 
 
 def run(*words):

@@ -134,6 +134,19 @@ def test_a_setting_in_no_table_has_no_type_and_one_of_a_listener_has_that_of_its
     assert types["listener.name.plaintext.max.connections"] is Type.INT
 
 
+def test_the_rates_of_moving_replicas_are_in_no_table_and_no_secret() -> None:
+    """As Apache Kafka answers while kafka-reassign-partitions --throttle is at work."""
+    config = BrokerConfig({})
+    name = "leader.replication.throttled.rate"
+    config.apply_dynamic({}, {name: "1000"})
+    (row,) = describe_broker(config, [name])
+    assert (row.value, row.is_sensitive, row.source.name) == ("1000", False, "DYNAMIC_BROKER")
+    assert [(synonym.name, synonym.value) for synonym in row.synonyms] == [(name, "1000")]
+    config.apply_dynamic({name: "5"}, {})
+    (row,) = describe_broker_default(config)
+    assert (row.value, row.is_sensitive) == ("5", False)
+
+
 def test_the_default_broker_tells_only_what_was_set_and_as_it_was_set() -> None:
     rows = describe_broker_default(dynamic_node())
     assert [row.name for row in rows] == ["log.cleaner.io.buffer.load.factor", "log.retention.ms", "message.max.bytes"]
