@@ -11,6 +11,8 @@ import click
 
 from tidelog.cli import columns
 from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
+from tidelog.cli.eligible_leaders import columns as eligible_columns
+from tidelog.cli.eligible_leaders import eligible_leaders
 from tidelog.cli.topic_warnings import warnings
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.config.describe import Source
@@ -145,6 +147,7 @@ def describe(broker: BrokerConnection, options: Options) -> None:
     topics = _selected(broker, options)
     _must_exist(topics, options)
     settings = _settings(broker, [topic.name or "" for topic in topics]) if topics else {}
+    eligible = eligible_leaders(broker, [topic.name or "" for topic in topics]) if options.output != "json" else None
     only_partitions = options.under_replicated or options.unavailable or options.under_min_isr or options.at_min_isr
     described = []
     for topic in topics:
@@ -168,7 +171,8 @@ def describe(broker: BrokerConnection, options: Options) -> None:
                 f"\tConfigs: {','.join(f'{name}={value}' for name, value in shown.items())}"
             )
         for partition in partitions:
-            print(_partition_line(topic.name or "", partition))
+            line = _partition_line(topic.name or "", partition)
+            print(line + eligible_columns(eligible, (topic.name or "", partition.partition_index)))
     if options.output == "json":
         print(columns.as_json(described))
 
@@ -297,10 +301,7 @@ def _partition_line(topic: str, partition: MetadataResponsePartition) -> str:
     leader = "none" if partition.leader_id == NO_BROKER else str(partition.leader_id)
     replicas = ",".join(map(str, partition.replica_nodes))
     in_sync = ",".join(map(str, partition.isr_nodes))
-    return (
-        f"\tTopic: {topic}\tPartition: {partition.partition_index}\tLeader: {leader}\tReplicas: {replicas}\tIsr: {in_sync}"
-        "\tElr: N/A\tLastKnownElr: N/A"
-    )
+    return f"\tTopic: {topic}\tPartition: {partition.partition_index}\tLeader: {leader}\tReplicas: {replicas}\tIsr: {in_sync}"
 
 
 def _setting(text: str) -> CreatableTopicConfig:
