@@ -54,6 +54,7 @@ class Run:
         self._group = GroupOffsets(Cluster(parse_settings(dict(model.kafka))), model.group) if model.group else None
         self._told: dict[str, tuple[OffsetRange, ...]] = {}
         self._shown: dict[str, int] = {}
+        self._reported: dict[str, str] = {}
         self._stopping = False
 
     def stop(self) -> None:
@@ -101,8 +102,12 @@ class Run:
         for query in self._queries:
             if query.query is None:
                 continue
-            for found in query.query.recentProgress:
-                self._show(query, json.loads(found.json) if hasattr(found, "json") else found)
+            last = query.query.lastProgress
+            # All of them are much to carry out of the JVM five times a second.
+            if last is not None and last.timestamp != self._reported.get(query.flow.name):
+                self._reported[query.flow.name] = last.timestamp
+                for found in query.query.recentProgress:
+                    self._show(query, json.loads(found.json))
             if self._group is not None and query.done != self._told.get(query.flow.name, ()):
                 problem = self._group.commit(query.done)
                 self._told[query.flow.name] = query.done
@@ -111,6 +116,7 @@ class Run:
 
     def _show(self, query: FlowQuery, found: dict[str, Any]) -> None:
         progress = progress_of(query.flow.name, found)
+        # While nothing comes, Spark reports the batch that is yet to come, again and again.
         if progress.batch_id <= self._shown.get(progress.flow, -1) or not progress.records:
             return
         self._shown[progress.flow] = progress.batch_id
