@@ -48,17 +48,16 @@ sinks: {raw: {type: delta, from: raw, path: FOLDER/raw}}
 """
 
 
-def admin(broker: Broker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-
-
 def delete_before(broker: Broker, topic: str, offset: int) -> None:
-    for future in admin(broker).delete_records([TopicPartition(topic, 0, offset)]).values():
+    # A client that nobody holds never answers.
+    client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    for future in client.delete_records([TopicPartition(topic, 0, offset)]).values():
         future.result(30)
 
 
 def delete_topic(broker: Broker, topic: str) -> None:
-    for future in admin(broker).delete_topics([topic]).values():
+    client = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    for future in client.delete_topics([topic]).values():
         future.result(30)
 
 
