@@ -141,7 +141,12 @@ class Partition:
 
         What the controller's answer to a change of the ISR said already, and more, is not taken back.
         """
-        if image.leader_epoch == self.leader_epoch and image.partition_epoch < self.partition_epoch:
+        known = self.leader, self.isr, self.replicas
+        if image.leader_epoch == self.leader_epoch and (
+            image.partition_epoch < self.partition_epoch
+            or (image.partition_epoch == self.partition_epoch and known == (image.leader, image.isr, image.replicas))
+        ):
+            # A change of the ISR that was asked for may be in force by now: until there is an answer it is reckoned with.
             return
         led_before = self.is_leader
         moved = image.leader_epoch != self.leader_epoch or image.leader != self.leader

@@ -119,3 +119,11 @@ def test_a_shrink_that_was_agreed_to_is_counted() -> None:
     ask(changes)
     changes.answered(answer(partition, isr=[1]), NOW_MS)
     assert (changes.shrinks, changes.expansions, partition.isr) == (1, 0, (1,))
+
+
+def test_metadata_that_is_loaded_again_does_not_settle_what_is_asked_for() -> None:
+    world, partition, changes = about_to_grow()
+    ask(changes)
+    world.manager.load(world.image, NOW_MS)
+    assert pending(partition) == (1, 2)
+    assert partition.leadership is not None and partition.leadership.maximal_isr == {1, 2}, "it may be in force by now"
