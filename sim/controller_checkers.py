@@ -57,6 +57,17 @@ def check_partition(image: ClusterImage, where: PartitionId, partition: Partitio
         require(same_leader or partition.leader_epoch > before.leader_epoch, f"a leader without an epoch: {name}, was {before}")
 
 
+def check_eligible(image: ClusterImage, default_minimum: int) -> None:
+    """Where enough are in sync to acknowledge, nobody else may be eligible to lead."""
+    for topic in image.topics.by_id.values():
+        text = image.topic_configs(topic.name).get("min.insync.replicas") or image.cluster_configs.get("min.insync.replicas")
+        minimum = default_minimum if text is None else int(text)
+        for number, partition in enumerate(topic.partitions):
+            enough = len(partition.isr) >= min(minimum, len(partition.replicas))
+            eligible = partition.has_leader and partition.elr
+            require(not (enough and eligible), f"eligible beside an ISR that acknowledges: {topic.name}-{number}: {partition}")
+
+
 def check_memory(image: ClusterImage, replayed: ClusterImage, index: PartitionIndex) -> None:
     """What a new controller would make of the log is what this one has."""
     for name in ("features", "brokers", "topics", "configs", "next_producer_id"):

@@ -15,7 +15,7 @@ from typing import Any
 
 from sim.controller_admin import Method, random_wish
 from sim.controller_brokers import PartitionId, SimBroker, common_prefix
-from sim.controller_checkers import Acknowledged, check_memory, check_partition, require
+from sim.controller_checkers import Acknowledged, check_eligible, check_memory, check_partition, require
 from tidelog.controller.partitions import elr_enabled, min_in_sync
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult, ControllerSettings
@@ -128,6 +128,8 @@ class World:
                 old = before.topics.by_id.get(topic_id)
                 was = old.partitions[number] if old is not None and number < len(old.partitions) else None
                 self._changed((topic_id, number), was)
+        if self.with_elr:
+            check_eligible(self.image, SETTINGS.min_insync_replicas)
         self.counts["records"] += len(result.records)
         return result.response
 
