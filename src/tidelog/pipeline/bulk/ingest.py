@@ -15,10 +15,13 @@ import pyarrow.fs as pafs
 
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.bulk.files import file_system, range_of
+from tidelog.pipeline.bulk.resuming import resume
+from tidelog.pipeline.checkpoint import Checkpoint, HadoopFiles
 from tidelog.pipeline.lake.landed import Progress, missing
 from tidelog.pipeline.lake.table import DataFile, FileTable, Layout
 from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange
 from tidelog.spark.options import parse_options
+from tidelog.spark.reader import cluster_of
 
 PARTITION_COLUMNS = ("topic", "partition", "date")
 TRIGGERS = ("availableNow", "processingTime", "once")
@@ -38,8 +41,9 @@ def ingest(
     """Start landing topics in a table of files, unchanged; the running StreamingQuery.
 
     ``options`` are those of the source (``format("tidelog")``); ``name`` is who writes, and must stay the same; ``trigger``
-    as for Spark's ``DataStreamWriter.trigger``, ``{"availableNow": True}`` unless said. Columns are the source's, and
-    ``date`` (UTC) where the table is partitioned by it. ConfigError or SinkError says what is wrong before anything runs."""
+    as for Spark's ``DataStreamWriter.trigger``, ``{"availableNow": True}`` unless said. A new checkpoint goes on where the
+    table ends. Columns are the source's, and ``date`` (UTC) where the table is partitioned by it. ConfigError or SinkError
+    says what is wrong before anything runs."""
     import tidelog.spark
     from tidelog.pipeline.bulk.source import FORMAT, LAYOUT, BulkDataSource, columns_of
 
@@ -58,8 +62,10 @@ def ingest(
     cleared = clear_orphans(table, layout, table.progress(commits.application))
     if cleared:
         log.info("%s: %d files of attempts that were never committed are cleared away", name, cleared)
-    stream = spark.readStream.format(FORMAT).options(**dict(options)).option(LAYOUT, layout.to_json()).load()
-    writer = stream.writeStream.foreachBatch(lambda batch, number: commits.commit(batch.collect(), number))
+    beside = Checkpoint(HadoopFiles(spark), checkpoint)
+    first, told = resume(beside, table, commits.application, cluster_of(parsed.client), parsed, options)
+    stream = spark.readStream.format(FORMAT).options(**told).option(LAYOUT, layout.to_json()).load()
+    writer = stream.writeStream.foreachBatch(lambda batch, number: commits.commit(batch.collect(), first + number))
     return writer.queryName(name).option("checkpointLocation", checkpoint).trigger(**how).start()
 
 

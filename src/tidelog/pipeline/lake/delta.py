@@ -79,9 +79,9 @@ class DeltaFiles:
             raise SinkError(f"The table {self._uri} has no column {', '.join(missing)}: add it, or take another table.")
         return self._layout
 
-    def progress(self, application: str) -> Progress:
-        """The number of the newest batch only: positions are read for the partitions of a batch (``commit``) and for clearing."""
-        return _progress(self._table(), application, self._keys(application))
+    def progress(self, application: str, keys: Sequence[PartitionKey] = ()) -> Progress:
+        """See ``FileTable``; of others, the partitions that the newest commits name: Delta cannot be asked for all."""
+        return _progress(self._table(), application, [*dict.fromkeys([*keys, *self._keys(application)])])
 
     def commit(self, identity: BatchIdentity, files: Sequence[DataFile]) -> bool:
         """See ``FileTable``."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidelog.pipeline.lake.landed import Progress, Verdict, judge
+from tidelog.pipeline.lake.landed import PartitionKey, Progress, Verdict, judge
 from tidelog.pipeline.lake.manifests import DATE
 from tidelog.pipeline.lake.table import DataFile, Layout
 from tidelog.pipeline.sinks.base import RECORD, BatchIdentity, SinkError
@@ -85,7 +85,7 @@ class IcebergFiles:
             for name in self._partition_by:
                 spec.add_field(*(("timestamp", "day", DATE) if name == DATE else (name, "identity", name)))
 
-    def progress(self, application: str) -> Progress:
+    def progress(self, application: str, keys: Sequence[PartitionKey] = ()) -> Progress:
         """See ``FileTable``."""
         return _progress(self._table(), application)
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
-from tidelog.pipeline.lake.landed import Progress, Verdict, judge
+from tidelog.pipeline.lake.landed import PartitionKey, Progress, Verdict, judge
 from tidelog.pipeline.lake.table import DataFile, Layout
 from tidelog.pipeline.sinks.base import BatchIdentity, SinkError
 from tidelog.spark.arrow import SQL_TYPES
@@ -143,7 +143,7 @@ class ManifestTable:
         self._state = state
         return state
 
-    def progress(self, application: str) -> Progress:
+    def progress(self, application: str, keys: Sequence[PartitionKey] = ()) -> Progress:
         """See ``FileTable``."""
         return self.state().progress.get(application, Progress())
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from tidelog.pipeline.lake.landed import Progress
+from tidelog.pipeline.lake.landed import PartitionKey, Progress
 from tidelog.pipeline.sinks.base import BatchIdentity
 
 
@@ -70,8 +70,8 @@ class FileTable(Protocol):
     def prepare(self, names: Sequence[str]) -> Layout:
         """Make the table when it is not there, with these columns of the source. SinkError when it is, with others."""
 
-    def progress(self, application: str) -> Progress:
-        """What is there of this application."""
+    def progress(self, application: str, keys: Sequence[PartitionKey] = ()) -> Progress:
+        """What is there of this application; of these partitions for certain."""
 
     def commit(self, identity: BatchIdentity, files: Sequence[DataFile]) -> bool:
         """Add the files and remember the batch, both or none. False, and nothing is added, when the batch is there already.
