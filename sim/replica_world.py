@@ -173,7 +173,8 @@ class ReplicaWorld:
                     self.note(f"alter partition {error.code.name}")
             if not self._arrives(0, asker.id):
                 response = None
-            asker.later(self.rng.randint(0, 20) if response is not None else 100, lambda: answered(response))
+            slow = self.rng.random() < 0.2
+            asker.later(self.rng.randint(0, 1_500 if slow else 20) if response is not None else 100, lambda: answered(response))
 
         self.at(self.rng.randint(0, 10), arrive)
 
