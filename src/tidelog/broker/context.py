@@ -183,6 +183,7 @@ class Context:
         "correlation_id",
         "listener",
         "now_ms",
+        "on_closed",
         "peer_host",
     )
 
@@ -195,6 +196,8 @@ class Context:
         self.client_software_name = ""
         self.client_software_version = ""
         self.now_ms: Callable[[], int] = broker.runtime.now_ms
+        self.on_closed: Callable[[], None] | None = None
+        """Called when the connection is closed, whoever closed it."""
         self.client_id: str | None = None
         self.correlation_id = 0
         self.api_key = -1

@@ -8,6 +8,7 @@ metadata, clients find it through DescribeQuorum and DescribeCluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, cast
 
 from tidelog.broker import envelope
@@ -22,7 +23,7 @@ from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.allocate_producer_ids import AllocateProducerIdsResponse
 from tidelog.protocol.messages.alter_partition import AlterPartitionResponse
 from tidelog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
-from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationResponse
 from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest, ControllerRegistrationResponse
 from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
@@ -59,6 +60,15 @@ def decided_by(method: ControllerHandler) -> Callable[[Context, Any], Coroutine[
 def refused_as(response: Callable[..., Any]) -> Callable[[Any, KafkaError], Any]:
     """The whole request failed, and the response has one place to say so."""
     return lambda request, error: response(error_code=error.code)
+
+
+async def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+    """Sent by brokers, each on a connection that ends with its process. Errors: NOT_CONTROLLER, STALE_BROKER_EPOCH."""
+    side = cast(ControllerSide, ctx.broker)
+    response: BrokerHeartbeatResponse = await ctx.submit(QuorumController.broker_heartbeat, request)
+    side.lives.heard(request.broker_id)
+    ctx.on_closed = partial(side.lives.hung_up, request.broker_id, request.broker_epoch)
+    return response
 
 
 def list_reassignments(ctx: Context, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
@@ -155,7 +165,7 @@ CONTROLLER_API_TABLE: tuple[Api, ...] = (
     Api(
         ApiKey.BROKER_HEARTBEAT,
         (0, 2),
-        decided_by(QuorumController.broker_heartbeat),
+        broker_heartbeat,
         on_error=refused_as(BrokerHeartbeatResponse),
     ),
     Api(ApiKey.UNREGISTER_BROKER, (0, 0), cluster.unregister_broker, on_error=cluster.unregister_broker_refused),

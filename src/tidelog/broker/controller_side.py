@@ -7,7 +7,7 @@ partitions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tidelog.model.ports import Rng
@@ -45,6 +45,16 @@ class Images(Protocol):
     def image(self) -> ClusterImage: ...
 
 
+class Lives:
+    """What heartbeats and their connections say of brokers; here it is of no interest."""
+
+    def heard(self, broker_id: int) -> None:
+        """A heartbeat was taken."""
+
+    def hung_up(self, broker_id: int, epoch: int) -> None:
+        """A connection was closed on which this broker had told that it lives."""
+
+
 @dataclass(slots=True)
 class ControllerSide:
     """See the module."""
@@ -58,6 +68,7 @@ class ControllerSide:
     runtime: Runtime
     rng: Rng
     apis: Mapping[int, Api]
+    lives: Lives = field(default_factory=Lives)
 
     @property
     def image(self) -> ClusterImage:

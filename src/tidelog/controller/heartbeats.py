@@ -59,6 +59,13 @@ class BrokerHeartbeats:
         self._offsets.pop(broker_id, None)
         self._shutdown_offsets.pop(broker_id, None)
 
+    def gone(self, broker_id: int, epoch: int) -> None:
+        """The process is known to be dead: its session counts as over."""
+        session = broker_id, epoch
+        if session in self._contacts:
+            del self._contacts[session]
+            self._contacts = {session: self._clock_ms - self.timeout_ms - 1, **self._contacts}
+
     def take_expired(self) -> Session | None:
         """The longest silent session, if its time is over: it is ended."""
         for session, contact_ms in self._contacts.items():

@@ -63,6 +63,8 @@ class BrokerLife:
         self._ready = False
         self._leaving = False
         self._may_stop = False
+        self._unreachable = False
+        """As of the latest attempt: nobody answered, or only to say that another controller leads."""
         self._soon_ms = SOON_MS
         self._offline: tuple[Uuid, ...] = ()
         self.cordoned: Callable[[], list[bytes]] = list
@@ -133,9 +135,9 @@ class BrokerLife:
 
     @property
     def _patience_ms(self) -> int:
-        """How long a controller that is known may be silent; without one, how long an election may take."""
+        """How long a controller that was reached may be silent; without one, how long an election may take."""
         config = self._config
-        if self._replica.runner.leader_id >= 0:
+        if self._replica.runner.leader_id >= 0 and not self._unreachable:
             return config.broker_session_timeout_ms
         election_ms = config.controller_quorum_fetch_timeout_ms + config.controller_quorum_election_timeout_ms
         return min(config.broker_session_timeout_ms, election_ms)
@@ -241,6 +243,7 @@ class BrokerLife:
 
     def _taken(self, response: BrokerHeartbeatResponse) -> int:
         self._heard_ms = self._runtime.real_ms()
+        self._unreachable = False
         changed = self.fenced != response.is_fenced
         self.fenced, self._may_stop = response.is_fenced, self._leaving and response.should_shut_down
         if changed and not self._leaving:
@@ -257,6 +260,7 @@ class BrokerLife:
         return wait_ms
 
     def _not_taken(self, code: ErrorCode, why: str) -> int:
+        self._unreachable = code is ErrorCode.NOT_CONTROLLER
         if code in _UNKNOWN and not self._leaving:
             self._registering = True
             log.warning("the controller does not know this broker with epoch %d (%s): it registers again", self.epoch, code.name)

@@ -141,6 +141,8 @@ class Connection:
         self._answers.clear()
         self._transport.close()
         self._turn.forget(self)
+        if self._ctx.on_closed is not None:
+            self._ctx.on_closed()
         self._owner.closed(self)
 
     # Reading

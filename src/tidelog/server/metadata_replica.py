@@ -30,6 +30,7 @@ from tidelog.raft.quorum import RaftConfig
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter
 from tidelog.server import settings
+from tidelog.server.dead_brokers import DeadBrokers
 from tidelog.server.listener import ConnectionCount, Listener
 from tidelog.server.raft_runner import RaftRunner
 from tidelog.server.runtime import Alarm, LoopRuntime
@@ -153,6 +154,8 @@ class MetadataReplica:
     def listen(self, sockets: Mapping[str, socket.socket], count: ConnectionCount | None = None) -> None:
         """Serve other controllers, brokers and admin clients, on sockets that are bound."""
         runtime = self.runtime
+        self._dead_brokers = DeadBrokers(self.member, runtime)
+        self.on_leader.append(self._dead_brokers.leader_changed)
         side = ControllerSide(
             node_id=self.config.node_id,
             cluster_id=self.cluster_id,
@@ -163,6 +166,7 @@ class MetadataReplica:
             runtime=runtime,
             rng=runtime.rng,
             apis=CONTROLLER_APIS,
+            lives=self._dead_brokers,
         )
         count, limits = count or ConnectionCount(), settings.limits(self.config)
         for name, listening in sockets.items():
@@ -190,6 +194,8 @@ class MetadataReplica:
             timer.cancel()
         if hasattr(self, "_registration"):
             self._registration.close()
+        if hasattr(self, "_dead_brokers"):
+            self._dead_brokers.stopped = True
         await self.runner.stop(HANDOVER_MS)
         for listener in self.listeners:
             listener.stop_accepting()

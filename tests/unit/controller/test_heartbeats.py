@@ -80,3 +80,16 @@ def test_a_broker_may_stop_when_all_active_ones_have_passed_the_offset() -> None
     assert heartbeats.may_stop(1, [2, 3])
     heartbeats.fenced(1)
     assert not heartbeats.shutting_down(1)
+
+
+def test_a_process_that_is_known_to_be_dead_is_taken_first_whenever_it_was_heard() -> None:
+    heartbeats = BrokerHeartbeats([], own_id=9, timeout_ms=9000)
+    heartbeats.advance(0)
+    for broker_id in (1, 2):
+        heartbeats.heard(broker_id, 7, 100)
+    heartbeats.gone(2, 6)
+    assert heartbeats.has_session(2, 7), "it was an earlier life"
+    heartbeats.gone(2, 7)
+    assert not heartbeats.has_session(2, 7)
+    assert (heartbeats.take_expired(), heartbeats.take_expired()) == ((2, 7), None)
+    assert heartbeats.has_session(1, 7)
