@@ -34,9 +34,7 @@ def replay(model: PipelineModel, spark: Any, now_ms: Callable[[], int] = lambda:
     """Replay the dead letters of every source. PipelineFailure when there is no table of them."""
     letters = model.dead_letters
     if letters is None or letters.kind != "delta":
-        raise PipelineFailure(
-            "Dead letters are replayed from a Delta table, and there is none: say dead_letters: {type: delta}."
-        )
+        raise PipelineFailure("Dead letters are replayed from a Delta table, and there is none: say dead_letters: {type: delta}.")
     path = letters.option("path")
     if not spark._jvm.io.delta.tables.DeltaTable.isDeltaTable(spark._jsparkSession, path):
         return []
