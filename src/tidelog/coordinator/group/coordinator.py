@@ -99,11 +99,15 @@ class GroupCoordinator(OffsetService):
         if error is not None:
             effects.reply(join.token, rebalance.join_error(join.version, request.member_id, error))
             return effects.outcome()
+        created = group is None
         if group is None:
             group = self.groups[request.group_id] = ClassicGroup(request.group_id, now_ms)
             if former is not None:
                 effects.records += [*group_tombstones(former), group_record(group)]
         self._joiner.join(group, join, effects, now_ms)
+        if created and not effects.records:
+            # As Kafka does: who was given a member id finds the group again where its coordinator has moved to.
+            effects.records.append(group_record(ClassicGroup(request.group_id, now_ms)))
         self._schedule(group)
         return effects.outcome()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.coordinator.group.driver import Driver, stable_group, static_pair
-from tidelog.coordinator.group.classic_group import GroupState
+from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.model.errors import ErrorCode as E
 
@@ -120,3 +120,26 @@ def test_the_longest_name_of_a_client_makes_no_id_that_cannot_be_written() -> No
     assert len(long.encode()) < 32_768 and long.startswith("é" * 1_000)
     driver.sync("g", leader, 1, {long: b"all"})
     assert driver.machine.groups["g"].state is GroupState.STABLE
+
+
+def test_a_group_is_written_down_empty_when_it_is_first_named() -> None:
+    """As Apache Kafka does; its formatter of group metadata is tested by it."""
+    driver = Driver()
+    driver.join("g")
+    assert len(driver.log) == 1
+    driver.restart()
+    group = driver.machine.groups["g"]
+    assert isinstance(group, ClassicGroup)
+    assert (group.state, group.generation, group.protocol_type, group.members) == (GroupState.EMPTY, 0, None, {})
+    driver.join_twice("g")
+    driver.advance(3_000)
+    assert len(driver.log) == 1, "the next record is that of the first generation, when its leader has assigned"
+
+
+def test_a_group_that_nobody_joined_is_taken_back() -> None:
+    driver = Driver()
+    driver.join("g")
+    driver.advance(driver.settings.offsets_retention_check_interval_ms * 2)
+    assert "g" not in driver.machine.groups
+    driver.restart()
+    assert "g" not in driver.machine.groups
