@@ -31,19 +31,16 @@ def _shrunk_without_the_controller() -> list[Patch]:
     return [(replica_manager, "shrink", shrink)]
 
 
-def _joined_without_counting() -> list[Patch]:
-    """Who is about to join does not hold the high watermark back."""
-    honest = in_sync._expand
+def _joined_too_early() -> list[Patch]:
+    """A follower joins as soon as it is heard of, whatever it lacks."""
 
     def expand(partition: Partition, leadership: Leadership, replica: Any) -> None:
-        honest(partition, leadership, replica)
-        leadership.maximal_isr = frozenset(partition.isr)
+        if partition.host.may_join_isr(replica.broker_id, replica.broker_epoch):
+            leadership.pending = (*partition.isr, replica.broker_id)
+            leadership.maximal_isr = frozenset(leadership.pending)
+            partition.host.isr_wanted(partition)
 
-    def least_end(self: Leadership, partition: Partition, end: int, leader_end: int, now_ms: int) -> int:
-        ends = [each.log_end_offset for each in self.replicas.values() if each.broker_id in self.maximal_isr]
-        return min([end, *ends])
-
-    return [(in_sync, "_expand", expand), (Leadership, "least_end", least_end)]
+    return [(in_sync, "_expand", expand)]
 
 
 def _high_watermark_moves_back() -> list[Patch]:
@@ -88,7 +85,7 @@ def _stale_leader_acknowledges() -> list[Patch]:
 
 BUGS: dict[str, Callable[[], list[Patch]]] = {
     "ISR shrunk without the controller": _shrunk_without_the_controller,
-    "joining replica does not count": _joined_without_counting,
+    "joined before it caught up": _joined_too_early,
     "high watermark moved back": _high_watermark_moves_back,
     "divergence ignored": _divergence_ignored,
     "cut at the high watermark": _cut_at_the_high_watermark,
