@@ -219,7 +219,7 @@ class QuorumMember:
             return []
         effects: list[Effect] = []
         more = True
-        while more:
+        while more and self.machine.is_leader:
             self.controller.next_offset = self.log.end_offset
             result = self.controller.tick(now_ms, steady_ms)
             effects += self._append(result.records, now_ms, steady_ms)
@@ -234,7 +234,8 @@ class QuorumMember:
 
     def _append(self, records: Sequence[MetadataRecord], now_ms: int, steady_ms: int, *, replay: bool = True) -> list[Effect]:
         """An atomic group, as the leader. StorageFailure when the disk fails."""
-        if not records:
+        if not records or not self.machine.is_leader:
+            # It has resigned with the append before this one: whoever follows decides anew.
             return []
         controller = self.controller
         assert controller is not None

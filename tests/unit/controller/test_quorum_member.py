@@ -6,11 +6,13 @@ import pytest
 from tests.unit.controller.conftest import CLUSTER, Rules
 from tests.unit.server.controllers import setting
 from tidelog.controller.quorum_member import MemberConfig, QuorumMember
+from tidelog.controller.result import ControllerResult
 from tidelog.metadata.features import supported_ranges
 from tidelog.metadata.image import ControllerImage
 from tidelog.metadata.image import Endpoint as Place
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.no_op_record import NoOpRecord
 from tidelog.raft import quorum_state
 from tidelog.raft.effects import AppendControl, Effect, HighWatermarkMoved, LeaderChanged, Persist
 from tidelog.raft.format import FormatRequest, format_dirs
@@ -144,3 +146,22 @@ def test_a_snapshot_of_the_committed_image_lets_old_log_go(tmp_path: Path) -> No
     assert not alone.member.snapshot_due(NOW)
     alone.member.log.close()
     assert Alone(tmp_path / "d").member.image.cluster_configs["num.partitions"] == "2"
+
+
+def test_a_leader_that_resigns_with_an_append_decides_nothing_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = Alone(tmp_path / "d")
+    alone.sync()
+    member = alone.member
+    assert member.controller is not None
+    appended = member.machine.appended
+
+    def resign(next_offset: int, now_ms: int) -> list[Effect]:
+        return [*appended(next_offset, now_ms), *member.machine.shut_down(now_ms, 100)]
+
+    decisions = iter([ControllerResult(True, (NoOpRecord(),))] * 3)
+    monkeypatch.setattr(member.controller, "tick", lambda now_ms, steady_ms: next(decisions))
+    monkeypatch.setattr(member.machine, "appended", resign)
+    before = member.log.end_offset
+    alone.do(member.tick(NOW, 0))
+    assert member.log.end_offset == before + 1
+    assert len(list(decisions)) == 2
