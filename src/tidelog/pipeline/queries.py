@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from tidelog.client.settings import parse_settings
@@ -10,10 +11,12 @@ from tidelog.pipeline.checkpoint import Checkpoint, HadoopFiles, Start
 from tidelog.pipeline.flows import Flow, checkpoint_path
 from tidelog.pipeline.model import Mode, PipelineModel, Source
 from tidelog.pipeline.recovery import Resume, Seen, decide
-from tidelog.pipeline.sinks.base import OffsetRange
-from tidelog.pipeline.starts import continued, first_offsets, range_options, starting_offsets
+from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange
+from tidelog.pipeline.starts import continued, first_offsets, partitions_of, range_options, starting_offsets
 from tidelog.spark.planning import SourceOffset
 from tidelog.spark.reader import cluster_of
+
+log = logging.getLogger(__name__)
 
 
 class FlowQuery:
@@ -45,10 +48,17 @@ class FlowQuery:
                 self.checkpoint.begin(start)
         self._first_batch = start.first_batch
         if resume.again is not None:
-            again = resume.again
-            records = read_ranges(self._spark, self._model, self.flow.sources[0], again.ranges)
-            self.writer.write(records, again.batch_id, again.ranges)
+            self._write_again(resume.again)
         self._start = start.offset
+
+    def _write_again(self, again: BatchIdentity) -> None:
+        source = self.flow.sources[0]
+        _, ids = partitions_of(self._cluster, source)
+        gone = sorted({piece.topic for piece in again.ranges if ids.get(piece.topic, "") != piece.topic_id})
+        if gone:  # where that is no loss to accept, it was refused before
+            log.warning("Batch %d cannot be read again, since %s was made again: some sinks lack it.", again.batch_id, gone[0])
+            return
+        self.writer.write(read_ranges(self._spark, self._model, source, again.ranges), again.batch_id, again.ranges)
 
     def _resume(self, from_here: frozenset[str]) -> Resume:
         start, planned = self.checkpoint.start(), self.checkpoint.planned()

@@ -66,7 +66,10 @@ def decide(
         if least >= 0 and (identity is None or identity.batch_id < least):
             raise _behind(sink, identity, least, seen.path if not fresh else f"the sink {newest.sink if newest else ''}")
     if fresh and newest is not None:
-        return Resume(_end(newest), newest.batch_id + 1, newest)
+        # Dead letters and quarantine are written first, so a batch that all others have is whole.
+        others = [tables[sink] for sink in sorted(always & tables.keys() - from_here)]
+        lacking = any(found is None or found.batch_id < newest.batch_id for found in others)
+        return Resume(_end(newest), newest.batch_id + 1, newest if lacking else None)
     if newest is not None and newest.batch_id > seen.planned:
         raise PipelineFailure(
             f"The sink {newest.sink} has batches up to {newest.batch_id}, and the checkpoint {seen.path} knows of "

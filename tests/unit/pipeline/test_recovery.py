@@ -25,6 +25,8 @@ def test_with_nothing_anywhere_it_begins_where_the_source_says() -> None:
 def test_a_lost_checkpoint_goes_on_from_the_newest_table_and_writes_its_batch_again() -> None:
     resume = decide(NOTHING, {"a": at("a", 8), "b": at("b", 7), "dead": at("dead", 2)}, ALWAYS, remembers=False)
     assert resume.first_batch == 9 and resume.again == at("a", 8)
+    whole = decide(NOTHING, {"a": at("a", 8), "b": at("b", 8), "dead": None}, ALWAYS, remembers=False)
+    assert whole.first_batch == 9 and whole.again is None
     assert resume.begin is not None
     assert resume.begin.positions == {TopicPartition("t", 0): 9, TopicPartition("t", 1): 3}
     assert resume.begin.ids == {"t": "id"}
