@@ -7,6 +7,7 @@ grow with time, so what is found in the end must not lie below what was acknowle
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -28,7 +29,7 @@ SESSION_MS = 6_000
 REBALANCE_MS = 6_000
 
 
-class _Member:
+class _Member(ABC):
     """What both kinds have in common."""
 
     def __init__(self, client: Client, history: History, group: str, topic: str, partitions: int) -> None:
@@ -90,8 +91,9 @@ class _Member:
                 self.client.forget(GROUP, self.group)
             await self.client.pause(pace_s)
 
+    @abstractmethod
     async def turn(self, stop: Callable[[], bool], pace_s: float) -> None:
-        raise NotImplementedError
+        """One step of a member's life; Later when the coordinator is not to be had."""
 
 
 class ClassicMember(_Member):
