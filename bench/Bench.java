@@ -216,7 +216,7 @@ public final class Bench {
         return result;
     }
 
-    private static void percentiles(Histogram nanos, Map<String, Object> result) {
+    static void percentiles(Histogram nanos, Map<String, Object> result) {
         result.put("p50_ms", nanos.getValueAtPercentile(50) / 1e6);
         result.put("p99_ms", nanos.getValueAtPercentile(99) / 1e6);
         result.put("p999_ms", nanos.getValueAtPercentile(99.9) / 1e6);

@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench.cluster_rows import CLUSTER_FULL, CLUSTER_QUICK, CLUSTER_SMOKE, ClusterRow, cluster_groups, cluster_round
 from bench.java_load import LoadFailed, produce
 from bench.report import machine, table, write_page
 from bench.rows import FULL, QUICK, SHAPES, SMOKE, Row, Scale, many_partitions_rows, on_an_empty_node, uncovered, under_load
@@ -31,6 +32,7 @@ RESULTS = ROOT / "bench" / "results"
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often everything is measured [5]")
+    parser.add_argument("--groups", default="node,cluster", help="one node, three nodes, or both [node,cluster]")
     parser.add_argument("--rows", default="", metavar="REGEX", help="only rows whose name matches; a fetch needs its produce")
     parser.add_argument("--sides", default="tidelog,apache", help="who is measured, from: tidelog, apache [tidelog,apache]")
     parser.add_argument("--quick", action="store_true", help="less of everything, as many rounds")
@@ -90,55 +92,78 @@ def allocations() -> dict[str, dict[str, float]]:
     return found
 
 
-def main() -> int:
-    args = arguments()
-    assert not uncovered(), f"the shapes miss {uncovered()}"
-    scale, rounds = (SMOKE, 1) if args.smoke else (QUICK if args.quick else FULL, args.rounds)
-    kinds = args.sides.split(",")
-    sides = [(kind if kinds.count(kind) == 1 else f"{kind} {number + 1}", kind) for number, kind in enumerate(kinds)]
-    groups = [
-        [row for row in group if re.search(args.rows, row.name)]
-        for group in (on_an_empty_node(), under_load(), list(many_partitions_rows()))
-    ]
-    data = args.data or Path(tempfile.mkdtemp(prefix="tidelog-bench-"))
+def about(args: argparse.Namespace, group: str, sides: list[str], rows: Sequence[Row | ClusterRow]) -> dict[str, Any]:
+    """What stands above the rounds of a result."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     ).stdout.strip()
-    result: dict[str, Any] = {
+    return {
         "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
         "commit": commit,
         "machine": machine(),
+        "group": group,
         "scale": "smoke" if args.smoke else "quick" if args.quick else "full",
-        "sides": [name for name, _ in sides],
-        "shapes": [str(shape) for shape in SHAPES],
+        "sides": sides,
+        "shapes": [str(shape) for shape in SHAPES] if group == "node" else [],
         "rows": [
             {"name": row.name, "kind": row.kind, "main": row.main, "unit": row.unit, "higher": row.higher_is_better}
-            for group in groups
-            for row in group
+            for row in rows
         ],
         "rounds": [],
     }
-    java = JavaSide(data / "java.log")
+
+
+def measure(args: argparse.Namespace, group: str, data: Path, java: JavaSide) -> dict[str, Any]:
+    """All rounds of one group; the file with all values is there after each of them."""
+    kinds = args.sides.split(",")
+    sides = [(kind if kinds.count(kind) == 1 else f"{kind} {number + 1}", kind) for number, kind in enumerate(kinds)]
+    if group == "node":
+        scale = SMOKE if args.smoke else QUICK if args.quick else FULL
+        groups = [
+            [row for row in rows if re.search(args.rows, row.name)]
+            for rows in (on_an_empty_node(), under_load(), list(many_partitions_rows()))
+        ]
+        result = about(args, group, [name for name, _ in sides], [row for rows in groups for row in rows])
+    else:
+        of_cluster = CLUSTER_SMOKE if args.smoke else CLUSTER_QUICK if args.quick else CLUSTER_FULL
+        cluster_rows = [[row for row in rows if re.search(args.rows, row.name)] for rows in cluster_groups()]
+        result = about(args, group, [name for name, _ in sides], [row for rows in cluster_rows for row in rows])
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{time.strftime('%Y%m%d-%H%M', time.gmtime())}-{'-'.join(kinds)}{'-smoke' if args.smoke else ''}.json"
+    called = "-".join(["cluster"] * (group == "cluster") + kinds + ["smoke"] * args.smoke)
+    path = RESULTS / f"{time.strftime('%Y%m%d-%H%M', time.gmtime())}-{called}.json"
+    for number in range(1 if args.smoke else args.rounds):
+        turn = number % len(sides)
+        print(f"{group}: round {number + 1} of {args.rounds}", file=sys.stderr)
+        turned = sides[turn:] + sides[:turn]
+        if group == "node":
+            result["rounds"].append(one_round(turned, groups, scale, data, java))
+        else:
+            result["rounds"].append(cluster_round(turned, cluster_rows, of_cluster, data))
+        path.write_text(json.dumps(result, indent=1) + "\n")
+    if group == "node" and "tidelog" in kinds:
+        result["allocations"] = allocations()
+        path.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"all values: {path.relative_to(ROOT)}", file=sys.stderr)
+    return result
+
+
+def main() -> int:
+    args = arguments()
+    assert not uncovered(), f"the shapes miss {uncovered()}"
+    data = args.data or Path(tempfile.mkdtemp(prefix="tidelog-bench-"))
+    java = JavaSide(data / "java.log")
+    failed = False
     try:
-        for number in range(rounds):
-            turn = number % len(sides)
-            print(f"round {number + 1} of {rounds}", file=sys.stderr)
-            result["rounds"].append(one_round(sides[turn:] + sides[:turn], groups, scale, data, java))
-            path.write_text(json.dumps(result, indent=1) + "\n")
+        for group in args.groups.split(","):
+            result = measure(args, group, data, java)
+            print(table(result))
+            if args.write_page:
+                write_page(result)
+            failed |= any("failed" in numbers for one in result["rounds"] for rows in one.values() for numbers in rows.values())
     finally:
         java.close()
         if args.data is None:
             shutil.rmtree(data, ignore_errors=True)
-    if "tidelog" in kinds:
-        result["allocations"] = allocations()
-        path.write_text(json.dumps(result, indent=1) + "\n")
-    print(table(result))
-    print(f"all values: {path.relative_to(ROOT)}", file=sys.stderr)
-    if args.write_page:
-        write_page(result)
-    failed = any("failed" in numbers for one in result["rounds"] for rows in one.values() for numbers in rows.values())
     return 1 if failed else 0
 
 

@@ -15,7 +15,7 @@ from tidelog.protocol.messages.produce import PartitionProduceData, ProduceReque
 from tidelog.records.builder import RecordData, build_batch
 from tools.jars import compiled, ensure
 
-SOURCE = Path(__file__).with_name("Bench.java")
+SOURCES = tuple(Path(__file__).with_name(name) for name in ("Bench.java", "OpenMessaging.java"))
 CLIENT_FLAGS = ("-Xms256M", "-Xmx1G")
 RUN_LIMIT_S = 600
 PRODUCED = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec \(([\d.]+) MB/sec\).*?([\d.]+) ms 99th", re.M)
@@ -26,16 +26,20 @@ class LoadFailed(Exception):
 
 
 def classes() -> Path:
-    """The folder with ``Bench.class``. Raises JarsMissing."""
-    return compiled("bench", [SOURCE], ensure())
+    """The folder with the compiled load generators. Raises JarsMissing."""
+    return compiled("bench", SOURCES, ensure())
+
+
+def java_command(main: str, *args: str) -> list[str]:
+    """What runs a class of Kafka's, or one of ours."""
+    path = f"{classes()}:{ensure()}/*"
+    return ["java", *CLIENT_FLAGS, f"-Dlog4j2.configurationFile={LOG4J}", "-Dlog.level=error", "-cp", path, main, *args]
 
 
 def run(main: str, *args: str) -> str:
     """Run a class; what it printed. Raises LoadFailed."""
-    path = f"{classes()}:{ensure()}/*"
-    command = ["java", *CLIENT_FLAGS, f"-Dlog4j2.configurationFile={LOG4J}", "-Dlog.level=error", "-cp", path, main, *args]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=RUN_LIMIT_S)
+        done = subprocess.run(java_command(main, *args), capture_output=True, text=True, check=False, timeout=RUN_LIMIT_S)
     except subprocess.TimeoutExpired as late:
         raise LoadFailed(f"{main} was not done after {RUN_LIMIT_S} s") from late
     if done.returncode:

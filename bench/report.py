@@ -12,9 +12,15 @@ from typing import Any
 from bench.rows import IDEMPOTENT, TRANSACTIONAL
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- results: written by python -m bench --write-page -->", "<!-- end of results -->"
+MARKS = {
+    "node": ("<!-- results: written by python -m bench --write-page -->", "<!-- end of results -->"),
+    "cluster": ("<!-- cluster: written by python -m bench --groups cluster --write-page -->", "<!-- end of cluster -->"),
+}
 # The first step, in tidelog's number over Kafka's.
-CPU_LIMIT = {"produce": 0.5, "requests": 0.5, "fetch": 1.0}
+CPU_LIMIT = {"produce": 0.5, "requests": 0.5, "fetch": 1.0, "replicated": 0.5}
+TIMED = ("latency", "requests", "replicated")
+"""Kinds of rows that have percentiles."""
+CPU_TITLE = {"node": "broker CPU s", "cluster": "CPU s of all nodes for a million records"}
 LIMITS = {  # absolute ones
     "start to first answer": 0.5,
     "memory, idle": 60,
@@ -75,12 +81,14 @@ def verdict(result: dict[str, Any], row: dict[str, Any]) -> str:
             short.append(f"over {LIMITS[row['name']]} {row['unit']}")
     if row["higher"] and main < 1:
         short.append(f"{main:.2f}x")
-    if row["kind"] in ("latency", "requests"):
+    if row["kind"] in TIMED:
         p99 = ratio(result, row["name"], "p99_ms")
         if p99 is not None and p99 > 1:
             short.append(f"p99 {p99:.2f}x")
     cpu = ratio(result, row["name"], "broker_cpu_s")
     per_unit = cpu / main if cpu is not None and row["kind"] == "requests" else cpu
+    if row["kind"] in ("gap", "cpu") and main > 1:
+        short.append(f"{main:.2f}x")
     limit = CPU_LIMIT.get(row["kind"])
     if limit is not None and per_unit is not None and per_unit > limit:
         short.append(f"CPU {per_unit:.2f}x")
@@ -110,7 +118,7 @@ def table(result: dict[str, Any]) -> str:
         f"{result['date']} UTC, commit {result['commit']}, {result['scale']} scale, rounds: {len(result['rounds'])}. "
         f"{result['machine']}.",
         "",
-        f"| what | unit | {one} | {two} | ratio | broker CPU s: {one} | {two} | ratio | first step |",
+        f"| what | unit | {one} | {two} | ratio | {CPU_TITLE[result.get('group', 'node')]}: {one} | {two} | ratio | first step |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in result["rows"]:
@@ -123,7 +131,7 @@ def table(result: dict[str, Any]) -> str:
         cells += ["" if cpu is None else f"{cpu:.2f}", verdict(result, row)]
         lines.append("| " + " | ".join(cells) + " |")
     lines += cost_of_transactions(result)
-    latencies = [row["name"] for row in result["rows"] if row["kind"] in ("latency", "requests")]
+    latencies = [row["name"] for row in result["rows"] if row["kind"] in TIMED]
     if latencies:
         lines += [
             "",
@@ -141,7 +149,9 @@ def table(result: dict[str, Any]) -> str:
 
 def write_page(result: dict[str, Any]) -> None:
     """Put the table between the marks in docs/benchmarks.md."""
+    begin, end = MARKS[result["group"]]
     text = PAGE.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table(result)}\n\n{END}{after}")
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    assert after, f"{PAGE.name} has no section between {begin} and {end}"
+    PAGE.write_text(f"{before}{begin}\n\n{table(result)}\n\n{end}{after}")
