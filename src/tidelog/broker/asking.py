@@ -41,7 +41,9 @@ def ask_shard(
     respond: Callable[[Any], Answer],
     refuse: Callable[[ErrorCode], Answer],
 ) -> Answer | Coroutine[Any, Any, Answer]:
-    """The same for a shard that is at hand."""
+    """The same for a shard that is at hand, or was: while others were asked its leadership may have gone."""
+    if shard.machine is None:
+        return refuse(ErrorCode.NOT_COORDINATOR)
     token, waiting = shards.ask(shard, call)
     if waiting.done:
         return refuse(waiting.error) if waiting.error else respond(waiting.response)

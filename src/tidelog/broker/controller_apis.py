@@ -33,6 +33,7 @@ from tidelog.protocol.messages.list_partition_reassignments import (
 )
 
 _CONTROLLERS = 2
+_ENDPOINT_TYPE_FROM = 1
 
 
 async def raft(ctx: Context, request: Any) -> Any:
@@ -96,13 +97,15 @@ def describe_controllers(ctx: Context, request: DescribeClusterRequest) -> Descr
     Error: MISMATCHED_ENDPOINT_TYPE (brokers are described on their own listeners).
     """
     if request.endpoint_type != _CONTROLLERS:
-        return DescribeClusterResponse(
+        mismatch = DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             error_message=(
                 "The request was sent to a controller's listener and asks for brokers. Use the brokers' bootstrap servers."
             ),
-            endpoint_type=_CONTROLLERS,
         )
+        if ctx.api_version >= _ENDPOINT_TYPE_FROM:
+            mismatch.endpoint_type = _CONTROLLERS
+        return mismatch
     side = cast(ControllerSide, ctx.broker)
     known = [
         DescribeClusterBroker(broker_id=voter.voter_id, host=at.host, port=at.port)

@@ -75,6 +75,8 @@ def _common(quorum: Quorum, error: ErrorCode, leader_id: int, epoch: int, nodes:
     """What any answer may tell. None: go on with what it answers."""
     if epoch < quorum.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
         return True
+    if not quorum.believes(epoch):
+        return False
     name = quorum.config.endpoints[0].name if quorum.config.endpoints else "CONTROLLER"
     endpoints = tuple(Endpoint(name, each.host, each.port) for each in nodes if each.node_id == leader_id)
     before = quorum.epoch, quorum.leader_id

@@ -54,7 +54,8 @@ def vote(quorum: Quorum, inbound: Inbound, request: VoteRequest, now_ms: int) ->
     too_new = asked.last_offset_epoch > asked.replica_epoch or (
         not asked.pre_vote and asked.last_offset_epoch == asked.replica_epoch
     )
-    if asked.last_offset < 0 or asked.last_offset_epoch < 0 or asked.replica_id < 0 or too_new:
+    impossible = asked.last_offset < 0 or asked.last_offset_epoch < 0 or asked.replica_id < 0 or too_new
+    if impossible or not quorum.believes(asked.replica_epoch):
         error = ErrorCode.INVALID_REQUEST
     elif asked.replica_epoch < quorum.epoch:
         error = ErrorCode.FENCED_LEADER_EPOCH
@@ -82,7 +83,7 @@ def grants(state: RoleState, candidate: ReplicaKey, up_to_date: bool, pre_vote: 
 def _refused(quorum: Quorum, leader_id: int, epoch: int) -> ErrorCode:
     if epoch < quorum.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.INVALID_REQUEST if leader_id < 0 else ErrorCode.NONE
+    return ErrorCode.INVALID_REQUEST if leader_id < 0 or not quorum.believes(epoch) else ErrorCode.NONE
 
 
 def follow(quorum: Quorum, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...], now_ms: int, why: str) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tidelog.raft.membership import VoterChange
 
 OBSERVER_SESSION_MS = 300_000
+MOST_OBSERVERS = 10_000
+"""More than these are served, but not remembered: ids cost whoever invents them nothing."""
 CAUGHT_UP_WITHIN_MS = 3_600_000
 """A replica becomes a voter only if it has fetched, and been caught up, within this time."""
 
@@ -85,7 +87,12 @@ class LeaderState:
         voter = self.voters.get(key.id)
         if voter is not None and voter.key.is_same(key):
             return voter
-        return self.observers.setdefault(key, Progress(key))
+        known = self.observers.get(key)
+        if known is None:
+            known = Progress(key)
+            if len(self.observers) < MOST_OBSERVERS:
+                self.observers[key] = known
+        return known
 
     def is_voter(self, key: ReplicaKey) -> bool:
         voter = self.voters.get(key.id)

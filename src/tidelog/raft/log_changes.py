@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidelog.metadata.records import MetadataLogError
-from tidelog.model.errors import KafkaError, StorageFailure
-from tidelog.raft.effects import AppendControl, AppendFetched, Truncate
+from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
+from tidelog.protocol.messages.fetch_snapshot import FetchSnapshotResponse, ResponsePartitionSnapshot
+from tidelog.raft.effects import AppendControl, AppendFetched, ReplySnapshotPart, Truncate
 from tidelog.raft.log_shape import LogShape
 from tidelog.raft.messages import note_control
 from tidelog.raft.metadata_log import MetadataLog
@@ -98,6 +99,25 @@ class IncomingSnapshot:
 
     def close(self) -> None:
         self._file.close()
+
+
+def snapshot_part(log: MetadataLog, effect: ReplySnapshotPart) -> FetchSnapshotResponse:
+    """The answer with its bytes. Blocks; OSError as it comes.
+
+    SNAPSHOT_NOT_FOUND when the file went since the machine decided: the log was cleaned, or begins anew at another snapshot.
+    """
+    topic = effect.response.topics[0]
+    try:
+        file = log.fs.open(f"{log.dir}/{effect.snapshot_id.file_name}", write=False)
+    except FileNotFoundError:
+        leader = topic.partitions[0].current_leader
+        topic.partitions = [ResponsePartitionSnapshot(error_code=ErrorCode.SNAPSHOT_NOT_FOUND, current_leader=leader)]
+        return effect.response
+    try:
+        topic.partitions[0].unaligned_records = file.read(effect.position, effect.max_bytes)
+    finally:
+        file.close()
+    return effect.response
 
 
 def start_at_snapshot(log: MetadataLog, snapshot_id: SnapshotId, now_ms: int) -> None:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tidelog.raft.quorum import Inbound, Quorum
 
 ENDPOINTS_IN_FETCH = 16
+RAFT_IN_FETCH = 12
+"""Leader, divergence and snapshot are told from then on."""
 HIGHEST_KRAFT_VERSION = 1
 AUTO_JOIN_TIMEOUT_MS = 2000
 
@@ -181,10 +183,13 @@ def fetch_answer(
         error_code=error,
         high_watermark=-1 if high_watermark is None else high_watermark,
         log_start_offset=quorum.shape.start_offset,
-        current_leader=fetch.LeaderIdAndEpoch(quorum.leader_id, quorum.epoch),
         aborted_transactions=None,
         records=b"",
     )
+    if inbound.version >= RAFT_IN_FETCH:
+        partition.current_leader = fetch.LeaderIdAndEpoch(quorum.leader_id, quorum.epoch)
+    else:
+        fitness = None  # Older versions have no words for any of this.
     if fitness is not None and fitness.fit is Fit.DIVERGING:
         partition.diverging_epoch = fetch.EpochEndOffset(fitness.at.epoch, fitness.at.offset)
     elif fitness is not None and fitness.fit is Fit.SNAPSHOT:

@@ -9,7 +9,7 @@ from tidelog.raft.effects import Node
 from tidelog.raft.election import Candidate, Prospective, Resigned, Unattached
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
-from tidelog.raft.quorum import NEVER, Quorum
+from tidelog.raft.quorum import LAST_EPOCH, NEVER, Quorum
 
 
 def poll(quorum: Quorum, now_ms: int) -> int:
@@ -143,7 +143,7 @@ def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:
     if quorum.shut_down_ms is None:
         if now_ms >= state.deadline_ms:
             # It voted for itself in this epoch: whatever comes next, comes in another one.
-            quorum.become_unattached(quorum.epoch + 1, now_ms, "it had resigned")
+            quorum.become_unattached(min(quorum.epoch + 1, LAST_EPOCH), now_ms, "it had resigned")
             if _may_campaign(quorum):
                 quorum.become_prospective(now_ms, "nobody leads")
             return now_ms

@@ -41,6 +41,11 @@ from tidelog.records.control import (
 NEVER = sys.maxsize
 STORY = 64
 BACKOFF_BASE_MS = 100
+LAST_EPOCH = 2**31 - 1
+"""No election can be held in a later one."""
+MANY_EPOCHS = 2**30
+"""An election each second for 34 years: beyond this, only epochs close to our own are believed."""
+EPOCHS_APART = 10_000
 
 
 class QuorumFault(Exception):
@@ -149,6 +154,8 @@ class Quorum:
     def may_campaign(self) -> bool:
         """A voter; or one that the latest change removes, as long as that is not known to be committed: its own vote does not
         count, but its log may be needed to commit that very change."""
+        if self.epoch >= LAST_EPOCH:
+            return False
         if self.is_voter:
             return True
         before = self.sets.before
@@ -200,6 +207,10 @@ class Quorum:
         self.losses += 1
         spread = 2 << min(20, self.losses - 1)
         return min(BACKOFF_BASE_MS * self.rng.randrange(0, spread), self.config.election_backoff_max_ms)
+
+    def believes(self, epoch: int) -> bool:
+        """Whether ``epoch``, which somebody names, can be: who moved to the last one could never hold an election again."""
+        return epoch <= MANY_EPOCHS or epoch - self.epoch <= EPOCHS_APART
 
     # output
 

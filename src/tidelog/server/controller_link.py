@@ -50,7 +50,7 @@ class ControllerLink:
             local = self._replica.runner.submit(handler, request)
             if local.done() and (self._replica.stopped or not _lost(local.exception())):
                 return local
-        future: asyncio.Future[Any] = self._runtime.loop.create_future()
+        future = self._runtime.promise()
         if local is None or local.done():
             self._deliver(handler, request, version, future)
         else:

@@ -11,6 +11,7 @@ cannot be, ``on_failure`` is told, once, and nothing goes out any more.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -54,6 +55,9 @@ log = logging.getLogger(__name__)
 FATAL = (StorageFailure, QuorumFault, MetadataLogError, UnsupportedFeatureLevel, OSError)
 """What ends the node: its disk, or what the quorum says, cannot be worked with."""
 
+
+TURN_BYTES = 1 << 18
+"""Of a metadata log that this node catches up with, read at a time: some ten milliseconds of the loop."""
 
 TICK_S = 0.1
 """How often the active controller looks at what time alone brings: brokers that fell silent, leaders to be balanced."""
@@ -132,7 +136,7 @@ class RaftRunner:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this controller has stopped")
         self._tokens += 1
         token = Token(self._tokens)
-        future = self._asking[token] = self._runtime.loop.create_future()
+        future = self._asking[token] = self._runtime.promise()
         self._do(lambda: self.member.machine.request(token, api_key, version, listener, request, self._steady()))
         try:
             return await future
@@ -148,7 +152,7 @@ class RaftRunner:
 
     def submit(self, handler: ControllerHandler, request: Any, version: int | None = None) -> asyncio.Future[Any]:
         """Decided now if this is the active controller, answered when committed. See ``broker.context.Controller``."""
-        future: asyncio.Future[Any] = self._runtime.loop.create_future()
+        future = self._runtime.promise()
         if self._failed:
             future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, self._refusal))
         else:
@@ -261,9 +265,10 @@ class RaftRunner:
         elif isinstance(effect, ReplyRecords):
             self._reply_records(effect)
         elif isinstance(effect, ReplySnapshotPart):
-            self._in_thread(lambda: self._snapshot_part(effect), lambda response: self._reply(effect.token, response))
+            answer = functools.partial(log_changes.snapshot_part, self.member.log, effect)
+            self._in_thread(answer, lambda response: self._reply(effect.token, response))
         elif isinstance(effect, HighWatermarkMoved):
-            self._release(self.member.high_watermark_moved(effect.offset))
+            self._committed(effect)
         elif isinstance(effect, LeaderChanged):
             self._leader_changed(effect)
         elif isinstance(effect, Persist):
@@ -271,6 +276,18 @@ class RaftRunner:
             self._in_thread(lambda: quorum_state.store(fs, directory, state), lambda _: None)
         else:
             self._to_log(effect)
+
+    def _committed(self, effect: HighWatermarkMoved) -> None:
+        """What follows in the queue waits for the last turn; the loop does all else between two."""
+        self._release(self.member.high_watermark_moved(effect.offset, TURN_BYTES))
+        if self.member.behind:
+            self._busy = True
+            self._queue.appendleft(effect)
+            self._runtime.loop.call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._busy = False
+        self._do(list)
 
     def _to_log(self, effect: Effect) -> None:
         now_ms = self._runtime.now_ms()
@@ -379,16 +396,6 @@ class RaftRunner:
         if found.slice is not None:
             response.responses[0].partitions[0].records = found.slice.read()
         self._reply(effect.token, response)
-
-    def _snapshot_part(self, effect: ReplySnapshotPart) -> Any:
-        """In a thread."""
-        file = self.member.log.fs.open(f"{self.member.log.dir}/{effect.snapshot_id.file_name}", write=False)
-        try:
-            data = file.read(effect.position, effect.max_bytes)
-        finally:
-            file.close()
-        effect.response.topics[0].partitions[0].unaligned_records = data
-        return effect.response
 
     def _release(self, released: list[Pending]) -> None:
         for pending in released:

@@ -80,6 +80,12 @@ class LoopRuntime:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s failed", task.get_name(), exc_info=error)
 
+    def promise(self) -> asyncio.Future[Any]:
+        """A future that may fail when whoever waited for it has gone: then there is nobody to be told."""
+        future = self.loop.create_future()
+        future.add_done_callback(_look)
+        return future
+
     def run_blocking(self, job: Callable[[], T]) -> asyncio.Future[T]:
         """The result of ``job``, run in a thread; for work that somebody waits for."""
         return self.loop.run_in_executor(self._blocking, job)
@@ -175,6 +181,11 @@ class LoopRuntime:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._blocking.shutdown(wait=True, cancel_futures=True)
         self._long.shutdown(wait=True, cancel_futures=True)
+
+
+def _look(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
 
 
 class Driver:

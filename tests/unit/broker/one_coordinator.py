@@ -18,6 +18,7 @@ class OneCoordinator:
 
     def __init__(self) -> None:
         self.driver = Driver()
+        self.machine: object | None = self.driver.machine
         self.error: ErrorCode | None = None
         self.abandoned: list[Token] = []
         self._waiting: dict[Token, Waiting] = {}

@@ -84,3 +84,9 @@ def test_answers_that_nobody_waits_for_are_closed_and_those_that_came_are_left_a
     for each in (begun, fresh):
         with pytest.raises(RuntimeError):
             each.send(None)
+
+
+def test_a_shard_whose_leadership_went_while_others_were_asked_refuses() -> None:
+    coordinator = OneCoordinator()
+    coordinator.machine = None
+    assert question(coordinator, Producer(1, 0)) == ("refused", E.NOT_COORDINATOR)

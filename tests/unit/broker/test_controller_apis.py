@@ -1,7 +1,12 @@
+import pytest
+
+from tests.unit.broker.node_world import NodeWorld
 from tidelog.broker.apis import APIS
-from tidelog.broker.controller_apis import CONTROLLER_API_TABLE, CONTROLLER_APIS
+from tidelog.broker.controller_apis import CONTROLLER_API_TABLE, CONTROLLER_APIS, describe_controllers
+from tidelog.model.errors import ErrorCode
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.raft.machine import HANDLERS
 
 
@@ -18,3 +23,12 @@ def test_a_broker_serves_none_of_them_but_fetch_and_passes_on_what_administrator
 def test_each_api_is_there_once_and_in_order() -> None:
     keys = [row.key for row in CONTROLLER_API_TABLE]
     assert keys == sorted(set(keys))
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_whoever_asks_a_controller_for_brokers_is_refused_in_words_of_its_version(version: int) -> None:
+    context = NodeWorld().context()
+    context.api_version = version
+    answer = describe_controllers(context, DescribeClusterRequest())
+    assert answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    assert answer.encode(version)

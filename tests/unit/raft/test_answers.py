@@ -4,6 +4,7 @@ from tidelog.protocol.messages import fetch
 from tidelog.protocol.messages.vote import VoteRequest
 from tidelog.raft.answers import error_of
 from tidelog.raft.election import Role
+from tidelog.raft.quorum import LAST_EPOCH
 from tidelog.raft.quorum_state import QuorumState
 
 
@@ -53,3 +54,10 @@ def test_who_answers_nonsense_is_left_alone_for_a_moment() -> None:
 
 def test_an_unknown_number_is_an_error() -> None:
     assert error_of(9999) is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_an_answer_from_an_epoch_that_cannot_be_is_of_no_use() -> None:
+    node = Driver()
+    node.pass_time(2001)
+    node.answer(node.sends(VoteRequest)[2], vote_answer(LAST_EPOCH, granted=False, error=ErrorCode.FENCED_LEADER_EPOCH))
+    assert node.machine.epoch == 0

@@ -6,6 +6,7 @@ from tidelog.model.ids import Uuid
 from tidelog.raft.effects import Persist, Reply
 from tidelog.raft.election import Role
 from tidelog.raft.log_shape import LogShape
+from tidelog.raft.quorum import LAST_EPOCH, MANY_EPOCHS
 from tidelog.raft.quorum_state import QuorumState
 
 
@@ -92,3 +93,19 @@ def test_the_first_successor_calls_for_an_election_at_once_and_the_others_later(
     stranger.follow(1)
     assert only(stranger.ask(end_request(3, 0, ()))).error_code == ErrorCode.FENCED_LEADER_EPOCH
     assert stranger.machine.role is Role.FOLLOWER
+
+
+@pytest.mark.parametrize("epoch", [LAST_EPOCH, LAST_EPOCH - 1, MANY_EPOCHS + 1])
+def test_nobody_is_moved_to_an_epoch_after_which_no_election_could_be_held(epoch: int) -> None:
+    node = Driver(state=QuorumState(-1, 5, version=1))
+    for wild in (vote_request(2, epoch), begin_request(2, epoch), end_request(2, epoch, (1, 3))):
+        assert only(node.ask(wild)).error_code == ErrorCode.INVALID_REQUEST
+    assert (node.machine.epoch, node.persisted) == (5, None)
+    old = Driver(state=QuorumState(-1, MANY_EPOCHS, version=1))
+    assert only(old.ask(vote_request(2, MANY_EPOCHS + 1))).vote_granted, "whoever is close is believed"
+
+
+def test_in_the_last_epoch_nobody_calls_for_an_election() -> None:
+    node = Driver(state=QuorumState(-1, LAST_EPOCH, version=1))
+    node.pass_time(60_000)
+    assert (node.machine.role, node.machine.epoch) == (Role.UNATTACHED, LAST_EPOCH)

@@ -1,5 +1,5 @@
 from tests.unit.raft.driver import disk, voters
-from tidelog.raft.leader_state import OBSERVER_SESSION_MS, LeaderState
+from tidelog.raft.leader_state import MOST_OBSERVERS, OBSERVER_SESSION_MS, LeaderState
 from tidelog.raft.voters import ReplicaKey
 
 
@@ -92,3 +92,12 @@ def test_who_led_alone_has_a_whole_period_to_hear_from_the_first_that_comes() ->
     assert state.quorum_lost(53_000)
     state.lead_alone(53_000)
     assert state.quorum_lost(53_000), "it leads alone no more"
+
+
+def test_invented_observers_are_not_remembered_without_end() -> None:
+    state = leader(1, 2, 3)
+    for number in range(MOST_OBSERVERS + 10):
+        state.replica_fetched(ReplicaKey(100 + number, disk(4)), 5, 12, 1)
+    assert len(state.observers) == MOST_OBSERVERS
+    state.replica_fetched(key(2), 12, 12, 1)
+    assert state.voters[2].end_offset == 12, "voters count as ever"

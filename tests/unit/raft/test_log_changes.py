@@ -2,12 +2,21 @@ from pathlib import Path
 
 from tests.unit.raft.driver import voters
 from tests.unit.raft.test_replication import batch
-from tidelog.raft.effects import AppendControl, AppendFetched, Truncate
+from tidelog.model.errors import ErrorCode
+from tidelog.model.machine import Token
+from tidelog.protocol.messages.fetch_snapshot import (
+    FetchSnapshotResponse,
+    LeaderIdAndEpoch,
+    ResponsePartitionSnapshot,
+    ResponseTopicSnapshot,
+)
+from tidelog.raft.effects import AppendControl, AppendFetched, ReplySnapshotPart, Truncate
 from tidelog.raft.log_changes import (
     IncomingSnapshot,
     append_control,
     append_fetched,
     log_shape,
+    snapshot_part,
     start_at_snapshot,
     truncate,
     voter_sets,
@@ -65,3 +74,22 @@ def test_a_damaged_snapshot_is_thrown_away(tmp_path: Path) -> None:
     incoming.write(0, b"\0" * 100)
     assert incoming.finish() is None
     assert not [name for name in log.fs.listdir(log.dir) if "checkpoint" in name and "40" in name]
+
+
+def test_a_snapshot_that_went_since_it_was_asked_for_is_answered_as_not_found(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    incoming = IncomingSnapshot(log, SnapshotId(40, 3))
+    incoming.write(0, b"".join(encode_snapshot((), metadata_version=30, epoch=3, now_ms=NOW, last_timestamp_ms=NOW)))
+    incoming.finish()
+
+    def asked() -> ResponsePartitionSnapshot:
+        partition = ResponsePartitionSnapshot(position=10, size=100, current_leader=LeaderIdAndEpoch(1, 3))
+        answer = FetchSnapshotResponse(topics=[ResponseTopicSnapshot(name="__cluster_metadata", partitions=[partition])])
+        return snapshot_part(log, ReplySnapshotPart(Token(1), answer, SnapshotId(40, 3), 10, 20)).topics[0].partitions[0]
+
+    found = asked()
+    assert (found.error_code, len(found.unaligned_records)) == (ErrorCode.NONE, 20)
+    log.fs.remove(f"{log.dir}/{SnapshotId(40, 3).file_name}")
+    gone = asked()
+    assert (gone.error_code, gone.unaligned_records, gone.size) == (ErrorCode.SNAPSHOT_NOT_FOUND, b"", 0)
+    assert gone.current_leader.leader_epoch == 3

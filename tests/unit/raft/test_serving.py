@@ -98,3 +98,12 @@ def test_a_snapshot_is_named_and_given_piece_by_piece() -> None:
     assert only(node.ask(snapshot_request(2, 2, (20, 1), 1000))).error_code == ErrorCode.POSITION_OUT_OF_RANGE
     assert only(node.ask(snapshot_request(2, 2, (19, 1), 0))).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
     assert only(node.ask(snapshot_request(2, 1, (20, 1), 0))).error_code == ErrorCode.FENCED_LEADER_EPOCH
+
+
+@pytest.mark.parametrize("version", [4, 8, 11])
+def test_a_fetch_too_old_to_be_told_more_gets_an_answer_that_can_be_written(version: int) -> None:
+    node = Driver(shape=LogShape(end_offset=10, epochs=[(1, 0), (2, 5)]))
+    node.elect()
+    for last_epoch in (1, 3):
+        answer = node.ask(fetch_request(-1, 3, 8, last_epoch, max_wait_ms=0), version)
+        assert answer.encode(version)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterator
@@ -193,3 +194,16 @@ def test_an_abandoned_coroutine_runs_its_finally_and_says_nothing(runtime: LoopR
         assert result.said == []
 
     complete(runtime, main())
+
+
+def test_a_promise_that_fails_when_nobody_waits_any_more_is_no_complaint(
+    runtime: LoopRuntime, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        runtime.promise().set_exception(OSError("too late"))
+        runtime.promise().cancel()
+        await asyncio.sleep(0)
+
+    complete(runtime, main())
+    gc.collect()
+    assert not caplog.records

@@ -8,6 +8,7 @@ know (trap 34).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -33,6 +34,8 @@ from tidelog.protocol.messages.add_partitions_to_txn import (
 from tidelog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from tidelog.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from tidelog.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+log = logging.getLogger(__name__)
 
 Later = Answer | Coroutine[Any, Any, Answer]
 
@@ -75,7 +78,7 @@ def _with_ids(ctx: Context, answer: Callable[[], Later]) -> Later:
     if ids.has_id:
         later = answer()
         if ids.wants_block:
-            ctx.broker.runtime.spawn(_refill(ctx.broker), "prefetching producer ids")
+            ctx.broker.runtime.spawn(_prefetch(ctx.broker), "prefetching producer ids")
         return later
     return _after_refill(ctx, answer)
 
@@ -110,6 +113,14 @@ def _init_transactional(ctx: Context, transactional_id: str, timeout_ms: int, ex
         respond,
         _no_id,
     )
+
+
+async def _prefetch(broker: Broker) -> None:
+    """The same before there is need: then it may fail."""
+    try:
+        await _refill(broker)
+    except KafkaError as error:
+        log.warning("no further block of producer ids: %s", error)
 
 
 async def _refill(broker: Broker) -> None:
@@ -271,7 +282,7 @@ def end_txn(ctx: Context, request: EndTxnRequest) -> Later:
 
     if bumping and ctx.broker.producer_ids.wants_block:
         # A producer without epochs left gets a new id; where there is none it is told 14, and asks again.
-        ctx.broker.runtime.spawn(_refill(ctx.broker), "prefetching producer ids")
+        ctx.broker.runtime.spawn(_prefetch(ctx.broker), "prefetching producer ids")
     return ask(
         ctx,
         ctx.broker.transactions,
