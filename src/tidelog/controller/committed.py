@@ -7,6 +7,7 @@ what lies between is not known: whoever follows has to look at everything.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -69,21 +70,26 @@ class CommittedImage:
         """The leadership has ended: what is committed, the log says."""
         self._appended.clear()
 
-    def advance(self, log: MetadataLog, high_watermark: int, newest: ClusterImage | None = None) -> None:
+    def advance(
+        self, log: MetadataLog, high_watermark: int, newest: ClusterImage | None = None, *, turn_bytes: int | None = None
+    ) -> bool:
         """Takes what was committed; ``newest``: the leader's own image, which is the next one when all of it is committed.
 
+        With ``turn_bytes`` it stops behind the batch that reaches so far; True: call again, there is more.
         Blocks for what is not in the page cache. MetadataLogError for a record that cannot be applied: the node has to stop.
         """
         if self.next_offset >= high_watermark:
-            return
+            return False
+        stop = math.inf if turn_bytes is None else self.bytes_since_snapshot + turn_bytes
         delta = self._delta or ClusterDelta(self.image)
         self._position = self.image.offset, self.image.epoch, self.image.timestamp_ms
-        while self.next_offset < high_watermark and self._step(log, high_watermark, delta):
-            pass
+        more = True
+        while more and self.bytes_since_snapshot < stop:
+            more = self._step(log, high_watermark, delta, stop) and self.next_offset < high_watermark
         offset, epoch, timestamp_ms = self._position
         self._delta = delta if delta.transaction_open else None
         if offset == self.image.offset:
-            return
+            return more
         shared = newest is not None and newest.offset == offset
         old, self.image = self.image, newest if shared and newest is not None else delta.apply(offset, epoch, timestamp_ms)
         if self._delta is not None:
@@ -91,12 +97,13 @@ class CommittedImage:
             self._delta = delta.after(self.image)
         for listener in self.listeners:
             listener(old, self.image, delta)
+        return more
 
-    def _step(self, log: MetadataLog, high_watermark: int, delta: ClusterDelta) -> bool:
+    def _step(self, log: MetadataLog, high_watermark: int, delta: ClusterDelta, stop: float) -> bool:
         """One group from memory, or what lies in the log before it; False when nothing more is committed as a whole."""
         group = self._appended[0] if self._appended else None
         if group is None or group.base_offset > self.next_offset:
-            return self._read(log, high_watermark if group is None else min(high_watermark, group.base_offset), delta)
+            return self._read(log, high_watermark if group is None else min(high_watermark, group.base_offset), delta, stop)
         assert group.base_offset == self.next_offset, (group.base_offset, self.next_offset)
         if group.last_offset >= high_watermark:
             return False
@@ -106,7 +113,7 @@ class CommittedImage:
         self._passed(delta, group.last_offset, group.epoch, group.timestamp_ms, group.size)
         return True
 
-    def _read(self, log: MetadataLog, until: int, delta: ClusterDelta) -> bool:
+    def _read(self, log: MetadataLog, until: int, delta: ClusterDelta, stop: float) -> bool:
         began = self.next_offset
         for header, records in log.batches_from(self.next_offset):
             if header.next_offset > until:
@@ -118,6 +125,8 @@ class CommittedImage:
                     except MetadataLogError as error:
                         raise MetadataLogError(f"__cluster_metadata-0, offset {record.offset}: {error}") from error
             self._passed(delta, header.last_offset, header.leader_epoch, header.max_timestamp, header.size)
+            if self.bytes_since_snapshot >= stop:
+                break
         return self.next_offset > began
 
     def _passed(self, delta: ClusterDelta, last_offset: int, epoch: int, timestamp_ms: int, size: int) -> None:

@@ -80,6 +80,8 @@ class QuorumMember:
         """While this replica leads and its epoch has committed something."""
         self.generation = machine.quorum.shape.generation
         """Of the last change of the log that was done."""
+        self.behind = False
+        """More is committed than was read: ``high_watermark_moved`` wants to be called again."""
         self._rng = rng
         self._rules = rules
         self._settings = config.settings
@@ -136,10 +138,14 @@ class QuorumMember:
         refused, self._waiting = list(self._waiting), deque()
         return refused
 
-    def high_watermark_moved(self, offset: int) -> list[Pending]:
-        """The requests that are committed with it, done."""
+    def high_watermark_moved(self, offset: int, turn_bytes: int | None = None) -> list[Pending]:
+        """The requests that are committed with it, done. With ``turn_bytes``: see ``CommittedImage.advance``, and ``behind``."""
         self.log.committed(offset)
-        self.committed.advance(self.log, offset, None if self.controller is None else self.controller.image)
+        if self.controller is None:
+            self.behind = self.committed.advance(self.log, offset, turn_bytes=turn_bytes)
+        else:
+            # What is committed is in memory, and who waits for it is answered now.
+            self.behind = self.committed.advance(self.log, offset, self.controller.image)
         check_levels(self.image.features)
         released = []
         while self._waiting and self._waiting[0].offset < offset:

@@ -11,10 +11,10 @@ cannot be, ``on_failure`` is told, once, and nothing goes out any more.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tidelog.broker.context import ControllerHandler
@@ -42,7 +42,7 @@ from tidelog.raft.effects import (
     StoreSnapshotPart,
     Truncate,
 )
-from tidelog.raft.log_changes import IncomingSnapshot
+from tidelog.raft.log_changes import IncomingSnapshot, snapshot_part
 from tidelog.raft.quorum import QuorumFault
 from tidelog.raft.snapshots import Snapshot, SnapshotJob
 from tidelog.raft.voters import VoterSet
@@ -54,7 +54,6 @@ log = logging.getLogger(__name__)
 
 FATAL = (StorageFailure, QuorumFault, MetadataLogError, UnsupportedFeatureLevel, OSError)
 """What ends the node: its disk, or what the quorum says, cannot be worked with."""
-
 
 TURN_BYTES = 1 << 18
 """Of a metadata log that this node catches up with, read at a time: some ten milliseconds of the loop."""
@@ -265,8 +264,7 @@ class RaftRunner:
         elif isinstance(effect, ReplyRecords):
             self._reply_records(effect)
         elif isinstance(effect, ReplySnapshotPart):
-            answer = functools.partial(log_changes.snapshot_part, self.member.log, effect)
-            self._in_thread(answer, lambda response: self._reply(effect.token, response))
+            self._in_thread(partial(snapshot_part, self.member.log, effect), lambda answer: self._reply(effect.token, answer))
         elif isinstance(effect, HighWatermarkMoved):
             self._committed(effect)
         elif isinstance(effect, LeaderChanged):

@@ -72,6 +72,26 @@ def test_what_the_leader_appended_comes_from_memory_and_listeners_hear_of_each_s
     assert heard == [(-1, 0, False), (0, 1, False), (1, 2, False), (2, 49, True)]
 
 
+def test_a_long_log_is_read_in_turns_and_each_is_a_step(tmp_path: Path) -> None:
+    begin, end = BeginTransactionRecord(name="t"), EndTransactionRecord()
+    log = log_of(tmp_path, [setting("1")], [setting("2")], [begin], [setting("3")], [end], [setting("4")])
+    committed = CommittedImage(ClusterImage())
+    heard: list[int] = []
+    committed.listeners.append(lambda old, new, delta: heard.append(new.offset))
+    turns = [committed.advance(log, 6, turn_bytes=1) for _ in range(6)]
+    assert turns == [True] * 5 + [False]
+    assert heard == [0, 1, 4, 5] and value(committed) == "4"
+    whole = CommittedImage(ClusterImage())
+    assert not whole.advance(log, 6, turn_bytes=1 << 20) and whole.image == committed.image
+
+
+def test_a_batch_that_is_not_committed_as_a_whole_is_no_further_turn(tmp_path: Path) -> None:
+    log = log_of(tmp_path, [setting("1")], [setting("2"), setting("3")])
+    committed = CommittedImage(ClusterImage())
+    assert committed.advance(log, 2, turn_bytes=1)
+    assert not committed.advance(log, 2, turn_bytes=1) and committed.next_offset == 1
+
+
 def test_a_snapshot_takes_the_place_of_all_that_was(tmp_path: Path) -> None:
     committed = CommittedImage(ClusterImage(cluster_id="c"))
     committed.load(SnapshotId(50, 3), Snapshot(NOW, 1, None, (setting("7"),)))

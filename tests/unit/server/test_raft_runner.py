@@ -3,12 +3,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.server.controllers import Controllers, setting
+from tidelog.controller.committed import CommittedImage
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.raft import quorum_state
+from tidelog.server import raft_runner
 
 
 @pytest.fixture
@@ -55,6 +58,31 @@ def test_a_disk_that_fails_ends_the_node_and_refuses_who_waits(one: Controllers)
         with pytest.raises(KafkaError):
             await node.runner.submit(setting("3"), None)
         assert isinstance(node.runner.member.log.log.failure, StorageFailure)
+
+    one.run(main)
+
+
+def test_a_long_metadata_log_is_read_in_turns_before_the_controller_is_active(
+    one: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        await one.start()
+        for value in range(20):
+            await one.set(str(value))
+        await one.stop()
+        monkeypatch.setattr(raft_runner, "TURN_BYTES", 1)
+        turns: list[int] = []
+        advance = CommittedImage.advance
+
+        def counted(committed: CommittedImage, *args: Any, **named: Any) -> bool:
+            turns.append(committed.next_offset)
+            return advance(committed, *args, **named)
+
+        monkeypatch.setattr(CommittedImage, "advance", counted)
+        await one.start()
+        assert await one.set("last") == "last"
+        await one.until(lambda: one.value(1) == "last")
+        assert len(set(turns)) >= 20
 
     one.run(main)
 
