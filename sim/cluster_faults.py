@@ -73,6 +73,7 @@ class Faults:
             "all",
             "split",
             "clock",
+            "voter",
         )
         name = self.rng.choice(names)
         machine = self.rng.choice(self.machines)
@@ -182,6 +183,37 @@ class Faults:
             self._up(machine)
 
         self.agenda.call_later(self.rng.uniform(2.0, 6.0), back)
+        return True
+
+    def _voter(self, _: Machine) -> bool:
+        """The quorum's leader dies; who then votes for another loses its power right after, while the elected one is cut off and
+        the former leader is back: a vote that was not on the disk before it was given would now be given twice."""
+        voters = [each for each in self.machines if each.is_controller and each.serving]
+        leads = next((each for each in voters if each.leads_quorum), None)
+        if leads is None or len(voters) < 3 or not self.settled():
+            return False
+        leads.kill()
+        written: list[Machine] = []
+
+        def wrote(machine: Machine, path: str) -> None:
+            if "quorum-state" not in path or machine in written or len(written) == 2:
+                return
+            written.append(machine)
+            if len(written) == 2:
+                self.agenda.call_later(self.rng.uniform(0.005, 0.05), lost)
+
+        def lost() -> None:
+            elected, voter = written
+            hosts = [each for each in self.network.hosts if each != elected.host]
+            self._cut([(elected.host, other) for other in hosts] + [(other, elected.host) for other in hosts])
+            if voter.running:
+                voter.lose_power()
+            self._later_up(voter, 0.01, 0.1)
+
+        for each in voters:
+            if each is not leads:
+                each.disk.on_operation = lambda _number, _kind, path, each=each: wrote(each, path)
+        self._later_up(leads, 0.1, 1.0)
         return True
 
     def _clock(self, machine: Machine) -> bool:

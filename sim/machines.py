@@ -87,6 +87,15 @@ class Machine:
     def is_broker(self) -> bool:
         return "broker" in self.properties["process.roles"]
 
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.properties["process.roles"]
+
+    @property
+    def leads_quorum(self) -> bool:
+        """Whether this node takes itself for the leader of the metadata quorum."""
+        return self.serving and bool(self.node.replica.member.machine.is_leader)  # type: ignore[union-attr]
+
     def start(self) -> None:
         """A new process; it serves when ``serving``."""
         assert not self.running
