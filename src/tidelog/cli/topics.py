@@ -13,9 +13,9 @@ from tidelog.cli import columns
 from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
 from tidelog.cli.eligible_leaders import columns as eligible_columns
 from tidelog.cli.eligible_leaders import eligible_leaders
-from tidelog.cli.topic_warnings import warnings
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.config.describe import Source
+from tidelog.config.topic_warnings import warnings
 from tidelog.metadata.image import TOPIC_RESOURCE
 from tidelog.model.errors import ConfigError, ErrorCode, ProtocolViolation
 from tidelog.model.ids import INTERNAL_TOPICS, NO_BROKER, uuid_from_text, uuid_to_text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tidelog.config.topic_warnings import warnings
 from tidelog.controller.partitions import default_directories
 from tidelog.controller.placement import InvalidReplicationFactor, place, usable_brokers
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
@@ -31,6 +33,8 @@ from tidelog.protocol.messages.delete_topics import (
 )
 from tidelog.protocol.messages.remove_topic_record import RemoveTopicRecord
 from tidelog.protocol.messages.topic_record import TopicRecord
+
+log = logging.getLogger(__name__)
 
 DEFAULT = -1
 """In a request: take the broker's default for partitions or replication factor."""
@@ -74,7 +78,18 @@ def create_topics(decision: Decision, request: CreateTopicsRequest) -> Controlle
     if len(records) > MAX_RECORDS_PER_REQUEST:
         return ControllerResult(_all_refused(request, "Unable to perform excessively large batch operation."))
     response = CreateTopicsResponse(topics=results)
-    return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
+    if request.validate_only:
+        return ControllerResult(response)
+    _warn(results)
+    return ControllerResult.of(response, records)
+
+
+def _warn(results: Sequence[CreatableTopicResult]) -> None:
+    """Such topics are created, as by Kafka; the log tells why acks=all promises less, or why nothing can be written."""
+    for result in results:
+        if result.error_code == ErrorCode.NONE:
+            for text in warnings(result.replication_factor, {row.name: row.value for row in result.configs or ()}):
+                log.warning("topic %s: %s", result.name, text)
 
 
 def _refusal(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:

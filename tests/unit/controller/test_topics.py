@@ -97,6 +97,15 @@ def test_what_cannot_be_created_is_refused_by_itself(cluster: Any, asked: Creata
     assert sorted(cluster.image.topics.by_name) == ["good", "there_is"]
 
 
+def test_settings_that_defeat_themselves_are_created_and_told_in_the_log(cluster: Any, caplog: pytest.LogCaptureFixture) -> None:
+    strange = topic("strange", min_insync_replicas="2")
+    create(cluster, strange, validate_only=True)
+    assert not caplog.records
+    assert create(cluster, strange, topic("plain"))["strange"].error_code == 0
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["topic strange"]
+    assert "min.insync.replicas is 2, and a partition has 1 replica(s)" in caplog.text
+
+
 def test_a_topic_named_twice_is_refused_once_and_not_created(cluster: Any) -> None:
     request = CreateTopicsRequest(topics=[topic("t"), topic("u"), topic("t")])
     response = cluster.ask(QuorumController.create_topics, request)

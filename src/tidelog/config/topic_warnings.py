@@ -12,12 +12,13 @@ def warnings(replication_factor: int, settings: Mapping[str, str | None]) -> lis
     if min_isr is not None and min_isr > replication_factor > 0:
         found.append(
             f"min.insync.replicas is {min_isr}, and a partition has {replication_factor} replica(s): brokers count with "
-            f"{replication_factor} instead, so acks=all promises no more than that. Give --replication-factor {min_isr + 1}."
+            f"{replication_factor} instead, so acks=all promises no more than that. Create it with {min_isr + 1} replicas."
         )
     elif min_isr is not None and min_isr == replication_factor > 1:
         found.append(
             f"min.insync.replicas is {min_isr}, as many as a partition has replicas: while any one of them is away, nothing can "
-            f"be written with acks=all. Give --replication-factor {min_isr + 1}, or --config min.insync.replicas={min_isr - 1}."
+            f"be written with acks=all. Create it with {min_isr + 1} replicas, or with "
+            f"min.insync.replicas={min_isr - 1}."
         )
     if settings.get("unclean.leader.election.enable") == "true" and min_isr is not None and min_isr > 1:
         found.append(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.cli.topic_warnings import warnings
+from tidelog.config.topic_warnings import warnings
 
 
 @pytest.mark.parametrize(
