@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tidelog.broker.api import Api
 from tidelog.broker.apis import API_TABLE
+from tidelog.broker.controller_apis import CONTROLLER_API_TABLE
 from tidelog.config import (
     broker_groups,
     broker_log,
@@ -132,20 +134,25 @@ def follows(options: Mapping[str, Option]) -> str:
     return ", ".join(f"{code(name)} {code(broker)}" for name, broker in pairs) + "; the others have the same name"
 
 
-def apis() -> str:
-    """docs/reference/apis.md."""
-    rows = []
-    for api in sorted(API_TABLE, key=lambda row: row.key):
-        request = registry.request_class(api.key)
-        name = request.NAME.removesuffix("Request")
+def api_rows(apis: Iterable[Api]) -> Iterable[tuple[str, ...]]:
+    """Rows of a table of requests; what one is for is the first paragraph of its handler's documentation."""
+    for api in sorted(apis, key=lambda row: row.key):
+        name = registry.request_class(api.key).NAME.removesuffix("Request")
         told = "" if api.told == api.versions else f"{api.told[0]} to {api.told[1]}"
         doc = (api.handler.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
-        rows.append((str(int(api.key)), name, f"{api.versions[0]} to {api.versions[1]}", told, cell(" ".join(doc.split()))))
+        yield str(int(api.key)), name, f"{api.versions[0]} to {api.versions[1]}", told, cell(" ".join(doc.split()))
+
+
+def apis() -> str:
+    """docs/reference/apis.md."""
+    head = ("Key", "Request", "Versions", "Advertised", "What it is for")
     return (
         f"{MADE}# Requests\n\n"
-        "What a broker serves, complete at these versions. A request that is not in this list, or at another version, closes its "
+        "What is served, complete at these versions. A request that is not in the list, or at another version, closes its "
         "connection, as in Apache Kafka; clients find the versions out with ApiVersions.\n\n"
-        + table(("Key", "Request", "Versions", "Advertised", "What it is for"), rows)
+        "## On a broker's listeners\n\n" + table(head, api_rows(API_TABLE)) + "\n## On a controller's listeners\n\n"
+        "A controller that is not the active one answers NOT_CONTROLLER to what only that one decides.\n\n"
+        + table(head, api_rows(CONTROLLER_API_TABLE))
     )
 
 

@@ -37,9 +37,9 @@ _ENDPOINT_TYPE_FROM = 1
 
 
 async def raft(ctx: Context, request: Any) -> Any:
-    """Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot, AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter.
+    """Between replicas of the metadata quorum; kafka-metadata-quorum adds and removes voters.
 
-    Sent by other replicas of the metadata quorum; the last three but one also by kafka-metadata-quorum. Errors: see ``raft``.
+    Errors: see ``raft``.
     """
     side = cast(ControllerSide, ctx.broker)
     try:
@@ -49,12 +49,13 @@ async def raft(ctx: Context, request: Any) -> Any:
         return CLOSE_CONNECTION
 
 
-def decided_by(method: ControllerHandler) -> Callable[[Context, Any], Coroutine[Any, Any, Any]]:
-    """A handler that only asks the controller."""
+def decided_by(method: ControllerHandler, purpose: str) -> Callable[[Context, Any], Coroutine[Any, Any, Any]]:
+    """A handler that only asks the controller; ``purpose`` is what the reference says of it."""
 
     async def decide(ctx: Context, request: Any) -> Any:
         return await ctx.submit(method, request)
 
+    decide.__doc__ = purpose
     return decide
 
 
@@ -152,7 +153,10 @@ CONTROLLER_API_TABLE: tuple[Api, ...] = (
     Api(
         ApiKey.ALTER_PARTITION,
         (2, 3),
-        decided_by(QuorumController.alter_partition),
+        decided_by(
+            QuorumController.alter_partition,
+            "Sent by leaders: who is in sync, and whether the leader recovers. Answered when the new ISR is committed.",
+        ),
         on_error=refused_as(AlterPartitionResponse),
     ),
     Api(ApiKey.UPDATE_FEATURES, (0, 2), features.update_features, on_error=features.update_features_refused),
@@ -162,7 +166,10 @@ CONTROLLER_API_TABLE: tuple[Api, ...] = (
     Api(
         ApiKey.BROKER_REGISTRATION,
         (0, 4),
-        decided_by(QuorumController.register_broker),
+        decided_by(
+            QuorumController.register_broker,
+            "Sent by a broker at its start: its addresses, features, rack and log dirs; answered with its epoch.",
+        ),
         on_error=refused_as(BrokerRegistrationResponse),
     ),
     Api(
@@ -175,14 +182,20 @@ CONTROLLER_API_TABLE: tuple[Api, ...] = (
     Api(
         ApiKey.ALLOCATE_PRODUCER_IDS,
         (0, 0),
-        decided_by(QuorumController.allocate_producer_ids),
+        decided_by(
+            QuorumController.allocate_producer_ids,
+            "Sent by brokers that run out of producer ids: a thousand of them.",
+        ),
         on_error=refused_as(AllocateProducerIdsResponse),
     ),
     Api(ApiKey.CONTROLLER_REGISTRATION, (0, 0), controller_registration, on_error=controller_registration_refused),
     Api(
         ApiKey.ASSIGN_REPLICAS_TO_DIRS,
         (0, 0),
-        decided_by(QuorumController.assign_replicas_to_dirs),
+        decided_by(
+            QuorumController.assign_replicas_to_dirs,
+            "Sent by brokers: in which of their log dirs their replicas lie (KIP-858).",
+        ),
         on_error=refused_as(AssignReplicasToDirsResponse),
     ),
     Api(ApiKey.ADD_RAFT_VOTER, (0, 1), raft),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tidelog.broker.apis import API_TABLE
+from tidelog.broker.controller_apis import CONTROLLER_API_TABLE
 from tidelog.config.options import INT, LOW, READ_ONLY, Between, Option
-from tools.generate_reference import ROOT, cell, default, effect, files, table
+from tools.generate_reference import ROOT, api_rows, cell, default, effect, files, table
 
 
 def test_what_is_checked_in_is_what_the_tables_give() -> None:
@@ -20,3 +22,8 @@ def test_an_option_without_effect_says_so_and_one_without_default_says_what_give
     option = Option("a.ms", INT, None, LOW, READ_ONLY, "Doc.", check=Between(0), inert="why", falls_back_to=(("a.hours", 1),))
     assert effect(option) == "Doc. *No effect: why.*"
     assert default(option) == "`a.hours`"
+
+
+def test_every_request_of_brokers_and_controllers_says_what_it_is_for() -> None:
+    for row in (*api_rows(API_TABLE), *api_rows(CONTROLLER_API_TABLE)):
+        assert len(row[4]) > 20, row
