@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas fuzz compat clean
+.PHONY: help pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas matrix fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ exactly-once: $(VENV)/.dev ## Kafka Streams and Flink, exactly once, under kill 
 churn: $(VENV)/.dev ## Thirty consumers of four libraries that come, go and die under a dying node (ARGS='--minutes 10 --seed 1')
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m tests.churn $(ARGS)
+
+matrix: $(VENV)/.dev ## Kafka's system-test matrix on real nodes: stops, bounces, cuts, disks, moves; an hour, goes on where it stopped (ARGS='SCENARIO...')
+	$(BIN)/python -m tests.matrix --write docs/robustness.md $(ARGS)
 
 scenarios: $(VENV)/.dev ## Write the transcripts in tests/scenarios anew; then read the diff
 	REWRITE_SCENARIOS=1 $(BIN)/python -m pytest -q tests/scenarios

@@ -1,0 +1,147 @@
+"""What runs while a cluster is tormented: idempotent producers, transactions, and a group of each protocol; and its judge."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.matrix.cluster import MatrixCluster
+from tests.node.transactional_run import QUICK_NODES, create
+from tests.transactions.worker import INPUT, OUTPUT, PARTITIONS
+from tests.transactions.workload import GROUPS, Client, Run
+from tidelog.testing.checker import Verdict, check
+
+PACE_S = 0.02
+COMMITTED = b'"type":"ok","op":"commit"'
+SENT = b'"type":"ok","op":"send"'
+NODE_SETTINGS = QUICK_NODES
+STEADY = "idempotent"
+
+
+def _module(module: str, *args: str) -> list[str]:
+    return [sys.executable, "-m", module, *args]
+
+
+def members(bootstrap: str, folder: Path, seed: int, pace: float = PACE_S, acks: str = "all") -> list[Client]:
+    """The clients. Two members for each group, so that its partitions change hands."""
+
+    def steady(name: str, path: Path) -> list[str]:
+        base = ("--name", name, "--bootstrap", bootstrap, "--history", str(path))
+        return _module("tests.matrix.worker", *base, "--pace", str(pace), "--acks", acks)
+
+    def transactional(role: str, *more: str) -> Callable[[str, Path], list[str]]:
+        def command(name: str, path: Path) -> list[str]:
+            base = ("--name", name, "--bootstrap", bootstrap, "--history", str(path), "--seed", str(seed), "--pace", str(pace))
+            return _module("tests.transactions.worker", role, *base, *more)
+
+        return command
+
+    found = [
+        Client(STEADY, steady, folder),
+        Client("transactions", transactional("producer", "--transactional-id", "transactions"), folder),
+        Client("reader", transactional("reader"), folder),
+    ]
+    for group, protocol in zip(GROUPS, ("classic", "consumer"), strict=True):
+        for number in range(2):
+            name = f"{group}-{number}"
+            more = ("--transactional-id", name, "--group", group, "--protocol", protocol)
+            found.append(Client(name, transactional("transformer", *more), folder))
+    return found
+
+
+KINDS: dict[str, bytes] = {STEADY: SENT, "transactions": COMMITTED, **dict.fromkeys(GROUPS, COMMITTED)}
+"""Who has to make progress, and what counts as that."""
+
+
+class Load(Run):
+    """All clients on a cluster. Whoever uses it is the nemesis."""
+
+    def __init__(self, home: Path, cluster: MatrixCluster, *, seed: int = 7, acks: str = "all") -> None:
+        self.home, self.seed, self.kind = home, seed, "cluster"
+        self.rng = random.Random(seed)
+        self.histories = home / "histories"
+        self.histories.mkdir(parents=True)
+        self.cluster = cluster
+        self.node = cluster  # type: ignore[assignment]
+        self.done: Counter[str] = Counter()
+        self._counted: dict[Path, int] = {}
+        self.clients = members(cluster.bootstrap, self.histories, seed, acks=acks)
+
+    def __enter__(self) -> Load:
+        create(self.cluster, INPUT, OUTPUT, partitions=PARTITIONS)
+        for client in self.clients:
+            client.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in self.clients:
+            client.kill()
+
+    def count(self) -> None:
+        """What each kind of client has been acknowledged so far."""
+        for client in self.clients:
+            kind = next((kind for kind in KINDS if client.name.startswith(kind)), None)
+            for path in client.histories if kind else ():
+                with path.open("rb") as file:
+                    file.seek(self._counted.get(path, 0))
+                    data = file.read()
+                data = data[: data.rfind(b"\n") + 1]
+                self._counted[path] = self._counted.get(path, 0) + len(data)
+                self.done[str(kind)] += data.count(KINDS[str(kind)])
+
+    def go_on(self, more: int, kinds: Iterable[str] = tuple(KINDS), bound_s: float = 60.0) -> None:
+        """Until each of these kinds of client was acknowledged so much more: whatever happened, all of them go on."""
+        self.count()
+        before = Counter(self.done)
+        deadline = time.monotonic() + bound_s
+        while slow := [kind for kind in kinds if self.done[kind] < before[kind] + more]:
+            there = {kind: self.done[kind] - before[kind] for kind in KINDS}
+            late = f"not within {bound_s:.0f} s: {more} more from {', '.join(slow)} (there were {there})"
+            assert time.monotonic() < deadline, f"{late}\n{self.said()}\n{self.cluster.tails()}"
+            time.sleep(0.1)
+            self.count()
+
+    def said(self) -> str:
+        """The end of what each client printed."""
+        texts = ((path, path.read_text(errors="replace").splitlines()[-5:]) for path in sorted(self.histories.glob("*.log")))
+        return "\n".join(f"{path.stem}: {line}" for path, lines in texts for line in lines)
+
+    def finish(self) -> Verdict:
+        """Clients end, open transactions too, everything is read; then what the checker says."""
+        for client in self.clients:
+            if client.process is not None:
+                client.process.terminate()
+        for client in self.clients:
+            if client.process is not None:
+                client.finish()
+        self.count()
+        self._read_all()
+        return check(*self.files())
+
+    def files(self) -> list[Path]:
+        """The histories."""
+        return sorted(self.histories.glob("*.jsonl"))
+
+
+def longest_wait_s(paths: Iterable[Path]) -> float:
+    """From a send of the idempotent producers to its acknowledgement, the longest."""
+    longest = 0
+    for path in paths:
+        if not path.name.startswith(STEADY):
+            continue
+        asked: dict[str, int] = {}
+        with path.open() as lines:
+            for line in lines:
+                if not line.endswith("\n"):
+                    break
+                event = json.loads(line)
+                if event["op"] == "send" and event["type"] == "invoke":
+                    asked[event["value"]] = event["time"]
+                elif event["op"] == "send" and event["type"] == "ok":
+                    longest = max(longest, event["time"] - asked[event["value"]])
+    return longest / 1e9

@@ -1,0 +1,87 @@
+"""One scenario from an empty directory to its judgement."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.matrix.cluster import MatrixCluster
+from tests.matrix.load import NODE_SETTINGS, Load, longest_wait_s
+from tests.matrix.scenarios import Row, Trial
+from tests.transactions.worker import INPUT, OUTPUT, PARTITIONS
+from tidelog.testing.checker import Verdict
+
+LAYOUTS = ("combined", "separate")
+"""Three nodes that are broker and controller; three brokers, with three controllers beside them."""
+
+
+@dataclass
+class Result:
+    """What came of it. ``wrong`` is empty when nothing is."""
+
+    scenario: str
+    layout: str
+    date: str = ""
+    seconds: float = 0.0
+    records: int = 0
+    commits: int = 0
+    aborts: int = 0
+    longest_wait_s: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+    """What the checker found of a violation that was planted."""
+
+    def as_json(self) -> dict[str, Any]:
+        """For the results file."""
+        return asdict(self)
+
+
+def judge(cluster: MatrixCluster, load: Load, *, errors: bool) -> tuple[Verdict, list[str]]:
+    """Clients end, everything is read; then the cluster must be whole. The verdict on the histories, and all that is wrong."""
+    cluster.in_sync()
+    verdict = load.finish()
+    wrong = [] if verdict.valid else [verdict.text()]
+    cluster.in_sync()
+    said = [line for line in cluster.complaints() if not errors or "Traceback" in line]
+    cluster.kill(*list(cluster.running))
+    wrong += [f"replicas differ: {each}" for each in cluster.unlike((INPUT, OUTPUT), PARTITIONS)]
+    wrong += [f"a node complained: {line}" for line in said[:20]]
+    return verdict, wrong
+
+
+def run(name: str, row: Row, layout: str, home: Path, say: Callable[[str], None], *, bounces: int = 5, seed: int = 7) -> Result:
+    """The scenario on a fresh cluster in ``home``."""
+    result = Result(name, layout, date=datetime.now(UTC).strftime("%Y-%m-%d"))
+    began = time.monotonic()
+    try:
+        with (
+            MatrixCluster(
+                home / "nodes", row.brokers, combined=layout == "combined", properties=dict(NODE_SETTINGS), seed=seed
+            ) as cluster,
+            Load(home / "load", cluster, seed=seed, acks="1" if row.planted else "all") as load,
+        ):
+            trial = Trial(cluster, load, say, bounces)
+            trial.whole()
+            row.run(trial)
+            trial.whole()
+            verdict, result.wrong = judge(cluster, load, errors=row.errors)
+            if verdict.counts is not None:
+                result.records, result.commits, result.aborts = (
+                    verdict.counts.sends,
+                    verdict.counts.commits,
+                    verdict.counts.aborts,
+                )
+            result.longest_wait_s = round(longest_wait_s(load.files()), 1)
+            if row.planted:
+                result.found = [anomaly.value for anomaly in verdict.anomalies]
+    except Exception as failed:
+        result.wrong.append(f"{type(failed).__name__}: {failed}")
+    if row.planted:
+        judged = [] if result.found else ["the planted violation was not found", *result.wrong]
+        result.wrong = judged
+    result.seconds = round(time.monotonic() - began, 1)
+    return result
