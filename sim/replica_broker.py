@@ -168,7 +168,7 @@ class SimBroker:
         try:
             if isinstance(task, Append):
                 if len(task.records):
-                    following.append(partition, log, memoryview(task.records), task.followed.leader_epoch, now_ms)
+                    following.append(partition, self.logs, memoryview(task.records), task.followed.leader_epoch, now_ms)
                 following.take_watermarks(partition, log, task.high_watermark, task.log_start_offset)
                 self.world.looked(self, partition)
                 return

@@ -287,6 +287,14 @@ class ReplicaFetcher:
         self._session_id = 0
         self.interrupted()
 
+    def begin_anew(self, now_ms: int) -> None:
+        """An answer could not be worked off, and nobody knows how far it was: everything is asked for again, after a pause."""
+        self.failed()
+        for entry in list(self._entries.values()):
+            entry.busy = False
+            if not entry.due_ms:
+                self.delay(entry, now_ms)
+
     def answered(self, response: wire.FetchResponse, now_ms: int) -> list[Task]:
         """What to do, in this order. When all of it is done, or given to ``busy`` hands, the next ``request`` follows."""
         if response.error_code:

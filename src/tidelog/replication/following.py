@@ -14,10 +14,12 @@ from typing import NamedTuple
 
 from tidelog.model import ids
 from tidelog.replication.delayed import tell_watchers
+from tidelog.records.batch import CorruptBatch, read_header
 from tidelog.replication.partition import Partition
 from tidelog.storage.following import Deferred
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_manager import LogManager
+from tidelog.storage.validation import validate_replicated
 
 logger = logging.getLogger(__name__)
 
@@ -35,12 +37,38 @@ def position(log: UnifiedLog) -> Position:
     return Position(log.log_end_offset, log.leader_epochs.latest, log.log_start_offset)
 
 
-def append(partition: Partition, log: UnifiedLog, records: memoryview, leader_epoch: int, now_ms: int) -> int:
-    """Append a leader's batches; how many bytes that were. KafkaError for what a leader must not send, StorageFailure."""
+def append(partition: Partition, logs: LogManager, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+    """Append a leader's batches; how many bytes that were. KafkaError for what a leader must not send, StorageFailure.
+
+    Records are deleted one by one, and sent in batches: a leader's log may start anywhere within one. A log here that is empty
+    and starts within the first batch begins with the whole of it, and what was deleted stays so (blocks for syncs).
+    """
+    log = partition.log
+    assert log is not None
+    start = log.log_start_offset
+    first = _batch_around_start(log, records)
+    if first is not None:
+        logs.truncate(log, first, now_ms, fully=True)
     log.append_as_follower(records, leader_epoch, now_ms)
+    if first is not None:
+        log.log_start_offset = start
+        log.update_high_watermark(start)
     partition.unexposed_bytes += len(records)
     partition.stats.replication_bytes_in += len(records)
     return len(records)
+
+
+def _batch_around_start(log: UnifiedLog, records: memoryview) -> int | None:
+    """Where the first batch begins, if the log is empty and starts within it."""
+    start = log.log_start_offset
+    if start < log.log_end_offset or not len(records):
+        return None
+    try:
+        first = read_header(records)
+    except CorruptBatch:
+        return None
+    within = first.base_offset < start <= first.last_offset
+    return first.base_offset if within and not validate_replicated(records, first.base_offset).error else None
 
 
 def take_watermarks(partition: Partition, log: UnifiedLog, high_watermark: int, log_start_offset: int) -> None:

@@ -101,17 +101,24 @@ class Following:
     async def _run(self) -> None:
         try:
             while True:
-                self._wake.clear()
-                request = self.machine.request(self._runtime.steady_ms(), self._replication.broker_epoch())
-                if request is None:
-                    await self._until_due()
-                    continue
-                response = await self._ask(request)
-                if response is not None:
-                    await self._apply(self.machine.answered(response, self._runtime.steady_ms()))
+                try:
+                    await self._round()
+                except Exception:  # what is wrong with one answer must not end the replication of all partitions
+                    log.exception("%s stumbled over an answer, and begins anew", self)
+                    self.machine.begin_anew(self._runtime.steady_ms())
         finally:
             if self._poll is not None:
                 self._poll.cancel()
+
+    async def _round(self) -> None:
+        self._wake.clear()
+        request = self.machine.request(self._runtime.steady_ms(), self._replication.broker_epoch())
+        if request is None:
+            await self._until_due()
+            return
+        response = await self._ask(request)
+        if response is not None:
+            await self._apply(self.machine.answered(response, self._runtime.steady_ms()))
 
     async def _until_due(self) -> None:
         due_ms = self.machine.next_due_ms()
@@ -170,17 +177,21 @@ class Following:
         for task in tasks:
             if not task.followed.is_current:
                 continue
-            if isinstance(task, Append):
-                spent += len(task.records)
-                self._append(task, unflushed)
-                if spent >= TURN_BYTES:
-                    spent = 0
-                    await asyncio.sleep(0)
-            elif isinstance(task, Diverged):
-                await self._cut(task, cut)
-            else:
-                assert isinstance(task, OutOfRange)
-                lost.append(task.followed)
+            try:
+                if isinstance(task, Append):
+                    spent += len(task.records)
+                    self._append(task, unflushed)
+                elif isinstance(task, Diverged):
+                    await self._cut(task, cut)
+                else:
+                    assert isinstance(task, OutOfRange)
+                    lost.append(task.followed)
+            except Exception:  # what is wrong with one partition must not hold up the others
+                log.exception("%s stumbled over %s", self, task.followed.partition.topic_partition)
+                self.machine.refuse(task.followed, self._runtime.steady_ms())
+            if spent >= TURN_BYTES:
+                spent = 0
+                await asyncio.sleep(0)
         if lost:
             await self._find_start(lost, cut)
         if cut:
@@ -196,7 +207,7 @@ class Following:
         now_ms = self._runtime.now_ms()
         try:
             if len(records):
-                following.append(partition, here, memoryview(records), followed.leader_epoch, now_ms)
+                following.append(partition, self._replicas.logs, memoryview(records), followed.leader_epoch, now_ms)
                 self._count(followed, len(records), now_ms)
                 if here.log_end_offset - here.recovery_point >= here.config.flush_messages:
                     unflushed.append((partition, here.log_end_offset))
@@ -282,7 +293,7 @@ class Following:
         for followed in lost:
             key = followed.partition.topic, followed.partition.index
             end, start = ends.get(key), starts.get(key)
-            if end is None or start is None:
+            if end is None or start is None or end < 0 or start < 0:
                 self.machine.delay(followed, self._runtime.steady_ms(), quickly=True)
                 continue
             if await self._unflushing(followed):

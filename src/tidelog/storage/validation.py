@@ -40,6 +40,8 @@ from tidelog.records.record import SMALLEST_RECORD, RecordScan, records_body, va
 from tidelog.storage.log_config import NEVER_MS, LogConfig, Origin
 
 MAX_RECORD_ERRORS = 100
+LAST_OFFSET = 2**63 - 1
+"""No record can have it: the one after it has no number."""
 """Records named in one answer; a hostile batch could have 150,000 wrong ones."""
 _DECOMPRESSED_PER_MESSAGE_BYTE = 8
 # Looking up a member of an enum costs 50 ns, a global 10; the path of every batch uses globals.
@@ -356,7 +358,8 @@ def validate_replicated(records: Buffer, next_offset: int) -> ReplicatedVerdict:
             if not crc_is_valid(records, header):
                 message = f"The batch at offset {header.base_offset} does not have the checksum it claims."
                 return ReplicatedVerdict([], ErrorCode.CORRUPT_MESSAGE, message)
-            if header.base_offset < next_offset or header.last_offset_delta < 0 or header.records_count < 0:
+            impossible = header.last_offset_delta < 0 or header.records_count < 0 or header.last_offset >= LAST_OFFSET
+            if header.base_offset < next_offset or impossible:
                 message = f"A batch of offsets {header.base_offset} to {header.last_offset} follows offset {next_offset - 1}."
                 return ReplicatedVerdict([], ErrorCode.INVALID_RECORD, message)
             headers.append(header)

@@ -62,9 +62,9 @@ class Story:
         return self.fetcher.answered(FetchResponse(session_id=session, error_code=error, responses=topics), self.now_ms)
 
     def append(self, task: Append) -> None:
-        log = task.followed.partition.log
-        assert log is not None
-        following.append(task.followed.partition, log, memoryview(task.records), task.followed.leader_epoch, self.now_ms)
+        following.append(
+            task.followed.partition, self.world.logs, memoryview(task.records), task.followed.leader_epoch, self.now_ms
+        )
 
 
 def data(index: int, records: bytes | None = b"", **fields: Any) -> PartitionData:

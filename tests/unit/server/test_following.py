@@ -1,9 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+import pytest
 
 from tests.unit.server.replica_pair import Pair, contents, placed, run
-from tidelog.protocol.messages.fetch import FetchRequest
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.fetch import FetchableTopicResponse as FetchResponseTopic
+from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from tidelog.replication import following
+from tidelog.replication.partition import Partition
 from tidelog.storage.log_config import LogConfig
 
 
@@ -78,6 +85,24 @@ def test_a_follower_whose_log_ends_below_its_leaders_start_begins_there() -> Non
     run(story)
 
 
+def test_a_follower_begins_with_the_whole_batch_in_which_its_leaders_log_starts() -> None:
+    """Records are deleted one by one, and sent in batches."""
+
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1, isr=(1,)))
+        pair.produce(b"a", b"b", b"c")
+        pair.worlds[1].partition("t").delete_records(2)
+        pair.start()
+        await pair.until(lambda: pair.log(2).log_end_offset == 3)
+        assert contents(pair.log(1)) == contents(pair.log(2))
+        assert pair.log(2).log_start_offset == 2
+        await pair.until(lambda: pair.worlds[1].partition("t").isr == (1, 2))
+        pair.produce(b"d")
+        await pair.until(lambda: pair.log(2).high_watermark == 4)
+
+    run(story)
+
+
 def test_a_follower_ahead_of_a_leader_that_was_elected_without_its_records_is_cut_to_the_leaders_end() -> None:
     async def story(pair: Pair) -> None:
         pair.create(placed(2))
@@ -130,3 +155,78 @@ def test_a_partition_that_is_followed_no_more_leaves_its_fetcher_and_an_empty_fe
         assert not pair.replications[1].fetchers
 
     run(story)
+
+
+@pytest.mark.parametrize("offset", [-1, -(2**63)])
+def test_a_leader_that_tells_of_no_offsets_is_asked_again_and_replication_goes_on(offset: int) -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1), placed(1))
+        pair.start()
+        honest, lies = pair._ask, 3
+
+        async def ask(host: str, request: Any, *, timeout_ms: int) -> Any:
+            nonlocal lies
+            if lies and isinstance(request, FetchRequest):
+                named = [FetchResponseTopic(topic_id=topic.topic_id, partitions=[lost()]) for topic in request.topics]
+                return FetchResponse(session_id=7, responses=named)
+            answer = await honest(host, request, timeout_ms=timeout_ms)
+            if lies and not isinstance(request, FetchRequest):
+                lies -= 1
+                for topic in answer.topics:
+                    for partition in topic.partitions:
+                        partition.offset = offset
+            return answer
+
+        pair._ask = ask  # type: ignore[method-assign]
+        pair.produce(b"a")
+        pair.produce(b"b", index=1)
+        await pair.until(lambda: pair.log(1).high_watermark == 1 and pair.log(1, 1).high_watermark == 1)
+
+    run(story)
+
+
+def lost() -> PartitionData:
+    return PartitionData(partition_index=0, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+
+
+def test_what_is_wrong_with_one_partition_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    healthy = following.append
+
+    def broken(partition: Partition, *rest: Any) -> int:
+        assert partition.index != 0, "a bug"
+        return healthy(partition, *rest)
+
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1), placed(1))
+        monkeypatch.setattr(following, "append", broken)
+        pair.start()
+        pair.produce(b"a")
+        pair.produce(b"b", index=1)
+        await pair.until(lambda: pair.log(1, 1).high_watermark == 1)
+        assert pair.replications[2].fetchers[1, 0].machine.failed_partitions == 1
+        monkeypatch.setattr(following, "append", healthy)
+        await pair.until(lambda: pair.log(1).high_watermark == 1)
+
+    run(story)
+    assert "stumbled over t-0" in caplog.text
+
+
+def test_an_answer_that_nobody_foresaw_ends_no_fetcher(caplog: pytest.LogCaptureFixture) -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1))
+        honest, lies = pair._ask, 2
+
+        async def ask(host: str, request: Any, *, timeout_ms: int) -> Any:
+            nonlocal lies
+            lies -= 1
+            return await honest(host, request, timeout_ms=timeout_ms) if lies < 0 else object()
+
+        pair._ask = ask  # type: ignore[method-assign]
+        pair.start()
+        pair.produce(b"a")
+        await pair.until(lambda: pair.log(1).high_watermark == 1)
+
+    run(story)
+    assert "begins anew" in caplog.text
