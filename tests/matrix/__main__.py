@@ -54,6 +54,7 @@ def one(name: str, layout: str, args: argparse.Namespace, place: str) -> Result:
         shutil.rmtree(home, ignore_errors=True)
         found = f"; the planted violation was found: {', '.join(result.found)}" if result.found else ""
         told = f"{result.records:,} records, {result.commits:,} commits, longest wait {result.longest_wait_s:.1f} s"
+        found += f"; {result.replaced} clients replaced" if result.replaced else ""
         print(f"  good, {result.seconds:.0f} s: {told}{found}", flush=True)
     return result
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.matrix.cluster import MatrixCluster
 from tests.node.transactional_run import QUICK_NODES, create
-from tests.transactions.worker import INPUT, OUTPUT, PARTITIONS
+from tests.transactions.worker import CALL_S, INPUT, OUTPUT, PARTITIONS
 from tests.transactions.workload import GROUPS, Client, Run
 from tidelog.testing.checker import Verdict, check
 
@@ -21,6 +21,9 @@ COMMITTED = b'"type":"ok","op":"commit"'
 SENT = b'"type":"ok","op":"send"'
 NODE_SETTINGS = QUICK_NODES
 STEADY = "idempotent"
+STUCK_S = 3 * CALL_S
+"""A call of a client that lasts so much longer than the time it was given does not come back by itself."""
+ASKED_OFFSETS = b'"type":"invoke","op":"offsets"'
 
 
 def _module(module: str, *args: str) -> list[str]:
@@ -69,6 +72,8 @@ class Load(Run):
         self.cluster = cluster
         self.node = cluster  # type: ignore[assignment]
         self.done: Counter[str] = Counter()
+        self.replaced = 0
+        self._latest: dict[Path, tuple[bytes, float]] = {}
         self._counted: dict[Path, int] = {}
         self.clients = members(cluster.bootstrap, self.histories, seed, acks=acks)
 
@@ -91,8 +96,21 @@ class Load(Run):
                     file.seek(self._counted.get(path, 0))
                     data = file.read()
                 data = data[: data.rfind(b"\n") + 1]
+                if data:
+                    self._latest[path] = (data.rstrip().rpartition(b"\n")[2], time.monotonic())
                 self._counted[path] = self._counted.get(path, 0) + len(data)
                 self.done[str(kind)] += data.count(KINDS[str(kind)])
+
+    def replace_stuck(self) -> None:
+        """librdkafka 2.16 does not come back from send_offsets_to_transaction, whatever time it is given, when the broker that
+        coordinated the group is not among the brokers any more (its issues 5456 and 5511). Such a client is killed and another
+        takes its place, as people do; a client that waits for a broker gets its call back in time, and is left alone."""
+        for client in self.clients:
+            last, since = self._latest.get(client.histories[-1], (b"", 0.0))
+            if ASKED_OFFSETS in last and time.monotonic() - since > STUCK_S:
+                client.kill()
+                client.start()
+                self.replaced += 1
 
     def go_on(self, more: int, kinds: Iterable[str] = tuple(KINDS), bound_s: float = 60.0) -> None:
         """Until each of these kinds of client was acknowledged so much more: whatever happened, all of them go on."""
@@ -105,6 +123,7 @@ class Load(Run):
             assert time.monotonic() < deadline, f"{late}\n{self.said()}\n{self.cluster.tails()}"
             time.sleep(0.1)
             self.count()
+            self.replace_stuck()
 
     def said(self) -> str:
         """The end of what each client printed."""

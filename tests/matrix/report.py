@@ -29,8 +29,8 @@ def append(path: Path, result: Result) -> None:
 def table(results: Iterable[Result]) -> str:
     """For the page."""
     lines = [
-        "| scenario | nodes | records | transactions | longest wait for an acknowledgement | wrong | run |",
-        "|---|---|---|---|---|---|---|",
+        "| scenario | nodes | records | transactions | clients replaced | longest wait for an acknowledgement | wrong | run |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for each in results:
         wrong = each.wrong[0].splitlines()[0][:120].replace("|", "/") if each.wrong else "nothing"
@@ -38,7 +38,7 @@ def table(results: Iterable[Result]) -> str:
             wrong = f"found, as it must be: {', '.join(each.found)}"
         lines.append(
             f"| {each.scenario} | {each.layout} | {each.records:,} | {each.commits:,} committed, {each.aborts:,} aborted "
-            f"| {each.longest_wait_s:.1f} s | {wrong} | {each.date}, {each.seconds:.0f} s |"
+            f"| {each.replaced} | {each.longest_wait_s:.1f} s | {wrong} | {each.date}, {each.seconds:.0f} s |"
         )
     return "\n".join(lines)
 

@@ -31,6 +31,8 @@ class Result:
     commits: int = 0
     aborts: int = 0
     longest_wait_s: float = 0.0
+    replaced: int = 0
+    """Clients that did not come back from a call."""
     wrong: list[str] = field(default_factory=list)
     found: list[str] = field(default_factory=list)
     """What the checker found of a violation that was planted."""
@@ -75,6 +77,7 @@ def run(name: str, row: Row, layout: str, home: Path, say: Callable[[str], None]
                     verdict.counts.commits,
                     verdict.counts.aborts,
                 )
+            result.replaced = load.replaced
             result.longest_wait_s = round(longest_wait_s(load.files()), 1)
             if row.planted:
                 result.found = [anomaly.value for anomaly in verdict.anomalies]

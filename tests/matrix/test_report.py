@@ -11,7 +11,7 @@ from tests.matrix.running import Result
 
 
 def result(scenario: str, *wrong: str) -> Result:
-    return Result(scenario, "combined", "2026-11-21", 30.0, 2000, 300, 100, 4.2, list(wrong))
+    return Result(scenario, "combined", "2026-11-21", 30.0, 2000, 300, 100, 4.2, 1, list(wrong))
 
 
 def test_the_latest_run_of_a_scenario_counts(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_what_is_wrong_stands_in_the_table_and_what_was_planted_too() -> None:
     planted = result("planted")
     planted.found = ["lost write"]
     text = table([result("stop"), result("pause", "lost write: 3\n  more"), planted])
-    assert "| stop | combined | 2,000 | 300 committed, 100 aborted | 4.2 s | nothing | 2026-11-21, 30 s |" in text
+    assert "| stop | combined | 2,000 | 300 committed, 100 aborted | 1 | 4.2 s | nothing | 2026-11-21, 30 s |" in text
     assert "| lost write: 3 |" in text and "more" not in text
     assert "found, as it must be: lost write" in text
 
