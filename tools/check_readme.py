@@ -85,7 +85,9 @@ class Runner:
         self._background: list[tuple[subprocess.Popen[bytes], Path]] = []
         kept = {key: value for key, value in os.environ.items() if key.startswith(KEPT)}
         path = f"{folder}/.venv/bin:{os.environ['PATH']}"
-        self._env = kept | {"HOME": str(home), "PATH": path, "TERM": "dumb", "PYTHONUNBUFFERED": "1"}
+        # Everything is installed anew, but downloaded once for all documents.
+        downloads = {"PIP_CACHE_DIR": str(ROOT / ".cache" / "pip")}
+        self._env = downloads | kept | {"HOME": str(home), "PATH": path, "TERM": "dumb", "PYTHONUNBUFFERED": "1"}
 
     def run(self, step: Step) -> str | None:
         """None when it did as written, else what went wrong."""
@@ -137,6 +139,9 @@ def main() -> int:
     document = ROOT / (sys.argv[1] if len(sys.argv) > 1 else "README.md")
     steps = steps_of(document.read_text())
     failed = ran = 0
+    if not steps and document.name != "README.md":
+        print(f"{document.name}: nothing to run")
+        return 0
     with tempfile.TemporaryDirectory() as scratch:
         folder, home = Path(scratch, "tidelog"), Path(scratch, "home")
         folder.mkdir()
@@ -157,7 +162,7 @@ def main() -> int:
         finally:
             runner.close()
     print(f"{document.name}: {ran - failed} blocks did as written, {failed} did not")
-    # A guide may have nothing to run; a README without a block has lost what this is for.
+    # A README without a block has lost what this is for.
     return 1 if failed or (not ran and document.name == "README.md") else 0
 
 
