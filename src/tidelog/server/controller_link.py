@@ -23,6 +23,8 @@ from tidelog.server.runtime import LoopRuntime
 
 PAUSE_MS = 50
 """Between two attempts, unless the leader changes before."""
+GRACE_MS = 500
+"""When another controller leads by now: as long may the one that was asked still answer. It may hang."""
 PURPOSE = "controller"
 
 
@@ -123,7 +125,7 @@ class ControllerLink:
             changed = self._when_leader_changes()
             try:
                 left_ms = deadline_ms - self._runtime.real_ms()
-                response = await (here() if self.is_here else self.attempt(request, left_ms, version=version))
+                response = await (here() if self.is_here else self._ask(request, left_ms, version))
             except KafkaError as error:
                 if not _lost(error):
                     raise
@@ -137,6 +139,23 @@ class ControllerLink:
                 break
             await asyncio.wait([changed], timeout=min(PAUSE_MS, left_ms) / 1000)
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer in time: {why}.")
+
+    async def _ask(self, request: Any, timeout_ms: int, version: int | None) -> Any:
+        """``attempt``, given up when another controller leads and the one that was asked says nothing."""
+        place = self._replica.runner.leader_endpoint
+        asked = self._runtime.loop.create_task(self.attempt(request, timeout_ms, version=version))
+        try:
+            while not asked.done():
+                changed = self._when_leader_changes()
+                await asyncio.wait([asked, changed], return_when=asyncio.FIRST_COMPLETED)
+                if asked.done():
+                    break
+                await asyncio.wait([asked], timeout=GRACE_MS / 1000)
+                if not asked.done() and self._replica.runner.leader_endpoint not in (None, place):
+                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "another controller leads by now")
+            return await asked
+        finally:
+            asked.cancel()
 
     async def attempt(self, request: Any, timeout_ms: int, purpose: str = PURPOSE, version: int | None = None) -> Any:
         """Ask, once, the active controller at its listener. KafkaError NOT_CONTROLLER when it was not reached."""

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -10,8 +13,14 @@ from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
-from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
-from tidelog.server.controller_link import _refused
+from tidelog.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    RequestPartitionData,
+    RequestTopicData,
+)
+from tidelog.server.controller_link import ControllerLink, _refused
+from tidelog.server.runtime import LoopRuntime
 
 
 @pytest.fixture
@@ -96,3 +105,40 @@ def test_the_quorum_is_described_through_any_node(three: SeveralNodes) -> None:
         assert _refused(answer)
 
     three.run(main)
+
+
+def test_a_controller_that_hangs_is_asked_no_more_when_another_one_leads() -> None:
+    """A paused process keeps its connections; whoever waits for it would wait for the whole of the request's time."""
+    asked: list[str] = []
+
+    async def main(runtime: LoopRuntime) -> None:
+        never = runtime.loop.create_future()
+
+        async def ask(host: str) -> DescribeQuorumResponse:
+            asked.append(host)
+            if host == "hangs":
+                runtime.loop.call_soon(elected)
+                await never
+            return DescribeQuorumResponse()
+
+        def elected() -> None:
+            runner.leader_endpoint, runner.leader_id = ("leads", 2), 2
+            for told in replica.on_leader:
+                told()
+
+        runner = SimpleNamespace(leader_endpoint=("hangs", 1), leader_id=1)
+        member = SimpleNamespace(controller=None)
+        replica: Any = SimpleNamespace(
+            runner=runner, member=member, stopped=False, on_leader=[], config=SimpleNamespace(node_id=3)
+        )
+        channels: Any = SimpleNamespace(to=lambda host, _port, _purpose: SimpleNamespace(ask=lambda *_, **__: ask(host)))
+        link = ControllerLink(replica, channels, runtime, 600_000)
+        async with asyncio.timeout(10):
+            await link.forward(ApiKey.DESCRIBE_QUORUM, 2, DescribeQuorumRequest())
+        assert asked == ["hangs", "leads"]
+        await runtime.close()
+
+    async def told() -> None:
+        await main(LoopRuntime(asyncio.get_running_loop()))
+
+    asyncio.run(told())
