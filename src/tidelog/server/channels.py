@@ -165,11 +165,13 @@ class _Line(asyncio.BufferedProtocol):
 
     def _answered(self, frame: memoryview) -> None:
         api_key, version, body = self._client.accept(frame)
-        asked = self.asked.popleft()
-        raw = RawAnswer(version, body)
+        asked = self.asked[0]
+        # Who asked stays among those who wait until the answer has been read: one that cannot be ends the connection.
+        answer = RawAnswer(version, body) if asked.raw else registry.response_class(api_key).decode(body, version)
+        self.asked.popleft()
         if asked.raw or api_key in _BULK:
             self._give_buffer_away(len(frame))
-        asked.settle(raw if asked.raw else registry.response_class(api_key).decode(body, version))
+        asked.settle(answer)
 
     def _give_buffer_away(self, size: int) -> None:
         """The answer keeps the buffer that it came in; what came after it moves to a new one."""

@@ -310,6 +310,20 @@ def test_garbage_ends_the_connection(world: World) -> None:
     world.run(main)
 
 
+def test_an_answer_that_cannot_be_read_is_told_to_whoever_asked_at_once(world: World) -> None:
+    async def main() -> None:
+        channel = world.to_server()
+        asks = [asyncio.ensure_future(channel.ask(MetadataRequest(), timeout_ms=LONG_MS)) for _ in range(2)]
+        _, _, correlation_id, _, writer = await world.server.heard.get()
+        writer.write(struct.pack(">iib", 9, correlation_id, 0) + b"\xff" * 4)
+        for asked in asks:
+            with pytest.raises(ChannelError) as failure:
+                await asked
+            assert failure.value.kind is Failure.DISCONNECTED
+
+    world.run(main)
+
+
 def test_channels_that_nobody_uses_are_given_up_when_there_are_many(world: World) -> None:
     async def main() -> None:
         used = world.to_server()
