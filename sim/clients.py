@@ -252,6 +252,8 @@ class Transactor:
         written: list[tuple[TopicPartition, bytes]] = []
         alive = True
         for at in rng.sample(self.partitions, rng.randint(1, min(3, len(self.partitions)))):
+            if not transaction.open:
+                break
             value = b"%s-%d-%d" % (self.name.encode(), number, len(written))
             history.tried.add(value)
             batch = transaction.stamped(at, build_batch([RecordData(None, value, client.runtime.now_ms())]))
@@ -260,6 +262,8 @@ class Transactor:
             written.append((at, value))
         fate = rng.random()
         if fate < 0.1 or stop():
+            return
+        if transaction.over:
             return
         commit = alive and transaction.open and fate < 0.7
         ended = await client.until(lambda: self._end(transaction, commit), stop, lambda: client.forget(TRANSACTION, self.name))
