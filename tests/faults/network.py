@@ -12,6 +12,7 @@ New connections over a link that is cut come about when it is healed. All of it 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 from collections import deque
@@ -99,7 +100,8 @@ class Side(asyncio.Protocol):
             self.transport.resume_reading()
         if self._said_all and not self._waiting and not self.other.transport.is_closing():
             self._said_all = False
-            self.other.transport.write_eof()
+            with contextlib.suppress(OSError):  # it has ended already, and says so in a moment
+                self.other.transport.write_eof()
         if self._ended and not self._waiting:
             self.network.sides.discard(self)
             self.other.transport.close()

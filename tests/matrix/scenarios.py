@@ -18,7 +18,7 @@ from tests.matrix.cluster import MatrixCluster
 from tests.matrix.load import STEADY, Load
 from tests.node.cluster import ClusterFailed
 from tests.node.transactional_run import leader
-from tests.transactions.worker import INPUT, PARTITIONS
+from tests.transactions.worker import INPUT, OUTPUT, PARTITIONS
 
 LEADER, CONTROLLER = "leader", "controller"
 SESSION_S = 3.0
@@ -179,16 +179,15 @@ def disk(error: int, *, metadata: bool) -> Scenario:
 
     def run(trial: Trial) -> None:
         cluster = trial.cluster
-        victim = trial.victim(CONTROLLER if metadata else LEADER)
-        log_dir = 0 if metadata else cluster.holds(victim, f"{INPUT}-0")
-        trial.say(f"{errno.errorcode[error]} in log dir {log_dir} of node {victim}")
+        victim, partition, log_dir = (trial.victim(CONTROLLER), "", 0) if metadata else _beside_metadata(trial)
+        trial.say(f"{errno.errorcode[error]} in log dir {log_dir} of node {victim} {partition and f'with {partition}'}")
         cluster.spoil(victim, log_dir, error)
         try:
-            if log_dir == 0:
+            if metadata:
                 cluster.until(lambda: cluster.running[victim].poll() is not None, f"node {victim} ends without its metadata")
                 cluster.kill(victim)
             else:
-                cluster.until(lambda: not cluster.leads(victim, f"{INPUT}-0"), f"others lead {INPUT}-0 than node {victim}")
+                cluster.until(lambda: not cluster.leads(victim, partition), f"others lead {partition} than node {victim}")
             trial.go_on()
         finally:
             cluster.spoil(victim, log_dir, 0)
@@ -197,6 +196,20 @@ def disk(error: int, *, metadata: bool) -> Scenario:
         cluster.start(victim)
 
     return run
+
+
+def _beside_metadata(trial: Trial) -> tuple[int, str, int]:
+    """A leader, its partition and the log dir, which is not the one with the metadata."""
+
+    def found() -> tuple[int, str, int] | None:
+        for topic in (INPUT, OUTPUT):
+            for index in range(PARTITIONS):
+                victim = leader(trial.cluster, topic, index)
+                if victim is not None and trial.cluster.holds(victim, f"{topic}-{index}") == 1:
+                    return victim, f"{topic}-{index}", 1
+        return None
+
+    return trial.cluster.until(found, "a leader in a log dir without the metadata")
 
 
 def reassign(*, clean: bool) -> Scenario:

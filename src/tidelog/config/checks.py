@@ -146,7 +146,7 @@ def _listeners(config: BrokerConfig, given: Mapping[str, str]) -> Iterator[str]:
     for point in config.advertised_endpoints:
         if point.listener not in names:
             yield f"advertised.listeners names {point.listener}, which is not in listeners."
-    if config.advertised_endpoints and not {p.listener for p in config.advertised_endpoints} - controllers:
+    if config.is_broker and config.advertised_endpoints and not {p.listener for p in config.advertised_endpoints} - controllers:
         yield "advertised.listeners holds no listener for clients."
     inter = config.inter_broker_listener_name
     if inter is not None and "security.inter.broker.protocol" in given:

@@ -227,6 +227,7 @@ def test_an_authorizer_left_empty_and_a_default_principal_builder_say_nothing() 
         ({"listeners": "CONTROLLER://:9093"}, "no listener for clients"),
         ({"advertised__listeners": "PLAINTEXT://0.0.0.0:9092"}, "no address for a client"),
         ({"advertised__listeners": "SSL://host:9092"}, "which is not in listeners"),
+        ({"advertised__listeners": "CONTROLLER://host:9093"}, "advertised.listeners holds no listener for clients"),
         ({"inter__broker__listener__name": "CONTROLLER"}, "not among the listeners for clients"),
         ({"security__inter__broker__protocol": "PLAINTEXT"}, "are both set"),
         ({"log__retention__ms": "0"}, "must be -1"),
@@ -239,6 +240,20 @@ def test_an_authorizer_left_empty_and_a_default_principal_builder_say_nothing() 
 )
 def test_settings_that_do_not_fit_together_stop_the_start(properties: dict[str, str], named: str) -> None:
     assert named in problems(**properties)
+
+
+def test_a_controller_alone_advertises_its_controller_listener() -> None:
+    config = BrokerConfig.from_properties(
+        {
+            "process.roles": "controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": "outside:9093",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": "CONTROLLER://:9093",
+            "advertised.listeners": "CONTROLLER://outside:9093",
+        }
+    )
+    assert [(point.host, point.port) for point in config.advertised_endpoints] == [("outside", 9093)]
 
 
 def test_all_problems_are_told_at_once() -> None:
