@@ -24,7 +24,7 @@ from tests.node.bystander import Bystander
 from tidelog.protocol.framing import RequestHeader, encode_request_header
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
-FRAMES = 1_000_000 if os.environ.get("TIDELOG_LONG") else 150_000
+FRAMES = 1_000_000 if os.environ.get("TIDELOG_LONG") else 60_000
 GROWTH_MIB = 64
 TOPIC = "attacked"
 

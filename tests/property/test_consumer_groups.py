@@ -14,7 +14,7 @@ import pytest
 
 from tests.property.group_churn import World
 
-SEEDS = 6_000 if os.environ.get("TIDELOG_LONG") else 200
+SEEDS = 6_000 if os.environ.get("TIDELOG_LONG") else 100
 
 
 @pytest.mark.parametrize("block", range(10))

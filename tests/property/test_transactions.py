@@ -6,7 +6,7 @@ import os
 
 from tests.property.transaction_chaos import Chaos
 
-SEEDS = int(os.environ.get("TIDELOG_TRANSACTION_SEEDS", "2000"))
+SEEDS = int(os.environ.get("TIDELOG_TRANSACTION_SEEDS", "1000"))
 STEPS = 150
 
 

@@ -9,7 +9,7 @@ import pytest
 from sim.raft_bugs import ALL_BUGS
 from sim.raft_run import digest, run_seed, seed_that_finds
 
-SEEDS = int(os.environ.get("TIDELOG_RAFT_SEEDS", "120"))
+SEEDS = int(os.environ.get("TIDELOG_RAFT_SEEDS", "60"))
 
 
 def test_a_quorum_keeps_its_promises_under_faults_and_comes_back_when_they_end() -> None:
