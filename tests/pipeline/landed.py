@@ -89,6 +89,12 @@ def column(files: list[Path], name: str) -> list[str]:
     return [value for file in files for value in pq.read_table(file, columns=[name], partitioning=None)[name].to_pylist()]
 
 
+def places(files: list[Path]) -> list[str]:
+    """Where the rows of a table of raw records come from, as ``partition:offset``."""
+    partitions, offsets = column(files, "partition"), column(files, "offset")
+    return [f"{partition}:{offset}" for partition, offset in zip(partitions, offsets, strict=True)]
+
+
 def judged(expected: set[str], found: list[str]) -> str:
     """Empty when every expected row is there once and nothing else; otherwise what is wrong."""
     counted = Counter(found)

@@ -14,6 +14,7 @@ from typing import Any
 from tidelog.client.settings import parse_settings
 from tidelog.model.ids import LATEST_TIMESTAMP, TopicPartition
 from tidelog.pipeline.batches import BatchWriter
+from tidelog.pipeline.engines import needs_spark
 from tidelog.pipeline.failures import PipelineFailure
 from tidelog.pipeline.flows import Flow, flows
 from tidelog.pipeline.model import PipelineModel, SinkSpec
@@ -34,6 +35,7 @@ class Backfilled:
 
 def backfill(model: PipelineModel, spark: Any, from_ms: int, to_ms: int | None) -> Iterator[Backfilled]:
     """Fill in what lies between two times (``to_ms`` None: up to now). Windows are left out: they take no rows out of time."""
+    needs_spark(model, "backfill")
     settings = parse_settings(dict(model.kafka))
     cluster = Cluster(settings)
     try:

@@ -25,6 +25,8 @@ from tidelog.pipeline.sinks.kinds import make_sink
 class BatchWriter:
     """Writes the batches of one query; used by one thread at a time."""
 
+    format = "tidelog"
+
     def __init__(self, model: PipelineModel, flow: Flow, prefix: str = "") -> None:
         self._model = model
         self._flow = flow
@@ -46,6 +48,11 @@ class BatchWriter:
             sink.fill_in(PLACE[:3])
         if self._letters is not None and isinstance(self._letters[1], DeltaSink):
             self._letters[1].fill_in(("source", "topic", "partition", "offset"))
+
+    @property
+    def options(self) -> dict[str, str]:
+        """See ``queries.Writer``."""
+        return {}
 
     def check(self, spark: Any) -> None:
         """All sinks and schemas, before anything runs."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tidelog.pipeline.engines import needs_spark
 from tidelog.pipeline.model import PipelineModel
 
 
@@ -20,6 +21,7 @@ class Compacted:
 
 def compact(model: PipelineModel, spark: Any, retain_hours: int | None = None) -> Iterator[Compacted]:
     """OPTIMIZE each table; with ``retain_hours`` VACUUM what was replaced longer ago. Rows and identities stay."""
+    needs_spark(model, "compact")
     for sink in (*model.sinks, model.dead_letters, model.quarantine):
         if sink is None or sink.kind != "delta":
             continue

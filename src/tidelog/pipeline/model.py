@@ -21,6 +21,13 @@ class Format(StrEnum):
     PROTOBUF = "protobuf"
 
 
+class Engine(StrEnum):
+    """What moves the rows: Spark, or the bulk lane, whose tasks write files themselves and pass no row through Spark."""
+
+    SPARK = "spark"
+    BULK = "bulk"
+
+
 class OnError(StrEnum):
     """What becomes of a record that cannot be decoded."""
 
@@ -163,6 +170,7 @@ class PipelineModel:
     dead_letters: SinkSpec | None = None
     quarantine: SinkSpec | None = None
     spark: tuple[tuple[str, str], ...] = ()
+    engine: Engine = Engine.SPARK
     functions: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def source(self, name: str) -> Source | None:

@@ -3,20 +3,64 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from tidelog.client.settings import parse_settings
 from tidelog.pipeline.batches import BatchWriter
 from tidelog.pipeline.checkpoint import Checkpoint, HadoopFiles, Start
 from tidelog.pipeline.flows import Flow, checkpoint_path
-from tidelog.pipeline.model import Mode, PipelineModel, Source
+from tidelog.pipeline.model import Engine, Mode, PipelineModel, Source
+from tidelog.pipeline.progress import Counts
 from tidelog.pipeline.recovery import Resume, Seen, decide
-from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange
+from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, Sink
 from tidelog.pipeline.starts import continued, first_offsets, partitions_of, range_options, starting_offsets
 from tidelog.spark.planning import SourceOffset
 from tidelog.spark.reader import cluster_of
 
 log = logging.getLogger(__name__)
+
+
+class Writer(Protocol):
+    """What a query does with its batches. ``format``: the Spark source that brings them; ``counts``: since the start."""
+
+    format: str
+    counts: Counts
+
+    @property
+    def sinks(self) -> Mapping[str, Sink]:
+        """By name."""
+        ...
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What the source needs beside its options; known after ``check``."""
+        ...
+
+    def check(self, spark: Any) -> None:
+        """Everything that can be known before anything runs."""
+        ...
+
+    def remembered(self) -> dict[str, BatchIdentity | None]:
+        """What each sink that can know has last."""
+        ...
+
+    def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
+        """A batch into all sinks; harmless when it is there already."""
+        ...
+
+    def stream(self, frames: dict[str, Any]) -> Any:
+        """The rows of a query that remembers, out of the streams of its sources."""
+        ...
+
+
+def writer_of(model: PipelineModel, flow: Flow) -> Writer:
+    """By the engine."""
+    if model.engine is Engine.BULK:
+        from tidelog.pipeline.bulk.flow import BulkWriter  # it needs pyarrow and PySpark
+
+        return BulkWriter(model, flow)
+    return BatchWriter(model, flow)
 
 
 class FlowQuery:
@@ -26,7 +70,7 @@ class FlowQuery:
         self._model = model
         self.flow = flow
         self._spark = spark
-        self.writer = BatchWriter(model, flow)
+        self.writer = writer_of(model, flow)
         self.checkpoint = Checkpoint(HadoopFiles(spark), checkpoint_path(model, flow))
         self.done: tuple[OffsetRange, ...] = ()
         self.query: Any = None
@@ -108,8 +152,9 @@ class FlowQuery:
             "startingOffsets": starting_offsets(self._cluster, source, self._start),
             "failOnDataLoss": str(source.fail_on_data_loss).lower(),
             "includeHeaders": str(source.headers).lower(),
+            **self.writer.options,
         }
-        return self._spark.readStream.format("tidelog").options(**options).load()
+        return self._spark.readStream.format(self.writer.format).options(**options).load()
 
 
 def read_ranges(spark: Any, model: PipelineModel, source: Source, ranges: tuple[OffsetRange, ...]) -> Any:

@@ -12,8 +12,10 @@ from typing import Any
 
 from tidelog.client.settings import parse_settings
 from tidelog.model.errors import ConfigError
+from tidelog.pipeline.engines import check_bulk
 from tidelog.pipeline.model import (
     Decode,
+    Engine,
     Evolution,
     Expectation,
     Format,
@@ -30,8 +32,8 @@ from tidelog.pipeline.sections import NAME, Document, Section
 from tidelog.pipeline.sinks.kinds import KINDS
 
 ROOT = (
-    "pipeline", "kafka", "registry", "checkpoint", "trigger", "group", "sources", "transforms", "sinks", "dead_letters",
-    "quarantine", "spark",
+    "pipeline", "engine", "kafka", "registry", "checkpoint", "trigger", "group", "sources", "transforms", "sinks",
+    "dead_letters", "quarantine", "spark",
 )  # fmt: skip
 REGISTRY = ("url", "username", "password", "timeout")
 SOURCE = ("topics", "pattern", "start", "max_records", "on_data_loss", "headers", "key", "value", "on_error", "options")
@@ -67,9 +69,12 @@ def read_model(document: Document, functions: dict[str, Any] | None = None) -> P
         dead_letters=_side(root, "dead_letters"),
         quarantine=_side(root, "quarantine"),
         spark=root.pairs("spark"),
+        engine=root.choice("engine", Engine.SPARK),
         functions=functions or {},
     )
     _fits(model, document)
+    if model.engine is Engine.BULK:
+        check_bulk(model, document)
     return model
 
 

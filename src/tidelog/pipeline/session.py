@@ -20,7 +20,7 @@ from typing import Any
 
 import tidelog.spark
 from tidelog.model.errors import ConfigError
-from tidelog.pipeline.model import PipelineModel
+from tidelog.pipeline.model import Engine, PipelineModel
 from tidelog.pipeline.sinks import iceberg
 from tidelog.pipeline.sinks.kinds import KINDS
 from tidelog.spark.versions import check_versions
@@ -60,7 +60,8 @@ def cache() -> Path:
 
 def settings_of(model: PipelineModel, version: tuple[int, int], ivy_settings: str) -> dict[str, str]:
     """The session's settings. ConfigError when a sink has no release for this PySpark."""
-    needed = {jar for sink in _all_sinks(model) for jar in KINDS[sink.kind].jars}
+    # The bulk lane writes tables without Spark, so it needs no jar for them.
+    needed = {jar for sink in _all_sinks(model) for jar in KINDS[sink.kind].jars if model.engine is not Engine.BULK}
     settings = dict(DEFAULTS)
     if "delta" in needed:
         if version not in DELTA:

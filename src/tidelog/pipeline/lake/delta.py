@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -26,6 +27,8 @@ from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, SinkError
 from tidelog.spark.arrow import TYPES
 
 INSTALL = "pip install 'tidelog[delta]'"
+SOME_HISTORY = 100
+"""How many commits are looked through before all are."""
 _ATTEMPTS = 20
 """How often a commit is tried beside other writers."""
 _MEASURED = ("partition", "offset", "timestamp")
@@ -81,7 +84,11 @@ class DeltaFiles:
 
     def progress(self, application: str, keys: Sequence[PartitionKey] = ()) -> Progress:
         """See ``FileTable``; of others, the partitions that the newest commits name: Delta cannot be asked for all."""
-        return _progress(self._table(), application, [*dict.fromkeys([*keys, *self._keys(application)])])
+        table = self._table()
+        written = self._written(table, application, SOME_HISTORY) or self._written(table, application, None)
+        named = [_key(piece) for identity in written for piece in identity.ranges]
+        found = _progress(table, application, [*dict.fromkeys([*keys, *named])])
+        return replace(found, last=next((identity for identity in written if identity.batch_id == found.batch_id), None))
 
     def commit(self, identity: BatchIdentity, files: Sequence[DataFile]) -> bool:
         """See ``FileTable``."""
@@ -122,14 +129,12 @@ class DeltaFiles:
 
         return DeltaTable(self._uri, storage_options=self._storage)
 
-    def _keys(self, application: str) -> list[PartitionKey]:
-        """The partitions of the newest commits of this application."""
-        keys: dict[PartitionKey, None] = {}
-        for commit in self._table().history(100):
-            identity = BatchIdentity.from_json(commit.get("userMetadata"))
-            if identity is not None and identity.application == application:
-                keys.update(dict.fromkeys(_key(piece) for piece in identity.ranges))
-        return list(keys)
+    def _written(self, table: Any, application: str, commits: int | None) -> list[BatchIdentity]:
+        """The batches of this application in the newest commits, or in all that the log still has; the newest first."""
+        if table.transaction_version(application) is None:
+            return []
+        found = (BatchIdentity.from_json(commit.get("userMetadata")) for commit in table.history(commits))
+        return [identity for identity in found if identity is not None and identity.application == application]
 
     def _add(self, table: Any, identity: BatchIdentity, progress: Progress, files: Sequence[DataFile]) -> None:
         from deltalake import CommitProperties, Transaction

@@ -1,0 +1,84 @@
+"""What a pipeline of the bulk lane may say, and what it is told to leave out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.pipeline.samples import RIDES, model_of
+from tidelog.model.errors import ConfigError
+from tidelog.pipeline.decorators import Pipeline
+from tidelog.pipeline.engines import needs_spark
+from tidelog.pipeline.failures import PipelineFailure
+from tidelog.pipeline.flows import flows
+from tidelog.pipeline.model import Engine
+from tidelog.pipeline.session import settings_of
+
+BULK = """\
+pipeline: landing
+engine: bulk
+kafka:
+  bootstrap.servers: localhost:9092
+sources:
+  orders:
+    topics: [orders]
+  clicks:
+    pattern: clicks-.*
+sinks:
+  orders: {type: parquet, from: orders, path: lake/orders}
+  clicks: {type: delta, from: clicks, path: lake/clicks, partition_by: [date]}
+"""
+
+
+def test_each_source_is_a_query_with_one_table() -> None:
+    model = model_of(BULK)
+    assert model.engine is Engine.BULK
+    assert [(flow.name, [sink.name for sink in flow.sinks]) for flow in flows(model)] == [
+        ("orders", ["orders"]),
+        ("clicks", ["clicks"]),
+    ]
+    assert model_of().engine is Engine.SPARK
+
+
+def test_a_pipeline_in_python_says_it_with_the_same_word() -> None:
+    said = Pipeline("landing", engine="bulk", kafka={"bootstrap.servers": "localhost:9092"})
+    said.source("orders", topics=["orders"])
+    said.source("clicks", pattern="clicks-.*")
+    said.sink("orders", type="parquet", from_="orders", path="lake/orders")
+    said.sink("clicks", type="delta", from_="clicks", path="lake/clicks", partition_by=["date"])
+    assert said.model() == model_of(BULK)
+
+
+def test_the_session_needs_no_jar_for_the_tables() -> None:
+    assert "spark.jars.packages" not in settings_of(model_of(BULK), (4, 3), "ivy.xml")
+
+
+ORDERS = "type: parquet, from: orders, path: lake/orders"
+WRONG = [
+    ("engine: bulk", "engine: bluk", 2, "'bluk' is none of spark, bulk. Did you mean bulk?"),
+    ("topics: [orders]", "topics: [orders]\n    value: text", 8, "engine: bulk lands keys and values as they are"),
+    (ORDERS, ORDERS + "}\n  again: {" + ORDERS, 6, "this one has orders and again: give each sink a source of its own"),
+    ("  clicks: {type: delta, from: clicks, path: lake/clicks, partition_by: [date]}\n", "", 8, "this one has none"),
+    (ORDERS, "type: topic, from: orders, topic: out", 11, "tables of the types delta and parquet, and this is topic"),
+    (ORDERS, "type: delta, mode: upsert, keys: [key], from: orders, path: p", 11, "can only append"),
+    (ORDERS, ORDERS + ", schema_evolution: add", 11, "the columns are those of the source and never change"),
+    (ORDERS, ORDERS + ", order_by: offset", 11, "it belongs to mode: upsert"),
+    ("[date]", "[day(timestamp)]", 12, "can partition by topic, partition, date, and not by 'day(timestamp)'"),
+    ("sinks:\n", "transforms: {t: {from: orders, sql: SELECT 1}}\nsinks:\n", 10, "Leave transforms out, or say engine: spark"),
+    ("sinks:\n", "dead_letters: {type: delta, path: d}\nsinks:\n", 10, "Leave dead_letters out, or say engine: spark"),
+    ("sinks:\n", "registry: {url: 'http://localhost:1'}\nsinks:\n", 10, "Leave registry out, or say engine: spark"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong", "line", "says"), WRONG)
+def test_what_the_lane_cannot_do_is_told_with_its_line(right: str, wrong: str, line: int, says: str) -> None:
+    assert right in BULK
+    with pytest.raises(ConfigError) as caught:
+        model_of(BULK.replace(right, wrong))
+    assert says in str(caught.value)
+    assert f"line {line}:" in str(caught.value)
+
+
+def test_commands_for_rows_that_spark_moves_say_so() -> None:
+    needs_spark(model_of(RIDES), "compact")
+    with pytest.raises(PipelineFailure, match="compact is for pipelines of Spark's engine, and landing says engine: bulk"):
+        needs_spark(model_of(BULK), "compact")
