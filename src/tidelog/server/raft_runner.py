@@ -91,7 +91,6 @@ class RaftRunner:
         self._work: set[asyncio.Future[Any]] = set()
 
     def start(self) -> None:
-        """The first event."""
         self._do(lambda: self.member.machine.start(self._steady()))
         self._tick()
 
