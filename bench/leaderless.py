@@ -26,7 +26,7 @@ BY_NAME = 12
 
 def probe_request(topic: str, partition: int) -> ProduceRequest:
     """One small record, acks=all."""
-    records = bytes(build_batch([RecordData(None, b"probe", 1_700_000_000_000, ())]))
+    records = bytes(build_batch([RecordData(None, b"probe", time.time_ns() // 1_000_000, ())]))
     data = PartitionProduceData(index=partition, records=records)
     return ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
 

@@ -137,6 +137,8 @@ class ReplicaFetcher:
         self._delayed: list[tuple[int, int, Followed]] = []
         self._session_id = 0
         self._session_epoch = 0
+        self._no_room = False
+        """The leader gave us no session: each fetch names everything, and waits for news."""
         self._requests = 0
         self._by_key: dict[tuple[bytes, int], Followed] = {}
 
@@ -205,6 +207,11 @@ class ReplicaFetcher:
         """Whether there is anything to ask for now."""
         return any(not entry.busy and not entry.due_ms for entry in self._entries.values())
 
+    @property
+    def opens_session(self) -> bool:
+        """Whether the fetch that was asked last, or is to be asked next, opens a session: it is answered at once."""
+        return self._session_epoch == 0 and not self._no_room
+
     def request(self, now_ms: int, broker_epoch: int) -> wire.FetchRequest | None:
         """The next Fetch; None when there is nothing to ask for until ``next_due_ms`` or a call of ``follow``."""
         while self._delayed and self._delayed[0][0] <= now_ms:
@@ -225,11 +232,16 @@ class ReplicaFetcher:
         for entry in named:
             self._name(entry, topics, full=full)
         settings = self._settings
-        # Who comes back soon must not wait for the end of the others' poll.
-        due_ms = self.next_due_ms()
+        max_wait_ms = settings.max_wait_ms
+        if self.opens_session:
+            # Only a session that is known can be closed: a poll that waits outside of one holds up its connection to the end.
+            max_wait_ms = 0
+        elif (due_ms := self.next_due_ms()) is not None:
+            # Who comes back soon must not wait for the end of the others' poll.
+            max_wait_ms = min(max_wait_ms, due_ms - now_ms)
         return wire.FetchRequest(
             replica_state=wire.ReplicaState(replica_id=self._broker_id, replica_epoch=broker_epoch),
-            max_wait_ms=settings.max_wait_ms if due_ms is None else min(settings.max_wait_ms, due_ms - now_ms),
+            max_wait_ms=max_wait_ms,
             min_bytes=settings.min_bytes,
             max_bytes=settings.max_bytes,
             session_id=self._session_id,
@@ -303,6 +315,7 @@ class ReplicaFetcher:
             self.failed()
             return []
         self._session_id = response.session_id
+        self._no_room = response.session_id == 0
         if response.session_id == 0:
             # The leader has no room for our session: everything is asked for each time.
             self.interrupted()

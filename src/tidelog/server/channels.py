@@ -19,6 +19,7 @@ import socket
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
+from ipaddress import ip_address
 from typing import Any, cast
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
@@ -274,6 +275,10 @@ class Channel:
             self.pump()
 
     async def _connect(self, line: _Line) -> None:
+        if is_address(self.host):
+            # No thread: those may all wait for a slow disk.
+            await self._runtime.loop.create_connection(lambda: line, self.host, self.port)
+            return
         # In a thread of ours: names are looked up as the system does it, and whoever stops can wait for that.
         found = await self._runtime.run_blocking(lambda: socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM))
         addresses = sorted(found, key=lambda each: each[0] != socket.AF_INET)
@@ -306,6 +311,15 @@ class Channel:
         if self._line is not None:
             self.line_lost(self._line, reason)
         self._tell_all(reason)
+
+
+def is_address(host: str) -> bool:
+    """Is it an IP address, and no name that would have to be looked up?"""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 class Channels:

@@ -83,13 +83,15 @@ class Following:
         if not self.machine.follow(partition):
             return
         self._wake.set()
-        if self._poll is not None and self._interrupting is None:
+        if self._poll is not None and self._interrupting is None and not self.machine.opens_session:
             # The new session names everything: the more that is, the less often.
             again_s = self._interrupted_s + PARTITION_S * len(self.machine) - self._runtime.loop.time()
             self._interrupting = self._runtime.loop.call_later(max(INTERRUPT_AFTER_S, again_s), self._interrupt)
 
     def _interrupt(self) -> None:
         self._interrupting = None
+        if self.machine.opens_session:
+            return  # its answer comes at once
         self._interrupted_s = self._runtime.loop.time()
         if self._poll is not None and self._poll.cancel():
             # That answer still comes, on its connection; the other one is free.

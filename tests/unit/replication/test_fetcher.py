@@ -242,6 +242,28 @@ def test_how_far_each_partition_is_behind_is_known_from_the_last_answer() -> Non
 
 def test_a_poll_ends_when_a_delayed_partition_is_due() -> None:
     story = Story(2)
+    story.ask()
+    story.answer(data(0))
     assert story.ask().max_wait_ms == 500
     story.answer(data(0, None, error_code=ErrorCode.UNKNOWN_LEADER_EPOCH))
     assert story.ask().max_wait_ms == 20
+
+
+def test_a_fetch_that_opens_a_session_does_not_wait_since_nobody_could_end_its_wait() -> None:
+    story = Story(2)
+    assert story.fetcher.opens_session and story.ask().max_wait_ms == 0
+    story.answer(data(0))
+    assert not story.fetcher.opens_session and story.ask().max_wait_ms == 500
+    story.fetcher.interrupted()
+    assert story.fetcher.opens_session and story.ask().max_wait_ms == 0
+
+
+def test_a_leader_without_room_for_sessions_is_polled_and_not_asked_over_and_over() -> None:
+    story = Story(2)
+    story.ask()
+    story.answer(data(0), session=0)
+    assert not story.fetcher.opens_session
+    request = story.ask()
+    assert (request.session_epoch, request.max_wait_ms) == (0, 500)
+    story.answer(data(0), session=8)
+    assert (story.ask().session_epoch, story.fetcher.opens_session) == (1, False)
