@@ -74,3 +74,13 @@ def _problems(response: Any) -> Iterator[str]:
             code = ErrorCode(partition.error_code)
             if code != ErrorCode.NONE:
                 yield f"{topic.name}-{partition.partition_index}: {code.name}"
+
+
+def least(told: Iterable[tuple[OffsetRange, ...]]) -> tuple[OffsetRange, ...]:
+    """What all queries of a pipeline have done. Two that read one topic share its group, and the slower one is the truth."""
+    ends: dict[tuple[str, str, int], OffsetRange] = {}
+    for piece in (piece for ranges in told for piece in ranges):
+        known = ends.setdefault((piece.topic, piece.topic_id, piece.partition), piece)
+        if piece.end < known.end:
+            ends[piece.topic, piece.topic_id, piece.partition] = piece
+    return tuple(sorted(ends.values()))

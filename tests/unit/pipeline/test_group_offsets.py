@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tidelog.client.settings import parse_settings
-from tidelog.pipeline.group_offsets import GroupOffsets
+from tidelog.pipeline.group_offsets import GroupOffsets, least
 from tidelog.pipeline.sinks.base import OffsetRange
 from tidelog.spark.cluster import Cluster
 from tidelog.testing import Broker
@@ -37,3 +37,11 @@ def test_what_the_cluster_refuses_is_told(broker: Broker, monkeypatch: pytest.Mo
     problem = GroupOffsets(cluster, "g").commit([OffsetRange("t", "", 0, 0, 5)])
     cluster.close()
     assert problem == "t-0: UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_of_two_queries_that_read_one_topic_the_slower_one_is_told() -> None:
+    ahead = (OffsetRange("t", "id", 0, 0, 9), OffsetRange("t", "id", 1, 3, 3))
+    behind = (OffsetRange("t", "id", 0, 0, 5), OffsetRange("u", "id2", 0, 0, 1))
+    assert least([ahead, behind]) == least([behind, ahead])
+    assert [(piece.topic, piece.partition, piece.end) for piece in least([ahead, behind])] == [("t", 0, 5), ("t", 1, 3), ("u", 0, 1)]
+    assert least([]) == ()
