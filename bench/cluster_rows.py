@@ -221,6 +221,7 @@ def many_gap_row(name: str, sign: signal.Signals) -> ClusterRow:
 
     def work(cluster: BenchCluster, scale: ClusterScale) -> Numbers:
         cluster.create("many", scale.partitions)
+        cluster.prefer("many", scale.partitions)
         active = cluster.controller()
         victim, left = (each for each in cluster.brokers if each != active)
         moment = time.perf_counter()

@@ -14,6 +14,7 @@ from tests.node.cluster import Cluster, ClusterFailed
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
+from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest
 from tidelog.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tools.jars import ensure
@@ -28,9 +29,8 @@ DEFAULTS = {
     "min.insync.replicas": "2",
 }
 """Kafka's times, where clusters of tests are quicker; and the OpenMessaging benchmark's min.insync.replicas."""
-MANY = 2000
-"""Topics of at least so many partitions take a while."""
 LATEST = -1
+PREFERRED = 0
 
 
 class BenchCluster(Cluster):
@@ -98,6 +98,21 @@ class BenchCluster(Cluster):
             if len(told) != partitions or any(leader not in self.running or isr != NODES for _, leader, isr in told):
                 return False
         return True
+
+    def prefer(self, topic: str, partitions: int) -> None:
+        """Every partition is led by its preferred replica again."""
+
+        def balanced() -> bool:
+            counts = [0] * (NODES + 1)
+            for _, leader, _ in self.partitions(topic, self.any_node()):
+                counts[max(leader, 0)] += 1
+            if max(counts) - min(counts[1:]) <= 1:
+                return True
+            self.ask(self.any_node(), ElectLeadersRequest(election_type=PREFERRED, topic_partitions=None, timeout_ms=60_000))
+            return False
+
+        self.until(balanced, f"{topic}'s preferred replicas lead", 120)
+        self.until(lambda: self.in_sync(topic, partitions), f"{topic} has leaders and its replicas are in sync", 120)
 
     def controller(self) -> int:
         """The active controller."""
