@@ -46,6 +46,8 @@ SHOWN_BY = {
     "pipeline/replaying.py": "../pipeline/test_replaying.py",
     "pipeline/running.py": "../pipeline/test_run.py",
     "pipeline/sinks/delta.py": "../pipeline/test_delta.py",
+    "pipeline/sinks/jdbc.py": "../pipeline/test_jdbc.py",
+    "pipeline/sinks/jdbc_connection.py": "../pipeline/test_jdbc.py",
     "broker/replica_moves.py": "broker/apis/test_log_dirs.py",
 }
 

@@ -14,14 +14,18 @@ from tidelog.pipeline.yaml_text import parse
 SMALL = {"master": "local[1]", "sql.shuffle.partitions": "1", "driver.host": "127.0.0.1", "driver.bindAddress": "127.0.0.1"}
 
 
+H2 = "com.h2database:h2:2.3.232"
+
+
 def lake_session() -> Any:
-    """A small session with Delta, made as `tidelog pipeline run` makes one."""
+    """A small session with Delta and a database, made as `tidelog pipeline run` makes one."""
     # The quick compiler only: sessions of tests are over before the other one pays.
     settings = SMALL | {
         "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "driver.memory": "1g",
         "databricks.delta.snapshotPartitions": "1",
         "ui.enabled": "false",
+        "jars.packages": H2,
     }
     text = "pipeline: tests\nkafka: {bootstrap.servers: 'localhost:1'}\nsources: {s: {topics: [t]}}\n"
     text += "sinks: {t: {type: delta, from: s, path: p}}\nspark:\n" + "".join(f"  {k}: '{v}'\n" for k, v in settings.items())

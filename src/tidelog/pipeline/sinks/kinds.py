@@ -30,6 +30,9 @@ KINDS: dict[str, SinkKind] = {
     "console": SinkKind("tidelog.pipeline.sinks.console", ("rows",)),
     "delta": SinkKind("tidelog.pipeline.sinks.delta", ("path",), ("path",), upserts=True, jars=("delta",)),
     "iceberg": SinkKind("tidelog.pipeline.sinks.iceberg", ("table",), ("table",), upserts=True, jars=("iceberg",)),
+    "jdbc": SinkKind(
+        "tidelog.pipeline.sinks.jdbc", ("url", "driver", "table", "user", "password"), ("url", "driver", "table"), upserts=True
+    ),
     "parquet": SinkKind("tidelog.pipeline.sinks.parquet", ("path",), ("path",)),
     "topic": SinkKind("tidelog.pipeline.sinks.topic", ("topic", "stagingTopic", "inlineBytes"), ("topic",)),
 }

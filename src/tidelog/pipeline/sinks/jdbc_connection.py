@@ -1,0 +1,103 @@
+"""A connection of the driver to a database, by Java's JDBC inside Spark's JVM: the same driver class that Spark's tasks use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tidelog.pipeline.sinks.base import SinkError
+
+
+class JvmConnection:
+    """See ``sql_publishing.Connection``."""
+
+    def __init__(self, connection: Any) -> None:
+        connection.setAutoCommit(False)
+        self._connection = connection
+
+    def execute(self, sql: str, *values: str | int) -> int:
+        """See ``Connection``."""
+        statement = self._prepared(sql, values)
+        try:
+            return int(statement.executeUpdate())
+        finally:
+            statement.close()
+
+    def rows(self, sql: str, *values: str | int) -> list[tuple[Any, ...]]:
+        """See ``Connection``."""
+        statement = self._prepared(sql, values)
+        try:
+            result = statement.executeQuery()
+            width = result.getMetaData().getColumnCount()
+            found = []
+            while result.next():
+                found.append(tuple(result.getString(column) for column in range(1, width + 1)))
+            return found
+        finally:
+            statement.close()
+
+    def commit(self) -> None:
+        """See ``Connection``."""
+        self._connection.commit()
+
+    def rollback(self) -> None:
+        """See ``Connection``."""
+        self._connection.rollback()
+
+    def close(self) -> None:
+        """End it."""
+        self._connection.close()
+
+    def _prepared(self, sql: str, values: tuple[str | int, ...]) -> Any:
+        statement = self._connection.prepareStatement(sql)
+        for at, value in enumerate(values, 1):
+            if isinstance(value, int):
+                statement.setLong(at, value)
+            else:
+                statement.setString(at, value)
+        return statement
+
+
+def connect(spark: Any, sink: str, options: dict[str, str]) -> JvmConnection:
+    """A new connection. SinkError when the driver is not there, or the database does not answer."""
+    jvm = spark._jvm
+    name = options["driver"]
+    registry = jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry
+    try:
+        registry.register(name)
+        driver = registry.get(name)
+    except Exception as error:
+        raise SinkError(
+            f"The sink {sink} needs the JDBC driver {name}, which this Spark session has not: say its artefact, like "
+            f"`spark: {{jars.packages: org.postgresql:postgresql:42.7.4}}`. ({_first(error)})"
+        ) from error
+    settings = jvm.java.util.Properties()
+    for key in ("user", "password"):
+        if key in options:
+            settings.setProperty(key, options[key])
+    try:
+        found = driver.connect(options["url"], settings)
+    except Exception as error:
+        raise SinkError(f"The sink {sink} cannot connect to {options['url']}: {_first(error)}.") from error
+    if found is None:
+        raise SinkError(f"The sink {sink}: the driver {name} does not know the URL {options['url']}: it is of another database.")
+    return JvmConnection(found)
+
+
+def quoted(spark: Any, url: str) -> Callable[[str], str]:
+    """How this database writes a column's name, by Spark's dialects."""
+    dialect = spark._jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(url)
+    return lambda name: str(dialect.quoteIdentifier(name))
+
+
+def long_text(spark: Any, url: str) -> str:
+    """This database's type for long texts, by Spark's dialects."""
+    jvm = spark._jvm
+    found = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(url).getJDBCType(jvm.org.apache.spark.sql.types.DataTypes.StringType)
+    return str(found.get().databaseTypeDefinition()) if found.isDefined() else "TEXT"
+
+
+def _first(error: Exception) -> str:
+    """What Java said, without its stack."""
+    text = str(getattr(error, "java_exception", error)).strip()
+    return text.split("\n")[0][:300]
