@@ -19,15 +19,21 @@ from tidelog.client.settings import parse_settings
 from tidelog.pipeline.exporting import Exporter
 from tidelog.pipeline.failures import PipelineFailure, sentence
 from tidelog.pipeline.flows import flows
-from tidelog.pipeline.group_offsets import GroupOffsets
+from tidelog.pipeline.group_offsets import GroupOffsets, least
 from tidelog.pipeline.model import PipelineModel
-from tidelog.pipeline.progress import line, progress_of
+from tidelog.pipeline.progress import Counts, line, progress_of
 from tidelog.pipeline.queries import FlowQuery
 from tidelog.pipeline.sinks.base import OffsetRange
 from tidelog.spark.cluster import Cluster
 
 POLL_S = 0.2
 LAST_BATCH_S = 60.0
+BEGIN_S = 60.0
+BEGIN_POLL_S = 0.05
+BEGIN_TRIALS = 12
+NO_WORKER = "Python worker failed to connect back"
+Watch = Callable[[str, tuple[OffsetRange, ...], Counts], None]
+"""Called with a query's name, the offsets of its last batch, and its counts since the start."""
 
 
 @dataclass(slots=True)
@@ -43,9 +49,18 @@ class Summary:
 class Run:
     """One run of one pipeline in one process."""
 
-    def __init__(self, model: PipelineModel, spark: Any, say: Callable[[str], None], metrics_port: int | None = None) -> None:
+    def __init__(
+        self,
+        model: PipelineModel,
+        spark: Any,
+        say: Callable[[str], None],
+        metrics_port: int | None = None,
+        watch: Watch | None = None,
+    ) -> None:
+        """``say`` gets a line for each batch; ``watch`` gets what it is made of, once the batch is in all sinks of its query."""
         self._model = model
         self._say = say
+        self._watch = watch
         self._queries = [FlowQuery(model, flow, spark) for flow in flows(model)]
         self._exporter = Exporter(model.name)
         if metrics_port is not None:
@@ -70,7 +85,7 @@ class Run:
             query.prepare(from_here)
         try:
             for query in self._queries:
-                query.start(once=once)
+                begin(query, once=once)
             while any(query.query.isActive for query in self._queries):
                 self._look()
                 if self._stopping:
@@ -108,11 +123,17 @@ class Run:
                 self._reported[query.flow.name] = last.timestamp
                 for found in query.query.recentProgress:
                     self._show(query, json.loads(found.json))
-            if self._group is not None and query.done != self._told.get(query.flow.name, ()):
-                problem = self._group.commit(query.done)
-                self._told[query.flow.name] = query.done
-                if problem:
-                    self._say(f"{query.flow.name}: offsets were not committed to group {self._model.group}: {problem}")
+            if query.done != self._told.get(query.flow.name, ()):
+                self._tell(query, query.done)
+
+    def _tell(self, query: FlowQuery, done: tuple[OffsetRange, ...]) -> None:
+        """A query has written up to there."""
+        self._told[query.flow.name] = done
+        if self._watch is not None:
+            self._watch(query.flow.name, done, query.writer.counts)
+        problem = self._group.commit(least(self._told.values())) if self._group is not None else ""
+        if problem:
+            self._say(f"{query.flow.name}: offsets were not committed to group {self._model.group}: {problem}")
 
     def _show(self, query: FlowQuery, found: dict[str, Any]) -> None:
         progress = progress_of(query.flow.name, found)
@@ -132,6 +153,22 @@ class Run:
             sum(sum(count.broken.values()) for count in counts),
             self._stopping,
         )
+
+
+def begin(query: FlowQuery, *, once: bool) -> None:
+    """Start a query and wait until its source answers.
+
+    Spark gives the Python process of a source ten seconds to begin. Those of several queries that begin at once on few cores need
+    longer, so they begin one after another; one that was too slow all the same begins again: it has read nothing yet.
+    """
+    for _ in range(BEGIN_TRIALS):
+        query.start(once=once)
+        deadline = time.monotonic() + BEGIN_S
+        while query.query.isActive and query.query.status["message"].startswith("Initializing") and time.monotonic() < deadline:
+            time.sleep(BEGIN_POLL_S)
+        failed = None if query.query.isActive else query.query.exception()
+        if failed is None or NO_WORKER not in str(failed):
+            return
 
 
 def stop_on_signals(run: Run) -> None:
