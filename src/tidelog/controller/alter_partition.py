@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tidelog.controller.partition_change import Election, Wanted, change_partition
-from tidelog.controller.partitions import online_leader_check, unclean_allowed
+from tidelog.controller.partitions import has_online_dir, online_leader_check, unclean_allowed
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.metadata.image import RECOVERED, RECOVERING, PartitionImage, TopicImage
 from tidelog.metadata.records import MetadataRecord
@@ -44,7 +44,8 @@ def alter_partition(decision: Decision, request: AlterPartitionRequest) -> Contr
 
     UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION; NOT_CONTROLLER when the leader knows newer epochs than this controller;
     FENCED_LEADER_EPOCH; INVALID_UPDATE_VERSION for an older partition epoch; INVALID_REQUEST for an ISR that cannot be, or from
-    a broker that does not lead; INELIGIBLE_REPLICA when a member is not in service, or another process by now;
+    a broker that does not lead; INELIGIBLE_REPLICA when a member is not in service, or another process by now, or
+    its replica lies in a log dir that failed;
     NEW_LEADER_ELECTED when the change was made, ended a reassignment, and made somebody else the leader.
     """
     decision.known_broker(request.broker_id, request.broker_epoch)
@@ -139,5 +140,8 @@ def _problem(
     for member, epoch in isr:
         broker = decision.image.brokers.get(member)
         if broker is None or not broker.active or epoch not in (ANY_EPOCH, broker.epoch):
+            return ErrorCode.INELIGIBLE_REPLICA
+        if not has_online_dir(broker, partition.directory(member)):
+            # The leader has not heard yet that the replica's log dir failed.
             return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE

@@ -25,6 +25,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import Rng
 from tidelog.replication.delayed import Parked, ParkedFetch, Watched
+from tidelog.replication.in_sync import follower_left
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
@@ -165,7 +166,7 @@ class FetchSession:
                 partition = partitions.pop(_key(name, topic_id, index, self.by_id), None)
                 if partition is not None:
                     self.due.pop(partition, None)
-                    self._unwatch(partition)
+                    self._leave(partition)
 
     def changed(self, partition: Watched, key: FetchPartition, new_bytes: int) -> None:
         """A partition that was quiet may have news. Told once, unless a fetch is parked that counts the bytes."""
@@ -190,6 +191,11 @@ class FetchSession:
             (wanted.watched.watchers if self.caller is None else wanted.watched.tail.watchers).pop(self, None)
             wanted.watched = None
 
+    def _leave(self, wanted: FetchPartition) -> None:
+        self._unwatch(wanted)
+        if self.caller is not None and wanted.partition is not None:
+            follower_left(wanted.partition, self.caller)
+
     def settle(self, wanted: FetchPartition, read: PartitionRead) -> None:
         """``wanted`` is answered with ``read``: it is due no more, or goes to the end of those that are."""
         if read.caught_up and not wanted.stale:
@@ -203,7 +209,7 @@ class FetchSession:
         """Watch nothing any more; a fetch that is parked goes on to find its session gone."""
         self.epoch = FINAL_EPOCH
         for wanted in self.partitions.values():
-            self._unwatch(wanted)
+            self._leave(wanted)
         self.wake()
 
     def wake(self) -> None:

@@ -4,8 +4,8 @@ The ISR is the controller's: a leader asks for a change (AlterPartition) and goe
 is to be added counts as in sync at once (the maximal ISR holds back the high watermark); who is to be removed counts until the
 controller has agreed. One change of a partition is asked for at a time.
 
-The high watermark is what every member of the maximal ISR holds. It also waits for followers outside that are close, so that
-they can join; and it stands while the ISR is smaller than min.insync.replicas.
+The high watermark is what every member of the maximal ISR holds. It also waits for followers outside that fetch and are
+close, so that they can join; and it stands while the ISR is smaller than min.insync.replicas.
 
 Elsewhere: how changes travel to the controller and what its answers mean (``isr_changes``), one follower (``replica``).
 """
@@ -59,7 +59,8 @@ class Leadership:
             if replica.log_end_offset < end and (
                 replica.broker_id in self.maximal_isr
                 or (
-                    replica.caught_up_within(leader_end, now_ms, host.lag_max_ms)
+                    replica.is_asking
+                    and replica.caught_up_within(leader_end, now_ms, host.lag_max_ms)
                     and host.may_join_isr(replica.broker_id, replica.broker_epoch)
                 )
             ):
@@ -84,6 +85,14 @@ def follower_fetched(
         partition.expose(caller.last_fetch_ms)
     if log_start_offset != start_before:
         partition.tell_of_low_watermark()
+
+
+def follower_left(partition: Partition, caller: Caller) -> None:
+    """The fetch session of ``caller`` has the partition no more: its log dir there may have failed."""
+    leadership, log = partition.leadership, partition.log
+    replica = leadership.replicas.get(caller.broker_id) if leadership is not None else None
+    if replica is not None and log is not None:
+        replica.left(caller, log.log_end_offset)
 
 
 def _expand(partition: Partition, leadership: Leadership, replica: Replica) -> None:

@@ -69,6 +69,18 @@ class Replica:
             self.caught_up_ms = max(self.caught_up_ms, self._caller.last_fetch_ms)
             self._fetched_ms = self.caught_up_ms
 
+    def left(self, caller: Caller, leader_end: int) -> None:
+        """Its fetcher asks for this partition no more; what else that asks for says nothing of it from now on."""
+        if self._caller is caller:
+            if self.log_end_offset == leader_end:
+                self.falls_behind()
+            self._caller = None
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether some fetcher asks for it, as far as is known."""
+        return self._caller is not None
+
     def caught_up_within(self, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:
         """Whether it holds all of the leader's log, or did so no longer than ``lag_max_ms`` ago."""
         return self.log_end_offset == leader_end or now_ms - self.caught_up_ms <= lag_max_ms

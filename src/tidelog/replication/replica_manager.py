@@ -100,7 +100,9 @@ class ReplicaManager:
         self.isr_changes = IsrChanges(broker_id)
         self.throttles = Throttles()
         self.moved: dict[Partition, None] = {}
-        """Partitions whose leader, epoch or replicas changed since the fetchers last looked."""
+        """Partitions whose leader, epoch, replicas or log changed since the fetchers last looked."""
+        self.on_moved: Callable[[], None] | None = None
+        """Called when that was no change of the metadata, which they look at anyway."""
 
     # -- following the metadata log -------------------------------------------------------------------------------------
 
@@ -413,6 +415,9 @@ class ReplicaManager:
         for partition in self.partitions():
             if partition.log is not None and partition.log.failure is not None:
                 partition.go_offline()
+                self.moved[partition] = None
+        if self.moved and self.on_moved is not None:
+            self.on_moved()
 
     # -- gauges ---------------------------------------------------------------------------------------------------------
 

@@ -92,6 +92,7 @@ class Replication:
         """Followers fetch, and ISRs are watched, from now on."""
         self._running = True
         self.replicas.isr_changes.on_wanted = self._ask_controller
+        self.replicas.on_moved = self._place_moved
         self._watch_isrs()
         self._ask_controller()
         self.follow(self.replicas.image)
@@ -101,8 +102,10 @@ class Replication:
         if image.configs is not self.image.configs:
             self._follow_throttles(image)
         self.image = image
-        if not self._running:
-            return
+        if self._running:
+            self._place_moved()
+
+    def _place_moved(self) -> None:
         moved, self.replicas.moved = self.replicas.moved, {}
         for partition in moved:
             self._place(partition)
@@ -188,7 +191,7 @@ class Replication:
     async def stop(self) -> None:
         """Nothing is fetched any more; what was fetched is appended or dropped."""
         self._running = False
-        self.replicas.isr_changes.on_wanted = None
+        self.replicas.isr_changes.on_wanted = self.replicas.on_moved = None
         if self._alarm is not None:
             self._alarm.cancel()
         fetchers, self.fetchers, self._where = list(self.fetchers.values()), {}, {}

@@ -17,6 +17,10 @@ from tidelog.protocol.messages.alter_partition import (
     RequestTopicData,
     ResponsePartitionData,
 )
+from tidelog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from tidelog.protocol.messages.assign_replicas_to_dirs import RequestDirectoryData as DirectoryData
+from tidelog.protocol.messages.assign_replicas_to_dirs import RequestPartitionData as PartitionData
+from tidelog.protocol.messages.assign_replicas_to_dirs import RequestTopicData as TopicData
 
 
 @pytest.fixture
@@ -165,3 +169,27 @@ def test_the_isr_that_ends_a_reassignment_may_cost_the_leader_its_place(trio: Cl
         (),
     )
     assert after.leader_epoch == moving.leader_epoch + 1
+
+
+def test_a_replica_in_a_log_dir_that_failed_does_not_join_while_its_broker_is_in_service(make_cluster: Any) -> None:
+    """Its leader may hear of the failure after it has asked."""
+    cluster: Cluster = make_cluster(1, 2)
+    cluster.register(3, directories=2)
+    cluster.heartbeat(3)
+    create(cluster, "t", [1, 2, 3])
+    good, failed = cluster.image.brokers[3].directories
+    for directory, code in ((failed, ErrorCode.NONE), (good, ErrorCode.NONE)):
+        request = AssignReplicasToDirsRequest(3, cluster.image.brokers[3].epoch, [placed(cluster, directory)])
+        assert cluster.ask(QuorumController.assign_replicas_to_dirs, request).error_code == code
+        assert alter(cluster, [1, 2]).error_code == ErrorCode.NONE
+        assert alter(cluster, [1, 2, 3]).error_code == ErrorCode.NONE
+    request = AssignReplicasToDirsRequest(3, cluster.image.brokers[3].epoch, [placed(cluster, failed)])
+    cluster.ask(QuorumController.assign_replicas_to_dirs, request)
+    cluster.heartbeat(3, offline_log_dirs=[failed])
+    assert partition(cluster).isr == (1, 2)
+    assert alter(cluster, [1, 2, 3]).error_code == ErrorCode.INELIGIBLE_REPLICA
+
+
+def placed(cluster: Cluster, directory: bytes) -> DirectoryData:
+    topic_id = cluster.image.topics.by_name["t"].id
+    return DirectoryData(directory, [TopicData(topic_id, [PartitionData(0)])])

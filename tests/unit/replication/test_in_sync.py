@@ -6,8 +6,9 @@ from tests.unit.replication.followed import EPOCH, follow, followed, led, produc
 from tests.unit.replication.world import NOW_MS, World, batch
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
-from tidelog.replication.in_sync import Leadership, shrink
+from tidelog.replication.in_sync import Leadership, follower_left, shrink
 from tidelog.replication.partition import Partition
+from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig
 
 
@@ -156,3 +157,20 @@ def test_who_has_not_asked_for_anything_lately_does_not_join_on_its_own() -> Non
     world.now_ms += 30_001
     world.replay(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=EPOCH, fenced=-1))
     assert leadership(partition).pending is None
+
+
+def test_a_follower_that_left_the_session_with_a_quiet_partition_is_not_asked_for_and_not_waited_for() -> None:
+    """Its log dir failed: the controller took it out of the ISR, and its fetcher asks for other partitions still."""
+    world, partition = followed()
+    produce(partition)
+    caller = Caller(2, EPOCH, NOW_MS)
+    partition.read(1, 1 << 20, min_one=True, caller=caller, follower_start=0, leader_epoch=-1)
+    follower_left(partition, Caller(2, EPOCH, NOW_MS))
+    assert leadership(partition).replicas[2].is_asking, "that was another of its fetchers"
+    follower_left(partition, caller)
+    world.create("t", led((1,), partition_epoch=1))
+    assert leadership(partition).pending is None
+    produce(partition)
+    assert high_watermark(partition) == 2
+    follow(partition, 2)
+    assert leadership(partition).pending == (1, 2), "it is there again"

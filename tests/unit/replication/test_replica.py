@@ -43,3 +43,13 @@ def test_a_replica_outside_of_the_isr_gets_no_time_from_an_election() -> None:
     assert replica.caught_up_ms == 0
     replica.lead_again(900, in_sync=True)
     assert replica.caught_up_ms == 900
+
+
+def test_one_that_is_asked_for_no_more_had_caught_up_as_of_the_last_fetch_of_its_session() -> None:
+    replica = Replica(2, 0)
+    caller = fetch(replica, 5, 5, 100)
+    caller.last_fetch_ms = 900
+    replica.left(caller, 5)
+    caller.last_fetch_ms = 5000
+    assert (replica.caught_up_ms, replica.is_asking) == (900, False)
+    assert not replica.asked_within(5000, 10_000)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -230,3 +231,26 @@ def test_an_answer_that_nobody_foresaw_ends_no_fetcher(caplog: pytest.LogCapture
 
     run(story)
     assert "begins anew" in caplog.text
+
+
+def test_a_follower_whose_log_dir_fails_leaves_the_session_and_is_not_asked_back_into_the_isr() -> None:
+    async def story(pair: Pair) -> None:
+        pair.create(placed(1), placed(1))
+        pair.start()
+        pair.produce(b"a")
+        pair.produce(b"b", index=1)
+        await pair.until(lambda: pair.log(1).high_watermark == 1 and pair.log(1, 1).high_watermark == 1)
+        offline = pair.worlds[2].partition("t", 1)
+        offline.log.fail("append", OSError("the dir has gone"))  # type: ignore[union-attr]
+        pair.worlds[2].manager._follow_failures()
+        assert offline.log is None
+        led = pair.worlds[1].partition("t", 1)
+        assert led.leadership is not None
+        await pair.until(lambda: not led.leadership.replicas[2].is_asking)  # type: ignore[union-attr]
+        pair.create(placed(1), replace(placed(1, isr=(1,)), partition_epoch=1))
+        pair.produce(b"c", index=1)
+        pair.produce(b"d")
+        await pair.until(lambda: pair.log(1, 1).high_watermark == 2 and pair.log(1).high_watermark == 2)
+        assert not pair.isr_requests
+
+    run(story)
