@@ -47,6 +47,11 @@ def _bulk_sink(sink: SinkSpec, document: Document) -> None:
         raise document.error(
             (*path, "type"), f"engine: bulk writes tables of the types {' and '.join(BULK_SINKS)}, and this is {sink.kind}."
         )
+    if sink.option("path").startswith("hdfs:"):
+        raise document.error(
+            (*path, "path"),
+            "tasks of engine: bulk write without Hadoop's client, so not to HDFS: say engine: spark and type: delta.",
+        )
     if sink.mode is not Mode.APPEND:
         raise document.error((*path, "mode"), "engine: bulk can only append: take mode out, or say engine: spark.")
     if sink.evolution is not Evolution.NONE:

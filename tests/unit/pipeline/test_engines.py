@@ -60,6 +60,7 @@ WRONG = [
     ("  clicks: {type: delta, from: clicks, path: lake/clicks, partition_by: [date]}\n", "", 8, "this one has none"),
     (ORDERS, "type: topic, from: orders, topic: out", 11, "tables of the types delta and parquet, and this is topic"),
     (ORDERS, "type: delta, mode: upsert, keys: [key], from: orders, path: p", 11, "can only append"),
+    (ORDERS, "type: delta, from: orders, path: 'hdfs://name/orders'", 11, "so not to HDFS: say engine: spark and type: delta"),
     (ORDERS, ORDERS + ", schema_evolution: add", 11, "the columns are those of the source and never change"),
     (ORDERS, ORDERS + ", order_by: offset", 11, "it belongs to mode: upsert"),
     ("[date]", "[day(timestamp)]", 12, "can partition by topic, partition, date, and not by 'day(timestamp)'"),
