@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.unit.pipeline.samples import RIDES, model_of
@@ -83,3 +85,9 @@ def test_commands_for_rows_that_spark_moves_say_so() -> None:
     needs_spark(model_of(RIDES), "compact")
     with pytest.raises(PipelineFailure, match="compact is for pipelines of Spark's engine, and landing says engine: bulk"):
         needs_spark(model_of(BULK), "compact")
+
+
+def test_the_pipeline_in_the_guide_is_right() -> None:
+    guide = Path(__file__).parents[3] / "docs" / "guide" / "lake.md"
+    text = guide.read_text().partition("```yaml\n")[2].partition("```")[0]
+    assert model_of(text).sinks[0].partition_by == ("topic", "date")
