@@ -62,7 +62,7 @@ def run(name: str, row: Row, layout: str, home: Path, say: Callable[[str], None]
     try:
         with (
             MatrixCluster(
-                home / "nodes", row.brokers, combined=layout == "combined", properties=dict(NODE_SETTINGS), seed=seed
+                home / "nodes", row.brokers, combined=layout == "combined", properties=NODE_SETTINGS, seed=seed
             ) as cluster,
             Load(home / "load", cluster, seed=seed, acks="1" if row.planted else "all") as load,
         ):

@@ -34,7 +34,7 @@ SHORT = (
 
 def test_nothing_acknowledged_is_lost_torn_or_double_whatever_happens_to_three_nodes(tmp_path: Path) -> None:
     with (
-        MatrixCluster(tmp_path / "nodes", 3, combined=True, properties=dict(NODE_SETTINGS)) as cluster,
+        MatrixCluster(tmp_path / "nodes", 3, combined=True, properties=NODE_SETTINGS) as cluster,
         Load(tmp_path / "load", cluster) as load,
     ):
         trial = Trial(cluster, load, print, bounces=1, more=5)
