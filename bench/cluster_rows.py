@@ -18,8 +18,9 @@ from bench.cluster_sides import BenchCluster, fresh_cluster
 from bench.java_load import RUN_LIMIT_S, LoadFailed, java_command
 from bench.leaderless import Probes
 from bench.rows import Numbers
+from bench.sides import cpu_seconds
 from tests.interop.nodes import ROOT, NodeFailed, environment
-from tests.node.cluster import ClusterFailed
+from tests.node.cluster import Cluster, ClusterFailed
 
 CLIENTS = 4
 """Producers, and consumers."""
@@ -62,11 +63,20 @@ class ClusterRow:
 
 
 def open_messaging(cluster: BenchCluster, scale: ClusterScale, topic: str, rate: int, size: int, batch: int) -> Numbers:
-    """The numbers of OpenMessaging.java, with what the nodes used between its "begin" and "end"."""
+    """In a topic of its own."""
     cluster.create(topic, PARTITIONS)
     os.sync()
-    how = (cluster.bootstrap, topic, PARTITIONS, rate, scale.seconds, scale.warmup, size, CLIENTS, batch)
-    command = java_command("OpenMessaging", *map(str, how))
+    return run_open_messaging(cluster, topic, PARTITIONS, rate, scale.seconds, scale.warmup, size, CLIENTS, batch)
+
+
+def cpu_of(cluster: Cluster) -> float:
+    """CPU seconds of all nodes that run."""
+    return sum(cpu_seconds(process.pid) for process in cluster.running.values())
+
+
+def run_open_messaging(cluster: Cluster, *how: object) -> Numbers:
+    """The numbers of OpenMessaging.java, with what the nodes used between its "begin" and "end"."""
+    command = java_command("OpenMessaging", *map(str, (cluster.bootstrap, *how)))
     cpu = {}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -75,7 +85,7 @@ def open_messaging(cluster: BenchCluster, scale: ClusterScale, topic: str, rate:
         for line in process.stdout:
             last = line.strip()
             if last in ("begin", "end"):
-                cpu[last] = cluster.cpu()
+                cpu[last] = cpu_of(cluster)
         said = process.stderr.read()
         if process.wait(RUN_LIMIT_S):
             raise LoadFailed(f"OpenMessaging ended with {process.returncode}:\n{said[-1500:]}")
@@ -109,9 +119,9 @@ def native_row() -> ClusterRow:
         cluster.create(topic, PARTITIONS)
         native_clients(cluster, "warm-up-native", scale.native_records // 5, scale.native_clients)
         os.sync()
-        before = cluster.cpu()
+        before = cpu_of(cluster)
         numbers = native_clients(cluster, topic, scale.native_records, scale.native_clients)
-        used = cluster.cpu() - before
+        used = cpu_of(cluster) - before
         busy = (used + numbers["client_cpu_s"]) / numbers["seconds"] / (os.cpu_count() or 1)
         per_million = used / numbers["records"] * 1e6
         return {**numbers, "all_cpu_s": round(used, 2), "broker_cpu_s": round(per_million, 3), "machine_busy": round(busy, 2)}
@@ -208,9 +218,9 @@ def steady_row() -> ClusterRow:
     def work(cluster: BenchCluster, scale: ClusterScale) -> Numbers:
         cluster.create("many", scale.partitions)
         time.sleep(scale.steady_s / 2)
-        before, began = cluster.cpu(), time.perf_counter()
+        before, began = cpu_of(cluster), time.perf_counter()
         time.sleep(scale.steady_s)
-        share = (cluster.cpu() - before) / (time.perf_counter() - began)
+        share = (cpu_of(cluster) - before) / (time.perf_counter() - began)
         return {"percent": round(share * 100, 2), "memory_mb": round(cluster.memory(), 1)}
 
     return ClusterRow("2,000 partitions, RF 3, idle: CPU of all nodes", "cpu", "percent", "% of a core", False, work)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.sides import KAFKA_FLAGS, cpu_seconds, resident_mb
+from bench.sides import KAFKA_FLAGS, resident_mb
 from tests.interop.java import LOG4J
 from tests.node.cluster import Cluster, ClusterFailed
 from tidelog.model.errors import ErrorCode
@@ -54,10 +54,6 @@ class BenchCluster(Cluster):
         return 143 if self.kind == "apache" else 0
 
     # What it uses
-
-    def cpu(self) -> float:
-        """CPU seconds of all nodes that run."""
-        return sum(cpu_seconds(process.pid) for process in self.running.values())
 
     def memory(self) -> float:
         """MiB of the largest."""
