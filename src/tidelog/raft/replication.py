@@ -17,6 +17,7 @@ from tidelog.raft.follower_state import FetchingSnapshot, FollowerState
 from tidelog.raft.log_shape import LogEnd
 from tidelog.raft.quorum import Quorum
 from tidelog.raft.snapshots import SnapshotId
+from tidelog.raft.voter_history import VoterSets
 from tidelog.records.batch import BatchHeader, CorruptBatch, TruncatedBatch, crc_is_valid, iter_headers
 from tidelog.records.control import control_type
 from tidelog.records.record import iter_records
@@ -66,10 +67,7 @@ def _append(quorum: Quorum, data: bytes) -> bool:
     for header in checked:
         quorum.shape.append(header.leader_epoch, header.base_offset, header.next_offset)
         if header.is_control:
-            batch = view[header.position : header.position + header.size]
-            messages.note_control(
-                quorum.sets, header.base_offset, [(control_type(each.key), each.value) for each in iter_records(batch)]
-            )
+            messages.note_control(quorum.sets, header.base_offset, _control_records(header, view))
     quorum.effects.add(AppendFetched(base, data[:end], quorum.shape.generation))
     return True
 
@@ -81,12 +79,14 @@ def _checked(quorum: Quorum, view: memoryview) -> list[BatchHeader]:
     try:
         for header in iter_headers(view):
             follows = header.base_offset == offset and epoch <= header.leader_epoch <= quorum.epoch
-            if not follows or header.next_offset <= offset or not crc_is_valid(view, header):
+            possible = header.next_offset > offset and header.records_count >= 0
+            if not follows or not possible or not crc_is_valid(view, header):
                 quorum.story.append(f"epoch {quorum.epoch}: a batch at {header.base_offset} does not follow {offset}")
                 return []
             if header.is_control:
-                for each in iter_records(view[header.position : header.position + header.size]):
-                    control_type(each.key)
+                # What cannot be read must be found before anything of it is taken over.
+                scratch = VoterSets(quorum.sets.voters, quorum.sets.kraft_version, header.base_offset - 1)
+                messages.note_control(scratch, header.base_offset, _control_records(header, view))
             headers.append(header)
             offset, epoch = header.next_offset, header.leader_epoch
     except TruncatedBatch:
@@ -96,6 +96,15 @@ def _checked(quorum: Quorum, view: memoryview) -> list[BatchHeader]:
         quorum.story.append(f"epoch {quorum.epoch}: fetched records are damaged: {error}")
         return []
     return headers
+
+
+def _control_records(header: BatchHeader, view: memoryview) -> list[tuple[int, bytes | None]]:
+    """CorruptBatch when they are not as many as the header says."""
+    batch = view[header.position : header.position + header.size]
+    records = [(control_type(each.key), each.value) for each in iter_records(batch)]
+    if len(records) != header.next_offset - header.base_offset:
+        raise CorruptBatch(f"{len(records)} control records at offsets {header.base_offset} to {header.last_offset}")
+    return records
 
 
 def _take_high_watermark(quorum: Quorum, partition: PartitionData) -> None:

@@ -1,3 +1,5 @@
+import struct
+
 import pytest
 
 from tests.unit.raft.driver import Driver, fetch_answer, only, vote_request, voters
@@ -7,6 +9,7 @@ from tidelog.raft.effects import AppendFetched, InstallSnapshot, Send, StoreSnap
 from tidelog.raft.log_shape import LogShape
 from tidelog.raft.quorum import QuorumFault
 from tidelog.raft.snapshots import SnapshotId
+from tidelog.records.batch import CRC_POSITION, compute_crc, read_header
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import ControlType, control_batch, voters_value
 
@@ -123,3 +126,44 @@ def test_a_snapshot_that_is_gone_or_makes_no_sense_is_asked_for_anew() -> None:
     node.answer(node.sends(fetch_snapshot.FetchSnapshotRequest)[2], piece(7, b"ab", 5))
     assert node.of(StoreSnapshotPart) == []
     assert not only(node.ask(vote_request(3, 3, (2, 99)))).vote_granted
+
+
+def control(*records: tuple[int, bytes | None]) -> bytes:
+    return bytes(
+        build_batch([RecordData(struct.pack(">hh", 0, kind), value, 1) for kind, value in records], leader_epoch=3, control=True)
+    )
+
+
+def spoiled(data: bytes, position: int, value: int) -> bytes:
+    """Another number in the header, and the checksum as if that were right."""
+    changed = bytearray(data)
+    struct.pack_into(">i", changed, position, value)
+    struct.pack_into(">I", changed, CRC_POSITION, compute_crc(changed, read_header(changed)))
+    return bytes(changed)
+
+
+VOTERS = voters_value(voters(1, 2, 3).voters)
+LAST_OFFSET_DELTA, RECORDS_COUNT = 23, 57
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        control((ControlType.KRAFT_VOTERS, b"")),
+        control((ControlType.KRAFT_VOTERS, None)),
+        control((ControlType.KRAFT_VOTERS, VOTERS + b"x")),
+        control((ControlType.KRAFT_VERSION, b"\xff" * 9)),
+        control((ControlType.LEADER_CHANGE, b""), (ControlType.KRAFT_VOTERS, b"\x00\x01")),
+        spoiled(control((ControlType.KRAFT_VOTERS, VOTERS), (ControlType.KRAFT_VOTERS, VOTERS)), LAST_OFFSET_DELTA, 0),
+        spoiled(batch(0, 3), RECORDS_COUNT, -1),
+    ],
+    ids=["empty", "none", "more than a set", "no version", "the second of two", "more records than offsets", "negative count"],
+)
+def test_of_what_a_leader_sends_all_or_nothing_is_taken_over(lie: bytes) -> None:
+    node = follower()
+    node.answer(last_fetch(node), fetch_answer(2, 3, lie))
+    assert node.of(AppendFetched) == []
+    assert node.quorum.shape.end_offset == 0 and node.quorum.sets.offset < 0
+    node.pass_time(node.config.retry_backoff_ms)
+    node.answer(last_fetch(node), fetch_answer(2, 3, batch(0, 3)))
+    assert len(node.of(AppendFetched)) == 1, "and it goes on"
