@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ VICTIMS = ("driver", "executor", "broker")
 MIXED = "mixed"
 """The broker and the driver in turns: the short form."""
 SINKS = ("topic", "delta", "parquet")
+BULK = ("bulk-parquet", "bulk-delta")
+"""Sinks of the bulk lane: a pipeline of its own, since an engine is a pipeline's."""
 GOAL = 50
 NOTE = ROOT / ".cache" / "pipeline-kills.json"
 PAGE = ROOT / "docs" / "pipeline-kills.md"
@@ -81,12 +84,7 @@ class Load:
 
 def pipeline_text(bootstrap: str, folder: Path, sinks: tuple[str, ...], master: str) -> str:
     """The pipeline under test: a row is known by the partition and offset that it came from."""
-    tables = {
-        "delta": f"  delta:\n    type: delta\n    from: rows\n    path: {folder}/delta\n",
-        "parquet": f"  parquet:\n    type: parquet\n    from: rows\n    path: {folder}/parquet\n",
-        # Half of its batches are larger than this: they wait in the staging topic.
-        "topic": f"  topic:\n    type: topic\n    from: rows\n    topic: {OUT}\n    inlineBytes: 2000\n",
-    }
+    parts = bulk_parts(folder, sinks) if set(sinks) <= set(BULK) else spark_parts(folder, sinks)
     return f"""\
 pipeline: kills
 kafka:
@@ -94,6 +92,34 @@ kafka:
   retry.backoff.ms: 50
 checkpoint: {folder}/checkpoint
 trigger: 200ms
+{parts}spark:
+  master: {master}
+  driver.memory: 700m
+  executor.memory: 600m
+  task.maxFailures: 1000
+  deploy.maxExecutorRetries: -1
+  sql.shuffle.partitions: 1
+  excludeOnFailure.enabled: false
+"""
+
+
+def bulk_parts(folder: Path, sinks: tuple[str, ...]) -> str:
+    """A source and a table for each, of the bulk lane."""
+    names = [sink.removeprefix("bulk-") for sink in sinks]
+    sources = [f"  {name}: {{topics: [{SOURCE}], max_records: 20000}}\n" for name in names]
+    tables = [f"  {name}: {{type: {name}, from: {name}, path: {folder}/bulk-{name}}}\n" for name in names]
+    return f"engine: bulk\nsources:\n{''.join(sources)}sinks:\n{''.join(tables)}"
+
+
+def spark_parts(folder: Path, sinks: tuple[str, ...]) -> str:
+    """One source into all of them."""
+    tables = {
+        "delta": f"  delta:\n    type: delta\n    from: rows\n    path: {folder}/delta\n",
+        "parquet": f"  parquet:\n    type: parquet\n    from: rows\n    path: {folder}/parquet\n",
+        # Half of its batches are larger than this: they wait in the staging topic.
+        "topic": f"  topic:\n    type: topic\n    from: rows\n    topic: {OUT}\n    inlineBytes: 2000\n",
+    }
+    return f"""\
 sources:
   events:
     topics: [{SOURCE}]
@@ -106,15 +132,7 @@ transforms:
     from: events
     sql: SELECT concat(_partition, ':', _offset) AS value FROM events
 sinks:
-{"".join(tables[name] for name in sinks)}spark:
-  master: {master}
-  driver.memory: 700m
-  executor.memory: 600m
-  task.maxFailures: 1000
-  deploy.maxExecutorRetries: -1
-  sql.shuffle.partitions: 1
-  excludeOnFailure.enabled: false
-"""
+{"".join(tables[name] for name in sinks)}"""
 
 
 class Run:
@@ -205,8 +223,9 @@ class Run:
     def _found(self, sink: str) -> list[str]:
         if sink == "topic":
             return [(message.value() or b"").decode() for message in landed.topic(self._broker.bootstrap, OUT)]
-        files = landed.delta_files(self._folder / "delta") if sink == "delta" else landed.manifest_files(self._folder / "parquet")
-        return landed.column(files, "value")
+        of_kind = landed.delta_files if sink.endswith("delta") else landed.manifest_files
+        files = of_kind(self._folder / sink)
+        return landed.places(files) if sink in BULK else landed.column(files, "value")
 
 
 @dataclass
@@ -245,9 +264,10 @@ class Note:
             "# Pipelines under kill -9",
             "",
             "Made by `make pipeline-kills` (`tests/pipeline/kills.py`): `tidelog pipeline run` from a topic of four partitions",
-            "into several sinks at once, with many kills of one kind in a run while records keep coming; then each sink is read",
-            "without tidelog and compared with the topic. Victims: the driver (its Python and its JVM, every other time with all",
-            "workers), an executor of a standalone cluster, the broker (a tidelog node).",
+            "into several sinks at once (those of the bulk lane in runs of their own), with many kills of one kind in a run",
+            "while records keep coming; then each sink is read without tidelog and compared with the topic. Victims: the driver",
+            "(its Python and its JVM, every other time with all workers), an executor of a standalone cluster, the broker (a",
+            "tidelog node).",
             "",
             "| victim | sink | kills | runs | rows, each once | wrong | last run |",
             "|---|---|---|---|---|---|---|",
@@ -265,7 +285,7 @@ def main(arguments: list[str] | None = None) -> int:
     """The command line. 0 when nothing was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.pipeline.kills", description=__doc__.split("\n")[0])
     parser.add_argument("--victims", default=",".join(VICTIMS))
-    parser.add_argument("--sinks", default=",".join(SINKS))
+    parser.add_argument("--sinks", default=",".join(SINKS + BULK))
     parser.add_argument("--kills", type=int, default=GOAL, help="go on until each victim and sink has had so many")
     parser.add_argument("--per-run", type=int, default=10)
     parser.add_argument("--seed", type=int, default=None)
@@ -273,9 +293,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, default=None, help=f"write the page, {PAGE.relative_to(ROOT)}")
     parser.add_argument("--keep", action="store_true", help="leave the folder of a run in which something was wrong")
     chosen = parser.parse_args(arguments)
-    note, sinks = Note.read(chosen.note), tuple(chosen.sinks.split(","))
+    note, named = Note.read(chosen.note), chosen.sinks.split(",")
+    lanes = [tuple(sink for sink in named if (sink in BULK) is bulk) for bulk in (False, True)]
     bad = 0
-    for victim in chosen.victims.split(","):
+    for victim, sinks in product(chosen.victims.split(","), filter(None, lanes)):
         while (left := chosen.kills - min(note.kills(victim, sink) for sink in sinks)) > 0:
             seed = chosen.seed if chosen.seed is not None else random.randrange(1 << 30)
             folder = Path(tempfile.mkdtemp(prefix=f"tidelog-kills-{victim}-"))

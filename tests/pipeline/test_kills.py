@@ -10,13 +10,21 @@ pytest.importorskip("pyspark", reason="the extra pipeline is not installed")
 pytest.importorskip("yaml", reason="the extra pipeline is not installed")
 
 from tests.pipeline import landed
-from tests.pipeline.kills import MIXED, SINKS, Note, Run
+from tests.pipeline.kills import BULK, MIXED, SINKS, Note, Run
 
 
 @pytest.mark.timeout(600)
 def test_every_record_is_in_every_sink_once_after_kills_of_broker_and_driver(tmp_path: Path) -> None:
     run = Run(tmp_path, MIXED, SINKS, 1, print)
     assert run.go(2) == dict.fromkeys(SINKS, "")
+    assert run.rows > 0
+
+
+@pytest.mark.timeout(600)
+def test_every_record_is_in_every_table_of_the_bulk_lane_once_after_a_kill_of_the_driver(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="the extra delta is not installed")
+    run = Run(tmp_path, "driver", BULK, 1, print)
+    assert run.go(1) == dict.fromkeys(BULK, "")
     assert run.rows > 0
 
 
