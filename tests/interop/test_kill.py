@@ -39,6 +39,8 @@ COMES_YET = (
     confluent_kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
     confluent_kafka.KafkaError.LEADER_NOT_AVAILABLE,
     confluent_kafka.KafkaError.UNKNOWN_TOPIC_OR_PART,
+    # What librdkafka makes of metadata without any broker: the listener is open, and the broker is not unfenced yet.
+    confluent_kafka.KafkaError._UNKNOWN_PARTITION,
 )
 
 
