@@ -82,7 +82,7 @@ DIRECTORIES_MV = 17
 CONTROLLER_REGISTRATION_MV = 15
 ELR_MV = 23
 CORDONED_DIRS_MV = 30
-"""From which metadata.version on the records know these things; from NO_EPOCH_BUMP_MV on a shrunk ISR needs no new leader epoch."""
+"""From which metadata.version on records know these things; from NO_EPOCH_BUMP_MV on a shrunk ISR needs no new leader epoch."""
 
 
 class UnsupportedFeatureLevel(Exception):

@@ -13,8 +13,8 @@ import logging
 from typing import NamedTuple
 
 from tidelog.model import ids
-from tidelog.replication.delayed import tell_watchers
 from tidelog.records.batch import CorruptBatch, read_header
+from tidelog.replication.delayed import tell_watchers
 from tidelog.replication.partition import Partition
 from tidelog.storage.following import Deferred
 from tidelog.storage.log import UnifiedLog
