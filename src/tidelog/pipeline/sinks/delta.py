@@ -17,6 +17,8 @@ VERSION = "spark.databricks.delta.write.txnVersion"
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 MERGE_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
 SOME_HISTORY = 20
+# What Delta says to the slower one of two that make a table: dead letters of two sources, say. Nothing of it was committed.
+MADE_MEANWHILE = ("DELTA_PROTOCOL_CHANGED", "DELTA_METADATA_CHANGED")
 
 
 def make(spec: SinkSpec, pipeline: PipelineModel) -> DeltaSink:
@@ -77,13 +79,21 @@ class DeltaSink:
         for part in self._parts:
             batch = batch.withColumn(part.name, part.column())
         try:
-            if (self._spec.mode is Mode.UPSERT or self._place) and self._exists():
-                self._merge(batch, identity)
-            else:
-                self._append(batch, identity)
+            try:
+                self._put(batch, identity)
+            except Exception as error:
+                if not any(said in str(error) for said in MADE_MEANWHILE):
+                    raise
+                self._put(batch, identity)
         except Exception as error:
             raise self._explained(error) from error
         self._last = identity
+
+    def _put(self, batch: Any, identity: BatchIdentity) -> None:
+        if (self._spec.mode is Mode.UPSERT or self._place) and self._exists():
+            self._merge(batch, identity)
+        else:
+            self._append(batch, identity)
 
     def _append(self, batch: Any, identity: BatchIdentity) -> None:
         if self._spec.mode is Mode.UPSERT:
