@@ -67,9 +67,6 @@ def errors_of(response: WriteTxnMarkersResponse) -> Errors:
 
 
 def _known(code: int) -> ErrorCode:
-    try:
-        error = ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
+    error = ErrorCode(code)
     # Only this broker's own image says that a partition is gone for good; the other's may be behind.
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is ErrorCode.UNKNOWN_TOPIC_ID else error

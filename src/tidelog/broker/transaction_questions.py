@@ -121,12 +121,12 @@ def questions_request(questions: Sequence[Question]) -> AddPartitionsToTxnReques
 def errors_of(response: AddPartitionsToTxnResponse, questions: Sequence[Question]) -> list[Errors]:
     """What the coordinator says to each question; what it passes over is UNKNOWN_SERVER_ERROR."""
     if response.error_code:
-        code = _known(response.error_code)
+        code = ErrorCode(response.error_code)
         told = ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code
         return [dict.fromkeys(question.partitions, told) for question in questions]
     said: Mapping[str, Errors] = {
         each.transactional_id: {
-            TopicPartition(topic.name, partition.partition_index): _known(partition.partition_error_code)
+            TopicPartition(topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
             for topic in each.topic_results
             for partition in topic.results_by_partition
         }
@@ -139,10 +139,3 @@ def errors_of(response: AddPartitionsToTxnResponse, questions: Sequence[Question
         }
         for question in questions
     ]
-
-
-def _known(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -56,10 +56,7 @@ _VERDICTS = {
 
 def error_of(code: int) -> ErrorCode:
     """The error with this number; one that a newer Kafka has invented is an unknown error of the server."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return ErrorCode(code)
 
 
 def judge(error: ErrorCode) -> Verdict:

@@ -30,10 +30,7 @@ from tidelog.records.control import Endpoint
 
 def error_of(code: int) -> ErrorCode:
     """A number that we do not know is an error like any other."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
+    return ErrorCode(code)
 
 
 def answered(quorum: Quorum, request_id: int, node_id: int, answer: Any, now_ms: int) -> bool:

@@ -26,3 +26,7 @@ def test_an_exception_says_the_code_and_the_detail() -> None:
     assert str(KafkaError(ErrorCode.INVALID_REQUEST, "Ask for more.")) == "INVALID_REQUEST: Ask for more."
     assert str(KafkaError(ErrorCode.INVALID_REQUEST)) == "INVALID_REQUEST"
     assert str(StorageFailure("/d", "full")) == "log dir /d: full"
+
+
+def test_a_number_that_nobody_knows_is_an_unknown_error_and_no_failure_of_whoever_reads_it() -> None:
+    assert ErrorCode(500) is ErrorCode(-32768) is ErrorCode.UNKNOWN_SERVER_ERROR

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,3 +133,29 @@ def test_a_snapshot_that_replaces_the_metadata_is_looked_at_as_a_whole(tmp_path:
 
     world.run(main)
     world.close()
+
+
+def test_a_controller_whose_errors_nobody_knows_ends_no_heartbeats(three: SeveralNodes, caplog: pytest.LogCaptureFixture) -> None:
+    """One of a later version, in the middle of a rolling upgrade."""
+
+    async def main() -> None:
+        await three.start()
+        life = three.nodes[three.passive()].life
+        attempt, lies = life._attempt, 2
+
+        async def ask(handler: Any, request: Any) -> Any:
+            nonlocal lies
+            response = await attempt(handler, request)
+            if lies > 0:
+                lies -= 1
+                response.error_code = 500
+            return response
+
+        life._attempt = ask  # type: ignore[method-assign]
+        life.poke()
+        await three.until(lambda: not lies)
+        heard = life._heard_ms
+        await three.until(lambda: life._heard_ms > heard)
+
+    three.run(main)
+    assert "a heartbeat was refused: UNKNOWN_SERVER_ERROR" in caplog.text
