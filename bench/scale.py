@@ -126,6 +126,7 @@ class Stub:
     def _take(self, part: fetch.PartitionData) -> None:
         if part.error_code:
             self.leader_epoch = part.current_leader.leader_epoch
+            self._stubs.led_by(part.current_leader.leader_id)
             return
         if part.snapshot_id.epoch >= 0:
             self.offset, self.offset_epoch = part.snapshot_id.end_offset, part.snapshot_id.epoch
@@ -154,10 +155,19 @@ async def until(what: Callable[[], Awaitable[bool]], pause_s: float = 0.05) -> N
 class Stubs:
     """All of them, in one loop."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, ports: dict[int, int], leader: int) -> None:
+        self._ports = ports
+        self.port = ports[leader]
+        self.leaders = [leader]
+        """Active controllers, one after another: more than one is a change that nobody asked for."""
         self.channels = Channels(LoopRuntime(asyncio.get_running_loop()), "stub")
         self.all: list[Stub] = []
+
+    def led_by(self, leader: int) -> None:
+        """Somebody says that another controller leads."""
+        if leader in self._ports and self.leaders[-1] != leader:
+            self.leaders.append(leader)
+            self.port = self._ports[leader]
 
     async def add(self, count: int) -> None:
         """So many register, some at a time, and are unfenced."""
@@ -186,7 +196,7 @@ class Scale:
         self.topic_partitions = min(topic_partitions, self.partitions)
         self.topics = self.partitions // self.topic_partitions
         self.active = cluster.active_controller()
-        self.stubs = Stubs(cluster.controller_ports[self.active])
+        self.stubs = Stubs(cluster.controller_ports, self.active)
 
     def cpu(self) -> dict[str, float]:
         """Of the active controller, a standby, the broker, and the stubs."""
@@ -225,7 +235,8 @@ class Scale:
         for number in range(self.topics):
             wanted = CreatableTopic(name=f"t{number:05}", num_partitions=self.topic_partitions, replication_factor=REPLICAS)
             answer = await self.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS))
-            if answer.topics[0].error_code:
+            # A controller that lost its leadership in the middle was asked before the one that answers.
+            if answer.topics[0].error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 raise SystemExit(f"topic {number}: {ErrorCode(answer.topics[0].error_code).name}")
 
         async def read() -> bool:
@@ -273,6 +284,7 @@ class Scale:
         folder = self.cluster.path(self.active) / f"{METADATA_TOPIC}-0"
         bytes_of = {suffix: [path.stat().st_size for path in folder.glob(f"*{suffix}")] for suffix in (".log", ".checkpoint")}
         return {
+            "active_controllers": self.stubs.leaders,
             "log_bytes": sum(bytes_of[".log"]),
             "snapshot_bytes": max(bytes_of[".checkpoint"], default=0),
             "mb": {str(each): round(resident_mb(process.pid), 1) for each, process in self.cluster.running.items()},
