@@ -235,6 +235,8 @@ class RaftRunner:
         try:
             while not self._busy and not self._failed and (self._queue or self.member.may_activate):
                 self._one(self._queue.popleft()) if self._queue else self._activate()
+        except Exception as problem:  # whatever it is: an effect was taken and not done, machine and log are apart
+            self._fail(problem)
         finally:
             self._pumping = False
         if self._failed:
@@ -329,7 +331,7 @@ class RaftRunner:
             try:
                 then(future.result())
                 self._pump()
-            except FATAL as failure:
+            except Exception as failure:  # as above
                 self._fail(failure)
 
         self._blocking(job, done)
@@ -470,8 +472,6 @@ class RaftRunner:
         for what in removed:
             log.info("metadata: removed %s", what)
 
-    # Failure
-
     def _fail(self, problem: Exception) -> None:
         if self._failed:
             return
@@ -480,10 +480,11 @@ class RaftRunner:
         self._peers.close()
         for line in self.member.machine.quorum.story:
             log.info("metadata quorum: %s", line)
-        if isinstance(problem, StorageFailure):
-            self._refusal = f"the controller has stopped, its disk failed: {problem}"
-        else:
-            self._refusal = f"the controller has stopped: {problem}"
+        if not isinstance(problem, FATAL):
+            log.error("what the metadata quorum decided was not done", exc_info=problem)
+        self._refusal = (
+            f"the controller has stopped{', its disk failed' if isinstance(problem, StorageFailure) else ''}: {problem}"
+        )
         self._refuse_all(KafkaError(ErrorCode.NOT_CONTROLLER, self._refusal))
         self._on_failure(problem)
 

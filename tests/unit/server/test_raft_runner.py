@@ -62,6 +62,26 @@ def test_a_disk_that_fails_ends_the_node_and_refuses_who_waits(one: Controllers)
     one.run(main)
 
 
+def test_an_effect_that_cannot_be_done_for_whatever_reason_ends_the_node(
+    one: Controllers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Machine and log are apart then: a node that went on would be deaf, and alive for everybody else."""
+
+    async def main() -> None:
+        await one.start()
+        await one.set("1")
+        node = one.nodes[1]
+        monkeypatch.setattr(node.runner, "_one", lambda effect: {}[effect])
+        waiting = node.runner.submit(setting("2"), None)
+        with pytest.raises(KafkaError) as refused:
+            await waiting
+        assert refused.value.code is ErrorCode.NOT_CONTROLLER
+        assert node.failed.is_set()
+
+    one.run(main)
+    assert "what the metadata quorum decided was not done" in caplog.text
+
+
 def test_a_long_metadata_log_is_read_in_turns_before_the_controller_is_active(
     one: Controllers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
