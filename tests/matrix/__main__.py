@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -64,6 +65,7 @@ def main() -> int:
     if args.list:
         print("\n".join(MATRIX))
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended, as after ^C
     known = report.load(args.note)
     todo = [(layout, name) for layout in args.layout or LAYOUTS for name in args.scenarios or MATRIX]
     if not args.scenarios:
