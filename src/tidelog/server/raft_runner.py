@@ -482,9 +482,8 @@ class RaftRunner:
             log.info("metadata quorum: %s", line)
         if not isinstance(problem, FATAL):
             log.error("what the metadata quorum decided was not done", exc_info=problem)
-        self._refusal = (
-            f"the controller has stopped{', its disk failed' if isinstance(problem, StorageFailure) else ''}: {problem}"
-        )
+        why = ", its disk failed" if isinstance(problem, StorageFailure) else ""
+        self._refusal = f"the controller has stopped{why}: {problem}"
         self._refuse_all(KafkaError(ErrorCode.NOT_CONTROLLER, self._refusal))
         self._on_failure(problem)
 
