@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas matrix fuzz compat clean
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas matrix fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,14 @@ pipeline: $(VENV)/.pipeline ## A thousand records into a topic of the broker of 
 	seq 1000 | $(BIN)/tidelog console-producer --bootstrap-server localhost:9092 --topic events
 	test -e pipeline.yaml || $(BIN)/tidelog pipeline init pipeline.yaml --topic events
 	$(BIN)/tidelog pipeline run pipeline.yaml --once
+
+$(VENV)/.demo: pyproject.toml $(VENV)/.run
+	@echo "installing PySpark and matplotlib ..."
+	@TIDELOG_PURE=1 $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+demo: $(VENV)/.demo ## A ride-hailing company for a minute: topics, consumer groups, a pipeline, tables that add up, a plot (needs Java 17)
+	@$(BIN)/python -m demo $(ARGS)
 
 spark: $(VENV)/.spark ## Topics into DataFrames: the source, its decoder, and both inside a running Spark (needs Java 17)
 	$(BIN)/python -m pytest -q tests/unit/spark tests/spark --timeout 600

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 import time
 import traceback
@@ -155,7 +156,8 @@ class Stage:
     def _begins(self) -> None:
         folder = self._play.folder
         self._show("starting a node")
-        broker = self._stack.enter_context(Broker(process=True, data=folder / "node"))
+        with not_for_children():
+            broker = self._stack.enter_context(Broker(process=True, data=folder / "node"))
         registry = self._stack.enter_context(SchemaRegistry())
         self._bootstrap, self._lake = broker.bootstrap_servers, str(folder / "lake")
         for topic in (*TOPICS, SURGE):
@@ -288,6 +290,16 @@ def spark_for(model: PipelineModel, folder: Path) -> Iterator[Any]:
         yield spark
     finally:
         spark.stop()
+
+
+@contextmanager
+def not_for_children() -> Iterator[None]:
+    """A process that is started meanwhile does not hear Ctrl-C, which a terminal sends to all: it is stopped in its turn."""
+    kept = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, kept)
 
 
 @contextmanager
