@@ -22,8 +22,15 @@ from tidelog.records.builder import RecordData, build_batch
 
 SECONDS = 600 if os.environ.get("TIDELOG_LONG") else 6
 GROWTH_MIB = 64
-SPARED = (ApiKey.UNREGISTER_BROKER, ApiKey.DELETE_TOPICS)
-"""They do rightfully what would leave nothing to lie about."""
+SPARED = (
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
+)
+"""They do rightfully what would leave nothing to lie about, or nobody who elects: a quorum that somebody shrank to one voter does
+not follow a former one to the epoch that another lie took it to."""
 
 
 def resident_mib(cluster: Cluster, node_id: int) -> float:
