@@ -137,6 +137,7 @@ class Listener:
         self._listening = listening
         self._limits = limits
         self._count = count
+        self._opened = False
         self._accepting = False
         self._emptied: asyncio.Future[None] | None = None
         self._last_descriptor = max(descriptors_allowed() - DESCRIPTORS_FOR_FILES, DESCRIPTORS_FOR_FILES)
@@ -147,12 +148,20 @@ class Listener:
         """From now on; who is connected stays. The backlog and the way of reading are those of the start."""
         self._limits = limits
 
-    def start(self) -> None:
-        """Accept connections from now on. ConfigError when somebody else began to listen there meanwhile."""
+    def open(self) -> None:
+        """Clients may connect, and wait for ``start``. ConfigError when somebody else began to listen there meanwhile."""
         try:
             self._listening.listen(self._limits.backlog)
         except OSError as error:
             raise _unavailable(self.name, error) from error
+        self._opened = True
+
+    def start(self) -> None:
+        """Accept connections from now on. ConfigError as with ``open``."""
+        if self._accepting:
+            return
+        if not self._opened:
+            self.open()
         self._accepting = True
         self.runtime.loop.add_reader(self._listening.fileno(), self._accept)
         self._sweeping = self.runtime.loop.call_later(self._sweep_s, self._sweep)

@@ -60,6 +60,8 @@ DRAIN_S = 5.0
 """How long requests in flight may take when the node stops; longer than a usual long poll."""
 LOAD_THREADS = 4
 CLOSE_THREADS = 16
+ACCEPT_WITHIN_S = 2.0
+"""Who connects while the broker starts waits for so long at most for it to be unfenced; then it is served by a fenced one."""
 PROGRESS_MS = 5000
 """How often a long recovery says how far it is."""
 
@@ -118,7 +120,12 @@ class Node:
             self.monitoring = Monitoring(self, on_loop(self), self.logs.dirs)
             await self.monitoring.start()
             self._listen({p.listener: sockets[p.listener] for p in config.broker_endpoints})
-            await self._checked(self.life.serve())
+            accepting = runtime.loop.call_later(ACCEPT_WITHIN_S, self._accept)
+            try:
+                await self._checked(self.life.serve())
+            finally:
+                accepting.cancel()
+            self._accept()
         except BaseException:
             await self._abandon(sockets.values())
             raise
@@ -262,8 +269,13 @@ class Node:
         count, limits = ConnectionCount(), settings.limits(self.config)
         for name, listening in sockets.items():
             listener = Listener(name, listening, self.broker, self.runtime, limits=limits, count=count)
-            listener.start()
+            listener.open()
             self.listeners.append(listener)
+
+    def _accept(self) -> None:
+        """Until it is unfenced, a broker knows itself for no broker, and clients would be told of partitions without leaders."""
+        for listener in self.listeners:
+            listener.start()
 
     def _first_partition(self) -> str | None:
         """The directory of some partition, in whatever log dir."""

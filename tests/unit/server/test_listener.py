@@ -273,3 +273,27 @@ def test_no_host_means_every_interface() -> None:
     if socket.has_dualstack_ipv6():
         assert listening.getsockname()[0] == "::"
     listening.close()
+
+
+def test_who_connects_to_an_open_listener_waits_until_it_accepts(world: World) -> None:
+    listener = Listener(
+        "EXTERNAL",
+        bind("EXTERNAL", "127.0.0.1", 0),
+        NodeWorld().broker,
+        world.runtime,
+        limits=Limits(),
+        count=world.count,
+    )
+    world.listeners.append(listener)
+
+    async def main() -> None:
+        listener.open()
+        client = await world.connect(listener)
+        waiting = world.runtime.loop.create_task(world.served(client))
+        await asyncio.wait([waiting], timeout=0.05)
+        assert not waiting.done() and not listener.connections
+        listener.start()
+        listener.start()
+        assert await waiting
+
+    world.run(main)
