@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tidelog.pipeline.delta_names import delta_name
 from tidelog.pipeline.engines import needs_spark
 from tidelog.pipeline.model import PipelineModel
 
@@ -28,7 +29,8 @@ def compact(model: PipelineModel, spark: Any, retain_hours: int | None = None) -
         path = sink.option("path")
         if not spark._jvm.io.delta.tables.DeltaTable.isDeltaTable(spark._jsparkSession, path):
             continue
-        metrics = spark.sql(f"OPTIMIZE delta.`{path}`").first().metrics
+        table = delta_name(spark, path)
+        metrics = spark.sql(f"OPTIMIZE {table}").first().metrics
         if retain_hours is not None:
-            spark.sql(f"VACUUM delta.`{path}` RETAIN {retain_hours} HOURS")
+            spark.sql(f"VACUUM {table} RETAIN {retain_hours} HOURS")
         yield Compacted(sink.name, int(metrics.numFilesRemoved), int(metrics.numFilesAdded))

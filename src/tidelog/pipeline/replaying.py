@@ -14,6 +14,7 @@ from typing import Any
 
 from tidelog.pipeline.batches import BatchWriter
 from tidelog.pipeline.decoding import decoded, plan
+from tidelog.pipeline.delta_names import delta_name
 from tidelog.pipeline.failures import PipelineFailure
 from tidelog.pipeline.flows import Flow, flows
 from tidelog.pipeline.model import PipelineModel, Source
@@ -87,8 +88,9 @@ class _Replay:
             count = int(places.count())
             if count:
                 places.createOrReplaceTempView("tidelog_replay")
+                table = delta_name(self._spark, self._path)
                 self._spark.sql(
-                    f"MERGE INTO delta.`{self._path}` t USING tidelog_replay s ON t.source = '{self._source.name}' AND "
+                    f"MERGE INTO {table} t USING tidelog_replay s ON t.source = '{self._source.name}' AND "
                     "t.topic = s._topic AND t.partition = s._partition AND t.offset = s._offset AND t.replay IS NULL "
                     f"WHEN MATCHED THEN UPDATE SET replay = {number}"
                 )
@@ -101,7 +103,8 @@ class _Replay:
         mine = self._letters().where(f"replay = {number}")
         count = int(mine.count())
         self._writer.write(records(mine, self._source), number, ())
-        self._spark.sql(f"DELETE FROM delta.`{self._path}` WHERE source = '{self._source.name}' AND replay = {number}")
+        table = delta_name(self._spark, self._path)
+        self._spark.sql(f"DELETE FROM {table} WHERE source = '{self._source.name}' AND replay = {number}")
         return count
 
 

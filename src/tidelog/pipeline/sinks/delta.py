@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidelog.pipeline.delta_names import delta_name
 from tidelog.pipeline.model import Evolution, Mode, PipelineModel, SinkSpec
 from tidelog.pipeline.sinks.base import BatchIdentity, SinkError
 from tidelog.pipeline.sinks.partitions import partition_columns
@@ -132,7 +133,7 @@ class DeltaSink:
             spark.conf.set(name, value)
         try:
             spark.sql(
-                f"MERGE INTO delta.`{self._path}` t USING {view} s ON {same} "
+                f"MERGE INTO {delta_name(spark, self._path)} t USING {view} s ON {same} "
                 f"{'' if self._place else newer} WHEN NOT MATCHED THEN INSERT *"
             )
         finally:
@@ -154,7 +155,9 @@ class DeltaSink:
         if not self._exists():
             return None
         for limit in (SOME_HISTORY, None):
-            history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self._path}`" + (f" LIMIT {limit}" if limit else ""))
+            history = self._spark.sql(
+                f"DESCRIBE HISTORY {delta_name(self._spark, self._path)}" + (f" LIMIT {limit}" if limit else "")
+            )
             for row in (
                 history.where("userMetadata is not null").orderBy("version", ascending=False).select("userMetadata").collect()
             ):
