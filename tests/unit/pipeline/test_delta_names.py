@@ -16,14 +16,14 @@ class _Qualifying:
         return self
 
     def makeQualified(self, place: "_Qualifying") -> "_Qualifying":
-        return _Qualifying(place.path if ":" in place.path else f"file:/work/{place.path}")
+        return _Qualifying(place.path if ":" in place.path else f"file:/here/{place.path}")
 
     def toString(self) -> str:
         return self.path
 
 
 def test_a_relative_path_is_made_absolute() -> None:
-    assert delta_name(_Qualifying(), "lake/events") == "delta.`file:/work/lake/events`"
+    assert delta_name(_Qualifying(), "lake/events") == "delta.`file:/here/lake/events`"
     assert delta_name(_Qualifying(), "hdfs://host/lake") == "delta.`hdfs://host/lake`"
 
 
