@@ -24,7 +24,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 
 $(VENV)/.spark: pyproject.toml src/tidelog/spark/_columns.pyx src/tidelog/spark/_rows.pyx $(VENV)/.dev
 	@echo "installing PySpark ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[pipeline,delta,iceberg,test,dev]'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[pipeline,demo,delta,iceberg,test,dev]'
 	@touch $@
 
 run: $(VENV)/.run ## A broker on localhost:9092, data in ./data (ARGS='--port 9192' and so on)

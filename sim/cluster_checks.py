@@ -43,7 +43,7 @@ class Checks:
         self._leaders: dict[tuple[bytes, int, int], int] = {}
         self._epochs: dict[tuple[bytes, int], int] = {}
         self._quorum: dict[int, int] = {}
-        self._watermarks: dict[tuple[int, int, bytes, int], int] = {}
+        self._watermarks: dict[tuple[int, int, bytes, int], tuple[Partition, int]] = {}
         self._exposed: dict[tuple[bytes, int], int] = {}
         """The highest watermark that a leader of the partition ever had."""
 
@@ -75,10 +75,12 @@ class Checks:
     def _look_at(self, machine: Machine, partition: Partition, log: UnifiedLog) -> None:
         key = (bytes(partition.topic_id), partition.index)
         watermark = (machine.node_id, machine.starts, *key)
-        before = self._watermarks.get(watermark, -1)
+        same, before = self._watermarks.get(watermark, (partition, -1))
+        if same is not partition:
+            before = -1  # the replica was moved away, and has come back to begin anew
         here = f"{partition.topic_partition} on node {machine.node_id}"
         self._hold(log.high_watermark >= before, f"{here}: the high watermark went from {before} to {log.high_watermark}")
-        self._watermarks[watermark] = log.high_watermark
+        self._watermarks[watermark] = partition, log.high_watermark
         if not partition.is_leader:
             return
         self._exposed[key] = max(self._exposed.get(key, 0), log.high_watermark)

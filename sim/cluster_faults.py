@@ -28,7 +28,7 @@ class Faults:
         self.told: list[str] = []
         """When, what, to whom."""
         self.settled: Callable[[], bool] = lambda: True
-        """Whether every partition is fully in sync: only then may a machine lose its power."""
+        """Whether a machine may lose its power now: every partition is fully in sync, and there are eligible leader replicas."""
         self._on = False
         self._until = 0.0
         self._excused: set[int] = set()

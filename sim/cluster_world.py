@@ -20,11 +20,13 @@ from sim.loop import Agenda, SimLoop, Stuck
 from sim.machines import EPOCH_MS, Machine
 from sim.members import ClassicMember, ConsumerMember
 from sim.network import Network
+from tidelog.metadata.features import default_levels
 from tidelog.model.ids import TopicPartition, Uuid
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import Endpoint, Voter
 
+ELIGIBLE_REPLICAS = "eligible.leader.replicas.version"
 CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 SETTINGS = {
     "broker.session.timeout.ms": "3000",
@@ -82,11 +84,13 @@ class ClusterRun:
         self.agenda = Agenda(seed)
         self.network = Network(self.agenda, self.rng.getrandbits(64))
         self.history = History()
+        self.eligible = self.rng.random() < 0.5
+        """With eligible leader replicas (KIP-966): who lost its power is not elected then, however few are left."""
         self.machines = self._machines()
         self.brokers = [each for each in self.machines if each.is_broker]
         self.faults = Faults(self.agenda, self.network, self.machines, self.rng.getrandbits(64))
         self.checks = Checks(self.brokers, self.history)
-        self.faults.settled = self.checks.healthy
+        self.faults.settled = lambda: self.eligible and self.checks.healthy()
         self.finished = False
         self._clients = 0
 
@@ -94,6 +98,7 @@ class ClusterRun:
 
     def _machines(self) -> list[Machine]:
         separate = self.rng.random() < 0.3
+        levels = default_levels() | ({ELIGIBLE_REPLICAS: 1} if self.eligible else {})
         brokers = [1, 2, 3] + ([4] if self.rng.random() < 0.3 else [])
         controllers = [101, 102, 103] if separate else [1, 2, 3]
         voters = VoterSet.of(
@@ -103,7 +108,7 @@ class ClusterRun:
         for node_id in sorted({*brokers, *controllers}):
             disk = SimDisk(self.rng.getrandbits(32))
             initial = voters if node_id in controllers else None
-            request = FormatRequest(["/data"], node_id, CLUSTER_ID, initial_voters=initial)
+            request = FormatRequest(["/data"], node_id, CLUSTER_ID, initial_voters=initial, levels=levels)
             format_dirs(disk, request, rng=random.Random(node_id), now_ms=EPOCH_MS)
             disk.sync_dir("/")  # the directory that log dirs lie in was there before
             properties = self._properties(node_id, brokers, controllers)
