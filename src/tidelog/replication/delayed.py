@@ -86,7 +86,31 @@ class Tail:
             watcher.changed(partition, key, new_bytes)
 
 
-class ParkedFetch:
+class _Waiting:
+    """A deadline, and what is watched until then."""
+
+    __slots__ = ("_watched", "deadline_ms", "done", "expired", "on_done")
+
+    def __init__(self, deadline_ms: int) -> None:
+        self.deadline_ms = deadline_ms
+        self.done = False
+        self.expired = False
+        self.on_done: Callable[[], None] | None = None
+        self._watched: list[Watchable] = []
+
+    def finish(self) -> None:
+        """Stop waiting, now. No effect when it finished before."""
+        if self.done:
+            return
+        self.done = True
+        for source in self._watched:
+            source.watchers.pop(self, None)
+        self._watched = []
+        if self.on_done is not None:
+            self.on_done()
+
+
+class ParkedFetch(_Waiting):
     """A fetch that found fewer than ``min_bytes`` bytes.
 
     The bytes it misses are only counted, not read: records of other sizes than appended (a partition's own limit) make the
@@ -94,17 +118,13 @@ class ParkedFetch:
     owner reads again what is in ``touched`` and parks anew when that is still too little.
     """
 
-    __slots__ = ("_committed", "_watched", "deadline_ms", "done", "expired", "missing_bytes", "on_done", "touched")
+    __slots__ = ("_committed", "missing_bytes", "touched")
 
     def __init__(self, deadline_ms: int, missing_bytes: int, *, committed: bool) -> None:
-        self.deadline_ms = deadline_ms
+        super().__init__(deadline_ms)
         self.missing_bytes = missing_bytes
-        self.done = False
-        self.expired = False
-        self.on_done: Callable[[], None] | None = None
         self.touched: dict[Any, None] = {}
         """What changed while this fetch was parked, by the keys under which it was watched."""
-        self._watched: list[Watchable] = []
         self._committed = committed
 
     def watch(self, source: Watchable, key: Wanted | None) -> None:
@@ -130,31 +150,16 @@ class ParkedFetch:
         if self.missing_bytes <= 0:
             self.finish()
 
-    def finish(self) -> None:
-        """Stop waiting, now. No effect when it finished before."""
-        if self.done:
-            return
-        self.done = True
-        for source in self._watched:
-            source.watchers.pop(self, None)
-        self._watched = []
-        if self.on_done is not None:
-            self.on_done()
 
-
-class ParkedAppend:
+class ParkedAppend(_Waiting):
     """A produce that may not be acknowledged yet: replicas (acks=all) or a flush that the topic demands are still missing."""
 
-    __slots__ = ("_missing", "_watched", "acks", "deadline_ms", "done", "expired", "on_done")
+    __slots__ = ("_missing", "acks")
 
     def __init__(self, deadline_ms: int, acks: int) -> None:
-        self.deadline_ms = deadline_ms
+        super().__init__(deadline_ms)
         self.acks = acks
-        self.done = False
-        self.expired = False
-        self.on_done: Callable[[], None] | None = None
         self._missing: dict[int, int] = {}
-        self._watched: list[Watched] = []
 
     def watch(self, partition: Watched, index: int, last_offset: int) -> None:
         """Wait until the records up to ``last_offset`` of ``partition``, the ``index``-th of the request, are safe."""
@@ -171,30 +176,15 @@ class ParkedAppend:
         if not self._missing:
             self.finish()
 
-    def finish(self) -> None:
-        """Stop waiting, now. No effect when it finished before."""
-        if self.done:
-            return
-        self.done = True
-        for partition in self._watched:
-            partition.watchers.pop(self, None)
-        self._watched = []
-        if self.on_done is not None:
-            self.on_done()
 
-
-class ParkedDeletion:
+class ParkedDeletion(_Waiting):
     """A DeleteRecords whose records are still on followers."""
 
-    __slots__ = ("_missing", "_watched", "deadline_ms", "done", "expired", "on_done")
+    __slots__ = ("_missing",)
 
     def __init__(self, deadline_ms: int) -> None:
-        self.deadline_ms = deadline_ms
-        self.done = False
-        self.expired = False
-        self.on_done: Callable[[], None] | None = None
+        super().__init__(deadline_ms)
         self._missing: dict[Callable[[], bool], None] = {}
-        self._watched: list[Watchable] = []
 
     def watch(self, source: Watchable, is_over: Callable[[], bool]) -> None:
         """Wait until ``is_over``, which is asked when ``source`` changes."""
@@ -208,17 +198,6 @@ class ParkedDeletion:
             del self._missing[key]
             if not self._missing:
                 self.finish()
-
-    def finish(self) -> None:
-        """Stop waiting, now. No effect when it finished before."""
-        if self.done:
-            return
-        self.done = True
-        for source in self._watched:
-            source.watchers.pop(self, None)
-        self._watched = []
-        if self.on_done is not None:
-            self.on_done()
 
 
 class Purgatory:
