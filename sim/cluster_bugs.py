@@ -9,20 +9,19 @@ import argparse
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sim import replica_bugs
 from sim.cluster_checks import Violation
 from sim.cluster_world import ClusterRun
+from sim.patching import Patch, patched
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSystem
 from tidelog.raft import quorum_state
 from tidelog.replication.partition import Partition
 from tidelog.server import node
-
-Patch = tuple[object, str, Any]
 
 
 def _vote_not_synced() -> list[Patch]:
@@ -76,18 +75,9 @@ BUGS: dict[str, Callable[[], list[Patch]]] = {
 }
 
 
-@contextmanager
-def planted(name: str) -> Iterator[None]:
+def planted(name: str) -> AbstractContextManager[None]:
     """With one of the bugs."""
-    patches = BUGS[name]()
-    former = [(where, attribute, vars(where)[attribute]) for where, attribute, _ in patches]
-    for where, attribute, bug in patches:
-        setattr(where, attribute, bug)
-    try:
-        yield
-    finally:
-        for where, attribute, honest in former:
-            setattr(where, attribute, honest)
+    return patched(BUGS[name]())
 
 
 def seed_that_finds(name: str, seeds: int, *, busy_s: float = 60.0, told: Callable[[int], None] = lambda _: None) -> int | None:

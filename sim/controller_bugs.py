@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
+from sim.patching import Patch, patched
 from tidelog.controller import alter_partition, brokers, configs, leader_moves, partition_change, registration
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.partition_index import PartitionIndex
 from tidelog.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from tidelog.model.errors import ErrorCode
-
-Patch = tuple[object, str, Any]
 
 
 def _forgiving(*codes: ErrorCode) -> list[Patch]:
@@ -144,15 +143,6 @@ BUGS: dict[str, Callable[[], list[Patch]]] = {
 }
 
 
-@contextmanager
-def planted(bug: str) -> Iterator[None]:
+def planted(bug: str) -> AbstractContextManager[None]:
     """The bug is there for the time of the block."""
-    patches = BUGS[bug]()
-    before = [(owner, name, vars(owner)[name]) for owner, name, _ in patches]
-    for owner, name, value in patches:
-        setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)
+    return patched(BUGS[bug]())

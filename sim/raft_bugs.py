@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sim.patching import Patch, patched
 from tidelog.raft import election, inbound, membership, replication
 from tidelog.raft.effects import HighWatermarkMoved
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
 from tidelog.raft.log_shape import Fit, Fitness, LogEnd, LogShape
 from tidelog.raft.quorum import Quorum
-
-Patch = tuple[object, str, Any]
 
 
 def _high_watermark_moves_back() -> list[Patch]:
@@ -151,14 +150,5 @@ def planted(bug: str) -> Iterator[frozenset[str]]:
     if bug in RUNNER_BUGS:
         yield frozenset((bug,))
         return
-    patches = MACHINE_BUGS[bug]()
-    before = [
-        (owner, name, getattr(owner, name) if not isinstance(owner, type) else owner.__dict__[name]) for owner, name, _ in patches
-    ]
-    for owner, name, value in patches:
-        setattr(owner, name, value)
-    try:
+    with patched(MACHINE_BUGS[bug]()):
         yield frozenset()
-    finally:
-        for owner, name, value in before:
-            setattr(owner, name, value)

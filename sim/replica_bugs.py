@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
+from sim.patching import Patch, patched
 from sim.replica_broker import SimBroker
 from tidelog.model.errors import ErrorCode
 from tidelog.replication import following, in_sync, replica_manager
 from tidelog.replication.in_sync import Leadership
 from tidelog.replication.partition import Partition
 from tidelog.storage.log import UnifiedLog
-
-Patch = tuple[object, str, Any]
 
 
 def _shrunk_without_the_controller() -> list[Patch]:
@@ -94,15 +93,6 @@ BUGS: dict[str, Callable[[], list[Patch]]] = {
 }
 
 
-@contextmanager
-def planted(name: str) -> Iterator[None]:
+def planted(name: str) -> AbstractContextManager[None]:
     """With one of the bugs."""
-    patches = BUGS[name]()
-    former = [(where, attribute, vars(where)[attribute]) for where, attribute, _ in patches]
-    for where, attribute, bug in patches:
-        setattr(where, attribute, bug)
-    try:
-        yield
-    finally:
-        for where, attribute, honest in former:
-            setattr(where, attribute, honest)
+    return patched(BUGS[name]())

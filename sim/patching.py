@@ -1,0 +1,24 @@
+"""Pieces of shipped code replaced for a while: how bugs are planted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Patch = tuple[object, str, Any]
+"""A module or a class, a name in it, and what stands there meanwhile."""
+
+
+@contextmanager
+def patched(patches: Iterable[Patch]) -> Iterator[None]:
+    """With these patches, and afterwards with what was there before."""
+    patches = list(patches)
+    former = [(where, name, vars(where)[name]) for where, name, _ in patches]
+    for where, name, bug in patches:
+        setattr(where, name, bug)
+    try:
+        yield
+    finally:
+        for where, name, honest in former:
+            setattr(where, name, honest)
