@@ -12,6 +12,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Outcome, Reply, Token
 
 M = TypeVar("M", bound=RecordMachine)
+T = TypeVar("T")
 
 
 def ask(
@@ -68,6 +69,22 @@ async def _wait(
 def looked_up(look: Callable[[M], Any]) -> Callable[[M, Token, int], Outcome]:
     """A call that only looks at the machine; its answer waits for what the machine knows to be safe."""
     return lambda machine, token, _: Outcome(replies=(Reply(token, look(machine)),))
+
+
+async def ask_every(ctx: Context, shards: Shards[M], look: Callable[[M], list[T]]) -> list[T] | ErrorCode:
+    """What ``look`` finds in all machines of this broker; the error of the first shard that cannot say (14, 15, 16)."""
+    loaded = shards.loaded()
+    if isinstance(loaded, ErrorCode):
+        return loaded
+    call = looked_up(look)
+    found: list[T] = []
+    for shard in loaded:
+        answer = ask_shard(ctx, shards, shard, call, lambda reply: reply, lambda error: error)
+        answer = await answer if isinstance(answer, Coroutine) else answer
+        if isinstance(answer, ErrorCode):
+            return answer
+        found.extend(answer)
+    return found
 
 
 def close_all(answers: Iterable[object]) -> None:

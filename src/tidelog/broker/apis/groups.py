@@ -102,21 +102,13 @@ async def _describe(ctx: Context, request: DescribeGroupsRequest, group_id: str)
 
 async def list_groups(ctx: Context, request: ListGroupsRequest) -> ListGroupsResponse:
     """ListGroups: the groups whose coordinator is this broker. v4 filters by state, v5 by type. Errors: 14, 15, 16."""
-    shards = ctx.broker.groups.loaded()
-    if isinstance(shards, ErrorCode):
-        return ListGroupsResponse(error_code=shards)
 
     def listed(machine: GroupCoordinator) -> list[ListedGroup]:
         return describing.list_groups(machine, request.states_filter, request.types_filter)
 
-    look = asking.looked_up(listed)
-    groups: list[ListedGroup] = []
-    for shard in shards:
-        found = asking.ask_shard(ctx, ctx.broker.groups, shard, look, lambda answer: answer, lambda error: error)
-        found = await found if isinstance(found, Coroutine) else found
-        if isinstance(found, ErrorCode):
-            return ListGroupsResponse(error_code=found)
-        groups.extend(found)
+    groups = await asking.ask_every(ctx, ctx.broker.groups, listed)
+    if isinstance(groups, ErrorCode):
+        return ListGroupsResponse(error_code=groups)
     return ListGroupsResponse(groups=groups)
 
 

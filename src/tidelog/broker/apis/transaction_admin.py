@@ -47,20 +47,12 @@ async def _described(ctx: Context, transactional_id: str) -> TransactionState:
 async def list_transactions(ctx: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
     """Those whose coordinator is this broker. v1 filters by duration (KIP-994), v2 by a pattern in RE2's syntax (KIP-1152).
     Errors: 14, 15, 16, 128."""
-    shards = ctx.broker.transactions.loaded()
     filters = Filters(
         request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern
     )
-    if isinstance(shards, ErrorCode):
-        return ListTransactionsResponse(error_code=shards)
-    look = asking.looked_up(_known)
-    transactions: list[TransactionMetadata] = []
-    for shard in shards:
-        known = asking.ask_shard(ctx, ctx.broker.transactions, shard, look, lambda answer: answer, lambda error: error)
-        known = await known if isinstance(known, Coroutine) else known
-        if isinstance(known, ErrorCode):
-            return ListTransactionsResponse(error_code=known)
-        transactions.extend(known)
+    transactions = await asking.ask_every(ctx, ctx.broker.transactions, _known)
+    if isinstance(transactions, ErrorCode):
+        return ListTransactionsResponse(error_code=transactions)
     try:
         found = describing.list_matching(transactions, filters, ctx.now_ms())
     except InvalidRegex:
