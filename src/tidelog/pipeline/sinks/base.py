@@ -63,6 +63,18 @@ class BatchIdentity:
             return None
 
 
+def is_there(last: BatchIdentity | None, identity: BatchIdentity, place: str) -> bool:
+    """Whether a store whose newest batch is ``last`` has this one. SinkError when its number is there with other offsets."""
+    if last is None or last.batch_id < identity.batch_id:
+        return False
+    if last.batch_id == identity.batch_id and last.ranges != identity.ranges:
+        raise SinkError(
+            f"{place} has batch {identity.batch_id} of {identity.application} with other offsets: two "
+            "pipelines write under one name. Give one of them another name."
+        )
+    return True
+
+
 class Sink(Protocol):
     """A kind of sink, made for one sink of one pipeline. Used by one thread of the driver.
 

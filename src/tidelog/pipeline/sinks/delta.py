@@ -10,7 +10,7 @@ from typing import Any
 
 from tidelog.pipeline.delta_names import delta_name
 from tidelog.pipeline.model import Evolution, Mode, PipelineModel, SinkSpec
-from tidelog.pipeline.sinks.base import BatchIdentity, SinkError
+from tidelog.pipeline.sinks.base import BatchIdentity, SinkError, is_there
 from tidelog.pipeline.sinks.partitions import partition_columns
 
 APPLICATION = "spark.databricks.delta.write.txnAppId"
@@ -58,15 +58,7 @@ class DeltaSink:
 
     def committed(self, identity: BatchIdentity) -> bool:
         """Whether this batch is in the table. SinkError when its number is there with other offsets."""
-        last = self._last
-        if last is None or last.batch_id < identity.batch_id:
-            return False
-        if last.batch_id == identity.batch_id and last.ranges != identity.ranges:
-            raise SinkError(
-                f"The table {self._path} has batch {identity.batch_id} of {identity.application} with other offsets: two "
-                "pipelines write under one name. Give one of them another name."
-            )
-        return True
+        return is_there(self._last, identity, f"The table {self._path}")
 
     def fill_in(self, place: tuple[str, ...]) -> None:
         """From now on append only rows of whose ``place`` (columns) the table has none. Upserts are so already."""

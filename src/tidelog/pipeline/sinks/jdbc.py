@@ -20,7 +20,7 @@ from typing import Any
 
 from tidelog.pipeline.model import Evolution, Mode, PipelineModel, SinkSpec
 from tidelog.pipeline.sinks import sql_publishing
-from tidelog.pipeline.sinks.base import BatchIdentity, SinkError
+from tidelog.pipeline.sinks.base import BatchIdentity, SinkError, is_there
 from tidelog.pipeline.sinks.delta import newest_by_key
 from tidelog.pipeline.sinks.jdbc_connection import JvmConnection, connect, long_text, quoted
 from tidelog.pipeline.sinks.sql_publishing import StageTorn, Target
@@ -68,15 +68,7 @@ class JdbcSink:
 
     def committed(self, identity: BatchIdentity) -> bool:
         """Whether this batch is in the table. SinkError when its number is there with other offsets."""
-        last = self._last
-        if last is None or last.batch_id < identity.batch_id:
-            return False
-        if last.batch_id == identity.batch_id and last.ranges != identity.ranges:
-            raise SinkError(
-                f"The table {self._table} has batch {identity.batch_id} of {identity.application} with other offsets: two "
-                "pipelines write under one name. Give one of them another name."
-            )
-        return True
+        return is_there(self._last, identity, f"The table {self._table}")
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
         """See ``Sink``."""
