@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas matrix fuzz compat clean
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas matrix upgrade fuzz compat clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,13 +74,23 @@ spark: $(VENV)/.spark ## Topics into DataFrames: the source, its decoder, and bo
 	$(BIN)/python -m pytest -q tests/unit/spark tests/spark --timeout 600
 	$(BIN)/python -m pytest -q tests/unit/pipeline tests/pipeline --timeout 600
 
-spark-iceberg: $(VENV)/.run ## The Iceberg sink in PySpark 4.1.3, in an environment of its own (needs Java 17)
-	@test -x .venv-iceberg/bin/python || $(PYTHON) -m venv .venv-iceberg
-	@.venv-iceberg/bin/python -m pip install -q --disable-pip-version-check -e '.[test]' 'pyspark==4.1.3' 'pandas>=2.2,<3'
-	.venv-iceberg/bin/python -m pytest -q tests/spark/test_iceberg.py --timeout 900
+# Iceberg has no release for the PySpark that the others are on.
+ICEBERG = test -x .venv-iceberg/bin/python || $(PYTHON) -m venv .venv-iceberg; \
+	.venv-iceberg/bin/python -m pip install -q --disable-pip-version-check -e '.[test]' 'pyspark==4.1.3' 'pandas>=2.2,<3'
 
-pipeline-kills: $(VENV)/.spark ## kill -9 of driver, executors and broker under a pipeline, fifty times for each sink; hours, goes on where it stopped
+spark-iceberg: $(VENV)/.run ## The Iceberg sink in PySpark 4.1.3, in an environment of its own (needs Java 17)
+	@$(ICEBERG)
+	.venv-iceberg/bin/python -m pytest -q tests/spark/test_iceberg.py tests/spark/test_iceberg_drivers.py --timeout 900
+
+spark-realtime: $(VENV)/.run ## Pipelines in real-time mode in PySpark 4.3.0, in an environment of its own (needs Java 17)
+	@test -x .venv-realtime/bin/python || $(PYTHON) -m venv .venv-realtime
+	@TIDELOG_PURE=1 .venv-realtime/bin/python -m pip install -q --disable-pip-version-check -e '.[realtime,test]'
+	.venv-realtime/bin/python -m pytest -q tests/pipeline/test_realtime.py --timeout 900
+
+pipeline-kills: $(VENV)/.spark ## kill -9 of driver, executors and broker under pipelines, fifty times for each sink; hours, goes on where it stopped
 	$(BIN)/python -m tests.pipeline.kills --write docs/pipeline-kills.md $(ARGS)
+	@$(ICEBERG)
+	.venv-iceberg/bin/python -m tests.pipeline.kills --write docs/pipeline-kills.md $(ARGS)
 
 spark-rows: $(VENV)/.spark ## Our rows beside those of Spark's Kafka connector, three million of each kind; half an hour
 	$(BIN)/python -m tests.spark.rows --write docs/spark-rows.md $(ARGS)
@@ -131,6 +141,9 @@ churn: $(VENV)/.dev ## Thirty consumers of four libraries that come, go and die 
 matrix: $(VENV)/.dev ## Kafka's system-test matrix on real nodes: stops, bounces, cuts, disks, moves; an hour, goes on where it stopped (ARGS='SCENARIO...')
 	$(BIN)/python -m tests.matrix --write docs/robustness.md $(ARGS)
 
+upgrade: $(VENV)/.dev ## A rolling upgrade from the newest tag (REF=COMMIT) to HEAD and back, under load; five minutes a layout
+	$(BIN)/python -m tests.upgrade $(REF) --layout combined --layout separate --write docs/robustness.md $(ARGS)
+
 scenarios: $(VENV)/.dev ## Write the transcripts in tests/scenarios anew; then read the diff
 	REWRITE_SCENARIOS=1 $(BIN)/python -m pytest -q tests/scenarios
 
@@ -148,6 +161,7 @@ sim-replicas: $(VENV)/.dev ## Replicas simulated: 2000 seeds of faults, then eac
 sim-cluster: $(VENV)/.dev ## Whole clusters simulated: 1000 seeds of faults, about two hours; goes on where it stopped
 	@mkdir -p .cache
 	$(BIN)/python -m sim.cluster_run --seeds 1000 --file .cache/sim-cluster.jsonl $(ARGS)
+	$(BIN)/python -m sim.cluster_run --report .cache/sim-cluster.jsonl
 
 sim-controller: $(VENV)/.dev ## The controller simulated with its brokers: 9000 seeds of faults, then each planted bug has to be found
 	$(BIN)/python -m sim.controller_run --seeds 9000 $(ARGS)

@@ -1,7 +1,7 @@
 """kill -9 of a pipeline's driver, of its executors, and of the broker, again and again: every record lands once in every sink.
 
-One run is one pipeline from one topic into several sinks, with many kills of one kind of victim while records keep coming. At the
-end each sink is read without tidelog (``landed``) and compared with the topic: as many rows as offsets, none lost, none twice.
+One run has pipelines from one topic into several sinks in one driver, with many kills while records keep coming. At the end
+each sink is read without tidelog (``landed``) and compared with the topic: as many rows as offsets, none lost, none twice.
 
 Resumable: kills are counted in a file, and a run goes on where the last one stopped. ``python -m tests.pipeline.kills --help``.
 """
@@ -9,167 +9,75 @@ Resumable: kills are counted in a file, and a run goes on where the last one sto
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from itertools import product
+from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.pipeline import landed
-from tests.pipeline.processes import ROOT, BrokerProcess, PipelineProcess, SparkCluster, kill, until
+from tests.pipeline import landed, quick_spark
+from tests.pipeline.kills_note import Note
+from tests.pipeline.kills_world import BULK, ICEBERG, OUT, PARTITIONS, SINKS, SOURCE, Load, found, pipelines, queries
+from tests.pipeline.processes import ROOT, BrokerProcess, PipelineProcess, SparkCluster, kill, signal_all, until
 
-VICTIMS = ("driver", "executor", "broker")
-MIXED = "mixed"
-"""The broker and the driver in turns: the short form."""
-SINKS = ("topic", "delta", "parquet")
-BULK = ("bulk-parquet", "bulk-delta")
-"""Sinks of the bulk lane: a pipeline of its own, since an engine is a pipeline's."""
+TOGETHER = (("driver",), ("executor", "broker"), ("sleeper",))
+"""Victims of the same runs. A driver dies without a cluster: there is less to start again. A sleeper is a driver that is stopped,
+wakes when another one has taken its place and written batches, goes on for a while beside it, and is killed then."""
+VICTIMS = tuple(victim for group in TOGETHER for victim in group)
 GOAL = 50
 NOTE = ROOT / ".cache" / "pipeline-kills.json"
 PAGE = ROOT / "docs" / "pipeline-kills.md"
-SOURCE, OUT = "events", "out"
-PARTITIONS = 4
-RECORDS_PER_S = 60
 KILLS_PER_BATCH = 3
-"""So many kills may hit one batch before one has to come to its end."""
-
-
-@dataclass
-class Load:
-    """Records that keep coming. Idempotent: what librdkafka retries is in the topic once."""
-
-    bootstrap: str
-    sent: int = 0
-    failed: list[str] = field(default_factory=list)
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        config = {"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "delivery.timeout.ms": 300_000, "log_level": 0}
-        producer = confluent_kafka.Producer(config)
-        while not self._stop.wait(0.1):
-            for _ in range(RECORDS_PER_S // 10):
-                key = f"key {self.sent % 97}"
-                producer.produce(SOURCE, f"value {self.sent}", key, partition=self.sent % PARTITIONS, on_delivery=self._delivered)
-                self.sent += 1
-            producer.poll(0)
-        producer.flush(300)
-
-    def _delivered(self, error: Any, message: Any) -> None:
-        if error is not None:
-            self.failed.append(str(error))
-
-    def stop(self) -> None:
-        """No more; what was sent arrives."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-
-def pipeline_text(bootstrap: str, folder: Path, sinks: tuple[str, ...], master: str) -> str:
-    """The pipeline under test: a row is known by the partition and offset that it came from."""
-    parts = bulk_parts(folder, sinks) if set(sinks) <= set(BULK) else spark_parts(folder, sinks)
-    return f"""\
-pipeline: kills
-kafka:
-  bootstrap.servers: {bootstrap}
-  retry.backoff.ms: 50
-checkpoint: {folder}/checkpoint
-trigger: 200ms
-{parts}spark:
-  master: {master}
-  driver.memory: 700m
-  executor.memory: 600m
-  task.maxFailures: 1000
-  deploy.maxExecutorRetries: -1
-  sql.shuffle.partitions: 1
-  excludeOnFailure.enabled: false
-"""
-
-
-def bulk_parts(folder: Path, sinks: tuple[str, ...]) -> str:
-    """A source and a table for each, of the bulk lane."""
-    names = [sink.removeprefix("bulk-") for sink in sinks]
-    sources = [f"  {name}: {{topics: [{SOURCE}], max_records: 20000}}\n" for name in names]
-    tables = [f"  {name}: {{type: {name}, from: {name}, path: {folder}/bulk-{name}}}\n" for name in names]
-    return f"engine: bulk\nsources:\n{''.join(sources)}sinks:\n{''.join(tables)}"
-
-
-def spark_parts(folder: Path, sinks: tuple[str, ...]) -> str:
-    """One source into all of them."""
-    tables = {
-        "delta": f"  delta:\n    type: delta\n    from: rows\n    path: {folder}/delta\n",
-        "parquet": f"  parquet:\n    type: parquet\n    from: rows\n    path: {folder}/parquet\n",
-        # Half of its batches are larger than this: they wait in the staging topic.
-        "topic": f"  topic:\n    type: topic\n    from: rows\n    topic: {OUT}\n    inlineBytes: 2000\n",
-    }
-    return f"""\
-sources:
-  events:
-    topics: [{SOURCE}]
-    start: earliest
-    max_records: 20000
-    key: text
-    value: text
-transforms:
-  rows:
-    from: events
-    sql: SELECT concat(_partition, ':', _offset) AS value FROM events
-sinks:
-{"".join(tables[name] for name in sinks)}"""
+"""So many kills may hit one batch before every query has to bring one to its end."""
+PACE_S = 8.0
+"""How long a batch takes after a start, before that is known."""
 
 
 class Run:
-    """One pipeline, many kills."""
+    """Pipelines in one driver, many kills."""
 
-    def __init__(self, folder: Path, victim: str, sinks: tuple[str, ...], seed: int, say: Callable[[str], None]) -> None:
-        self._folder, self._victim, self._sinks = folder, victim, sinks
+    def __init__(
+        self, folder: Path, victims: Sequence[str], sinks: tuple[str, ...], seed: int, say: Callable[[str], None]
+    ) -> None:
+        """``victims``: in the order in which they are struck."""
+        self._folder, self._victims, self._sinks = folder, victims, sinks
         self._rng = random.Random(seed)
         self._say = say
         self._broker = BrokerProcess(folder)
-        self._cluster = SparkCluster(folder) if victim == "executor" else None
-        self._load: Load | None = None
+        self._cluster = SparkCluster(folder) if "executor" in victims else None
+        self._load = Load(self._broker.bootstrap)
         self._pipeline: PipelineProcess | None = None
-        self.kills = 0
+        self._pace = PACE_S
+        self.kills: Counter[str] = Counter()
+        self.in_batch: Counter[str] = Counter()
         self.rows = 0
         self.ended_alone = 0
 
-    def go(self, kills: int) -> dict[str, str]:
+    def go(self) -> dict[str, str]:
         """Do it. What is wrong in each sink: empty where nothing is. Whatever happens, nothing is left running."""
         try:
             pipeline = self._begin()
-            pipeline.wait_for_batch()
-            for number in range(kills):
+            for number, victim in enumerate(self._victims):
                 if number % KILLS_PER_BATCH == 0:
-                    pipeline.wait_for_batch()
-                time.sleep(self._rng.uniform(0, 6.0))
-                self._strike(pipeline)
-                self.kills += 1
-                self._say(f"{self._victim}: kill {self.kills} of {kills}, {self._load.sent if self._load else 0:,} records sent")
+                    pipeline.wait_for_batches()
+                self._strike(victim, pipeline)
+                self._say(f"kill {number + 1} of {len(self._victims)}, {victim}: {self._load.sent:,} records sent")
             return self._end(pipeline)
         finally:
             if self._pipeline is not None:
+                self._pipeline.bury()
                 self._pipeline.kill(everything=True)
             if self._cluster is not None:
                 self._cluster.stop()
-            if self._load is not None and not self._load._stop.is_set():
-                self._load._stop.set()
+            self._load.stop(wait=False)
             self._broker.kill()
 
     def _begin(self) -> PipelineProcess:
@@ -177,37 +85,60 @@ class Run:
         admin = AdminClient({"bootstrap.servers": self._broker.bootstrap})
         for made in admin.create_topics([NewTopic(SOURCE, PARTITIONS, 1), NewTopic(OUT, 3, 1)]).values():
             made.result(60)
-        self._load = Load(self._broker.bootstrap)
         self._load.start()
         master = "local[2]"
         if self._cluster is not None:
             self._cluster.start()
             master = self._cluster.master
-        file = self._folder / "pipeline.yaml"
-        file.write_text(pipeline_text(self._broker.bootstrap, self._folder, self._sinks, master))
-        self._pipeline = PipelineProcess(self._folder, file)
+        files = []
+        for lane, text in pipelines(self._broker.bootstrap, self._folder, self._sinks, master).items():
+            files.append(self._folder / f"{lane}.yaml")
+            files[-1].write_text(text)
+        self._pipeline = PipelineProcess(self._folder, files, queries(self._sinks))
         self._pipeline.start()
         return self._pipeline
 
-    def _strike(self, pipeline: PipelineProcess) -> None:
-        victim = ("broker", "driver")[self.kills % 2] if self._victim == MIXED else self._victim
+    def _strike(self, victim: str, pipeline: PipelineProcess) -> None:
+        """Wait for a moment that falls before, in or after a batch, and kill."""
+        cluster = self._cluster
+        alone = victim in ("driver", "sleeper")
+        if alone:
+            until(lambda: pipeline.begun or not pipeline.running, "the driver's start", pipeline.log)
+            self._pace = pipeline.pace or self._pace
+        time.sleep(self._rng.uniform(0, self._pace if alone and not pipeline.batches else 4.0))
+        if victim == "executor":
+            assert cluster is not None
+            until(lambda: bool(cluster.executors()), "an executor", pipeline.log)
+        self.kills[victim] += 1
+        self.in_batch[victim] += self._batch_open()
         if victim == "driver":
             # Every other time its Python workers live on for a moment, among them the one that commits to the topic.
             pipeline.kill(everything=self._rng.random() < 0.5)
             pipeline.start()
-            until(lambda: pipeline.begun or not pipeline.running, "the driver's start", pipeline.log)
+        elif victim == "sleeper":
+            asleep = pipeline.put_to_sleep()
+            pipeline.start()
+            pipeline.wait_for_batches()
+            signal_all(asleep, signal.SIGCONT)
+            time.sleep(self._rng.uniform(1, 10))
+            pipeline.bury()
         elif victim == "broker":
             self._broker.kill()
             time.sleep(self._rng.choice([0, 0, 1]))
             self._broker.start()
         else:
-            assert self._cluster is not None
-            cluster = self._cluster
-            until(lambda: bool(cluster.executors()), "an executor", pipeline.log)
-            kill(self._rng.choice(cluster.executors()))
+            assert cluster is not None
+            kill(*self._rng.sample(cluster.executors(), 1))
+
+    def _batch_open(self) -> bool:
+        """Whether a checkpoint says that a batch was begun and not ended."""
+
+        def last(folder: Path) -> int:
+            return max((int(file.name) for file in folder.glob("*") if file.name.isdecimal()), default=-1)
+
+        return any(last(offsets) > last(offsets.parent / "commits") for offsets in self._folder.glob("checkpoint-*/*/offsets"))
 
     def _end(self, pipeline: PipelineProcess) -> dict[str, str]:
-        assert self._load is not None
         self._load.stop()
         if self._load.failed:
             raise AssertionError(f"the load did not arrive: {self._load.failed[:3]}")
@@ -218,101 +149,56 @@ class Run:
         expected = {f"{m.partition()}:{m.offset()}" for m in landed.topic(self._broker.bootstrap, SOURCE)}
         self.rows = len(expected)
         assert self.rows == self._load.sent, f"{self._load.sent} records were sent, and the topic has {self.rows}"
-        return {name: landed.judged(expected, self._found(name)) for name in self._sinks}
-
-    def _found(self, sink: str) -> list[str]:
-        if sink == "topic":
-            return [(message.value() or b"").decode() for message in landed.topic(self._broker.bootstrap, OUT)]
-        of_kind = landed.delta_files if sink.endswith("delta") else landed.manifest_files
-        files = of_kind(self._folder / sink)
-        return landed.places(files) if sink in BULK else landed.column(files, "value")
+        return {name: landed.judged(expected, found(name, self._broker.bootstrap, self._folder)) for name in self._sinks}
 
 
-@dataclass
-class Note:
-    """What was done so far, by victim and sink."""
+def possible() -> tuple[str, ...]:
+    """The sinks that are tried on this PySpark."""
+    return ICEBERG if metadata.version("pyspark").startswith("4.1.") else SINKS + BULK
 
-    path: Path
-    done: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, path: Path) -> Note:
-        """From its file, or empty."""
-        return cls(path, json.loads(path.read_text()) if path.exists() else {})
-
-    def kills(self, victim: str, sink: str) -> int:
-        """How many."""
-        return int(self.done.get(victim, {}).get(sink, {}).get("kills", 0))
-
-    def add(self, run: Run, victim: str, verdicts: dict[str, str], when: str) -> None:
-        """Count a run that came to its end."""
-        for sink, wrong in verdicts.items():
-            row = self.done.setdefault(victim, {}).setdefault(sink, {"kills": 0, "runs": 0, "rows": 0, "wrong": []})
-            row["kills"] += run.kills
-            row["runs"] += 1
-            row["rows"] += run.rows
-            row["last"] = when
-            row["ended alone"] = row.get("ended alone", 0) + run.ended_alone
-            if wrong:
-                row["wrong"].append(f"{when}: {wrong}")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps(self.done, indent=1))
-
-    def page(self) -> str:
-        """As a page."""
-        lines = [
-            "# Pipelines under kill -9",
-            "",
-            "Made by `make pipeline-kills` (`tests/pipeline/kills.py`): `tidelog pipeline run` from a topic of four partitions",
-            "into several sinks at once (those of the bulk lane in runs of their own), with many kills of one kind in a run",
-            "while records keep coming; then each sink is read without tidelog and compared with the topic. Victims: the driver",
-            "(its Python and its JVM, every other time with all workers), an executor of a standalone cluster, the broker (a",
-            "tidelog node).",
-            "",
-            "| victim | sink | kills | runs | rows, each once | wrong | last run |",
-            "|---|---|---|---|---|---|---|",
-        ]
-        for victim in VICTIMS:
-            for sink, row in sorted(self.done.get(victim, {}).items()):
-                wrong = "none" if not row["wrong"] else "; ".join(row["wrong"])
-                lines.append(
-                    f"| {victim} | {sink} | {row['kills']} | {row['runs']} | {row['rows']:,} | {wrong} | {row['last']} |"
-                )
-        return "\n".join(lines) + "\n"
+def one(note: Note, victims: list[str], sinks: tuple[str, ...], seed: int, *, keep: bool) -> int:
+    """A run, counted. How many sinks were wrong."""
+    folder = Path(tempfile.mkdtemp(prefix="tidelog-kills-"))
+    run = Run(folder, victims, sinks, seed, lambda text: print(f"{datetime.now(UTC):%H:%M:%S} {text}", flush=True))
+    try:
+        verdicts = run.go()
+    except BaseException:
+        print(f"seed {seed}: the run did not come to its end; see {folder}", flush=True)
+        raise
+    note.add(verdicts, run.kills, run.in_batch, run.rows, run.ended_alone, f"{datetime.now(UTC):%Y-%m-%d}")
+    wrong = {sink: text for sink, text in verdicts.items() if text}
+    told = wrong or "each once in " + ", ".join(sinks)
+    print(f"seed {seed}: {dict(run.kills)}, {run.rows:,} rows: {told}", flush=True)
+    if not (wrong and keep):
+        shutil.rmtree(folder, ignore_errors=True)
+    return len(wrong)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """The command line. 0 when nothing was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.pipeline.kills", description=__doc__.split("\n")[0])
     parser.add_argument("--victims", default=",".join(VICTIMS))
-    parser.add_argument("--sinks", default=",".join(SINKS + BULK))
+    parser.add_argument("--sinks", default=",".join(possible()))
     parser.add_argument("--kills", type=int, default=GOAL, help="go on until each victim and sink has had so many")
-    parser.add_argument("--per-run", type=int, default=10)
+    parser.add_argument("--per-run", type=int, default=10, help="kills of each victim in one run")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--note", type=Path, default=NOTE)
     parser.add_argument("--write", type=Path, default=None, help=f"write the page, {PAGE.relative_to(ROOT)}")
     parser.add_argument("--keep", action="store_true", help="leave the folder of a run in which something was wrong")
     chosen = parser.parse_args(arguments)
-    note, named = Note.read(chosen.note), chosen.sinks.split(",")
-    lanes = [tuple(sink for sink in named if (sink in BULK) is bulk) for bulk in (False, True)]
+    note, sinks, wanted = Note.read(chosen.note), tuple(chosen.sinks.split(",")), set(chosen.victims.split(","))
+    quick_spark.ensure()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # nothing is left running
     bad = 0
-    for victim, sinks in product(chosen.victims.split(","), filter(None, lanes)):
-        while (left := chosen.kills - min(note.kills(victim, sink) for sink in sinks)) > 0:
+    for group in TOGETHER:
+        while left := {victim: n for victim in group if victim in wanted and (n := note.left(victim, sinks, chosen.kills))}:
             seed = chosen.seed if chosen.seed is not None else random.randrange(1 << 30)
-            folder = Path(tempfile.mkdtemp(prefix=f"tidelog-kills-{victim}-"))
-            run = Run(folder, victim, sinks, seed, lambda text: print(text, flush=True))
-            verdicts = run.go(min(left, chosen.per_run))
-            note.add(run, victim, verdicts, f"{datetime.now(UTC):%Y-%m-%d}")
-            wrong = {sink: text for sink, text in verdicts.items() if text}
-            print(
-                f"{victim}, seed {seed}: {run.kills} kills, {run.rows:,} rows: {wrong or 'each once in ' + ', '.join(sinks)}",
-                flush=True,
-            )
-            bad += len(wrong)
-            if not (wrong and chosen.keep):
-                shutil.rmtree(folder, ignore_errors=True)
-    if chosen.write is not None:
-        chosen.write.write_text(note.page())
+            victims = [victim for victim, n in left.items() for _ in range(min(n, chosen.per_run))]
+            random.Random(seed).shuffle(victims)
+            bad += one(note, victims, sinks, seed, keep=chosen.keep)
+            if chosen.write is not None:
+                chosen.write.write_text(note.page())
     return 1 if bad else 0
 
 

@@ -10,9 +10,12 @@ from typing import Any
 from urllib.parse import unquote
 
 import confluent_kafka
+import fastavro
 import pyarrow.parquet as pq
 
 QUIET_S = 60.0
+_DELETED = 2
+"""The status of a manifest's entry for a file that is no longer there."""
 
 
 class Torn(Exception):
@@ -82,6 +85,30 @@ def manifest_files(path: Path) -> list[Path]:
         live.difference_update(said["removes"])
         live.update(add["path"] for add in said["adds"])
     return [path / "data" / name for name in sorted(live)]
+
+
+def iceberg_files(path: Path) -> list[Path]:
+    """The data files of an Iceberg table's newest snapshot, in a Hadoop catalog: by its manifests, one name as often as it is in
+    them."""
+    newest = max((path / "metadata").glob("v*.metadata.json"), key=lambda file: int(file.name[1:].split(".")[0]))
+    table: dict[str, Any] = json.loads(newest.read_text())
+    lists = [one["manifest-list"] for one in table["snapshots"] if one["snapshot-id"] == table.get("current-snapshot-id")]
+    entries = [
+        entry for manifest_list in lists for manifest in _avro(manifest_list) for entry in _avro(manifest["manifest_path"])
+    ]
+    wrong = [entry for entry in entries if entry["data_file"]["content"] != 0]
+    if wrong:
+        raise Torn(f"{path}: it has delete files, and nothing deletes")
+    return [_local(entry["data_file"]["file_path"]) for entry in entries if entry["status"] != _DELETED]
+
+
+def _local(name: str) -> Path:
+    return Path(unquote(name.removeprefix("file://").removeprefix("file:")))
+
+
+def _avro(name: str) -> list[Any]:
+    with _local(name).open("rb") as file:
+        return list(fastavro.reader(file))
 
 
 def column(files: list[Path], name: str) -> list[str]:

@@ -11,19 +11,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from importlib.util import find_spec
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from tests.interop.nodes import answers, free_ports
+from tests.pipeline import quick_spark
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE_S = float(os.environ.get("PIPELINE_KILLS_PATIENCE", "240"))
 """How long anything may take, in seconds: more on a machine that does other work."""
 NO_WORKER = "Python worker failed to connect back"
 TRIALS = 5
-_BATCH = re.compile(r"batch (\d+)  ([\d,]+) records")
+PATIENCE_TRIALS = 12
+_BATCH = re.compile(r"^(\S+): batch \d+  [\d,]+ records")
+SOURCE_RUNNER = "python_streaming_source_runner"
 
 
 class Stuck(Exception):
@@ -37,7 +40,7 @@ def until(condition: Any, what: str, log: Path | None = None, seconds: float = P
         if time.monotonic() > end:
             tail = "" if log is None else f"\n{log}:\n{log.read_text(errors='replace')[-3000:]}"
             raise Stuck(f"{what} did not happen within {seconds:.0f} s{tail}")
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def environment() -> dict[str, str]:
@@ -45,10 +48,14 @@ def environment() -> dict[str, str]:
     paths = [str(ROOT / "src"), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
+        "SPARK_HOME": str(quick_spark.home()),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONUNBUFFERED": "1",
+        # Of a standalone cluster: executors that are killed are no reason to end an application.
+        "SPARK_MASTER_OPTS": "-Dspark.deploy.maxExecutorRetries=-1",
+        "SPARK_DAEMON_MEMORY": "256m",
     }
 
 
@@ -84,9 +91,14 @@ def below(pid: int) -> dict[int, str]:
 
 def kill(*pids: int) -> None:
     """kill -9, of whatever is still there."""
+    signal_all(pids, signal.SIGKILL)
+
+
+def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    """To whatever is still there."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
 
 
 class BrokerProcess:
@@ -118,21 +130,26 @@ class BrokerProcess:
 
 
 class PipelineProcess:
-    """``tidelog pipeline run``: the driver, with its JVM and Python workers."""
+    """Pipelines in one driver (``driver``), with its JVM and Python workers."""
 
-    def __init__(self, folder: Path, file: Path) -> None:
-        self._file = file
+    def __init__(self, folder: Path, files: list[Path], queries: set[str]) -> None:
+        """``queries``: those that say when they have done a batch."""
+        self._files, self._queries = files, queries
         self.log = folder / "pipeline.log"
         self._written = self.log.open("ab")
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
-        self.batches = 0
+        self._begun_at = 0.0
+        self.pace = 0.0
+        """Seconds from the first query's start to the first batch of the last of them, when that was last seen."""
+        self.batches: Counter[str] = Counter()
         self.ended_alone: list[str] = []
+        self._asleep: list[subprocess.Popen[bytes]] = []
 
     def start(self, *, once: bool = False) -> None:
         """Start it; it takes a while until there is a batch."""
-        self.batches = 0
-        command = [sys.executable, "-m", "tidelog.cli.main", "pipeline", "run", str(self._file), *(["--once"] if once else [])]
+        self.batches, self._begun_at = Counter(), 0.0
+        command = [sys.executable, "-m", "tests.pipeline.driver", *map(str, self._files), *(["--once"] if once else [])]
         self._process = _start(command, self._written, pipe=True)
         self._reader = threading.Thread(target=self._read, args=(self._process,), daemon=True)
         self._reader.start()
@@ -142,35 +159,44 @@ class PipelineProcess:
         for line in process.stdout:
             self._written.write(line)
             self._written.flush()
-            if process is self._process and _BATCH.search(line.decode(errors="replace")):
-                self.batches += 1
+            batch = _BATCH.search(line.decode(errors="replace"))
+            if process is self._process and batch:
+                first = self.batches[batch[1]] == 0
+                self.batches[batch[1]] += 1
+                if first and self._begun_at and self._queries <= self.batches.keys():
+                    self.pace = time.monotonic() - self._begun_at
 
     @property
     def begun(self) -> bool:
-        """Whether Python workers run: a batch is planned, read or written."""
-        return self._process is not None and any(
-            "pyspark" in line and "java" not in line for line in below(self._process.pid).values()
-        )
+        """Whether a query has been started: the Python process of its source is there."""
+        found = self._process is not None and any(SOURCE_RUNNER in line for line in below(self._process.pid).values())
+        if found and not self._begun_at:
+            self._begun_at = time.monotonic()
+        return found
 
     @property
     def running(self) -> bool:
         """Whether its main process is there."""
         return self._process is not None and self._process.poll() is None
 
-    def wait_for_batch(self) -> None:
-        """Until a batch more is done; one that ended by itself is started again, and noted."""
-        before = self.batches
+    def wait_for_batches(self) -> None:
+        """Until every query has done a batch more; a driver that ended by itself is started again, and noted."""
+        before = Counter(self.batches)
 
         def done() -> bool:
             nonlocal before
             if not self.running:
-                self.ended_alone.append(self.log.read_text(errors="replace")[-400:])
+                self.ended_alone.append(self.log.read_text(errors="replace")[-3000:])
+                if len(self.ended_alone) > PATIENCE_TRIALS:
+                    raise Stuck(f"the driver ends by itself again and again:\n{self.ended_alone[-1]}")
                 self.kill(everything=True)
                 self.start()
-                before = 0
-            return self.batches > before
+                before = Counter()
+            if not self._begun_at:
+                _ = self.begun
+            return all(self.batches[query] > before[query] for query in self._queries)
 
-        until(done, "a batch", self.log)
+        until(done, "a batch of each query", self.log)
 
     def kill(self, *, everything: bool) -> None:
         """kill -9 of the driver (Python and JVM), or of all that it has started too. Workers that are left end by themselves."""
@@ -184,6 +210,23 @@ class PipelineProcess:
             self._reader.join(10)
         self._process = None
 
+    def put_to_sleep(self) -> list[int]:
+        """Stop it with all that it has started, and let go of it: the pids, to be woken and killed. What it says later counts no
+        more."""
+        assert self._process is not None
+        pids = [self._process.pid, *below(self._process.pid)]
+        signal_all(pids, signal.SIGSTOP)
+        self._asleep.append(self._process)
+        self._process = None
+        return pids
+
+    def bury(self) -> None:
+        """Kill all that were put to sleep."""
+        for process in self._asleep:
+            kill(process.pid, *below(process.pid))
+            process.wait()
+        self._asleep.clear()
+
     def finish(self) -> int:
         """Let it read what is there, and end. Its exit status. Where Spark's ten seconds for a Python process were too few
         for the machine, it is started again, and noted."""
@@ -194,7 +237,7 @@ class PipelineProcess:
             assert process is not None
             until(lambda: not self.running, "the last run", self.log, 2 * PATIENCE_S)
             self._process = None
-            said = self.log.read_text(errors="replace")[-400:]
+            said = self.log.read_text(errors="replace")[-8000:]
             if process.returncode == 0 or NO_WORKER not in said or len(self.ended_alone) == TRIALS:
                 return process.returncode
             self.ended_alone.append(said)
@@ -204,9 +247,7 @@ class SparkCluster:
     """A master and a worker of Spark's standalone mode."""
 
     def __init__(self, folder: Path, cores: int = 2) -> None:
-        found = find_spec("pyspark")
-        assert found is not None and found.origin is not None, "PySpark is installed"
-        self._home = Path(found.origin).parent
+        self._home = quick_spark.home()
         self._folder, self._cores = folder, cores
         self.port, self._ui, self._worker_ui = free_ports(3)
         self._processes: list[subprocess.Popen[bytes]] = []

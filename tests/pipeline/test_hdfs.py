@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the extra pipeline is not installed")
 
-from tests.interop.availability import unavailable
+from tests.pipeline.served import served
 from tests.pipeline.world import Lake
-from tests.systems.relays import command
 from tidelog.testing import Broker
-from tools.jars import JarsMissing
 
 LANDING = """\
 pipeline: landing
@@ -30,23 +26,8 @@ sinks: {table: {type: delta, from: t, path: HDFS/table}}
 @pytest.fixture
 def hdfs(tmp_path: Path) -> Iterator[str]:
     """Its URI."""
-    try:
-        started = command("hadoop", "nobody", tmp_path / "hdfs", "serve")
-    except JarsMissing as missing:
-        unavailable(missing)
-    with (tmp_path / "hdfs.log").open("wb") as log:
-        process = subprocess.Popen(started, stdout=subprocess.PIPE, stderr=log, text=True)
-    assert process.stdout is not None
-    impatient = threading.Timer(400, process.kill)
-    impatient.start()
-    try:
-        served = next((line for line in process.stdout if line.startswith("serving ")), "")
-        assert served, (tmp_path / "hdfs.log").read_text()[-3000:]
-        yield served.removeprefix("serving ").strip().rstrip("/")
-    finally:
-        impatient.cancel()
-        process.kill()
-        process.wait()
+    with served("hadoop", tmp_path) as address:
+        yield address
 
 
 def test_rows_are_once_in_a_table_in_hdfs_also_after_its_checkpoint_there_is_lost(

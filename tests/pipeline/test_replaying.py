@@ -62,6 +62,6 @@ def test_a_backfill_puts_in_what_is_missing_and_nothing_twice(spark: Any, broker
     broker.produce("rides", ride("c", 3))
     lake.run()
     assert lake.values("bronze", "id") == ["a", "b", "c"]
-    assert [found.sink for found in compact(lake.model(), spark)] == ["bronze", "silver", "dead_letters"]
+    assert [found.sink for found in compact(lake.model(), lambda: spark)] == ["bronze", "silver", "dead_letters"]
     lake.run()
     assert lake.values("bronze", "id") == ["a", "b", "c"]

@@ -3,6 +3,7 @@ when the world is not as it was."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,7 @@ def test_every_record_lands_once_where_it_belongs(
     spark: Any, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic("rides", 2)
-    lake = Lake(spark, broker.bootstrap_servers, tmp_path, RIDES)
+    lake = Lake(spark, broker.bootstrap_servers, tmp_path, RIDES + "lineage: {file: FOLDER/events}\n")
     broker.produce("rides", ride("a", 1), ride("b", 2), ride("a", 3), ride("c", -1), partition=0)
     broker.produce("rides", ("x", "garbage"), ("x", '{"fare": 1}'), ("x", '{"id": "x", "tip": 1}'), partition=1)
     broker.produce("rides", ("x", '{"id": 1, "fare": "many"}'), ("x", "[]"), ("x", b"\xff{"), partition=1)
@@ -89,6 +90,10 @@ def test_every_record_lands_once_where_it_belongs(
     ]
     assert lake.lines == ["rides: batch 0  10 records  " + lake.lines[0].split("  ")[2] + "  lag rides 0  up to date  "
                           "6 undecodable  1 broke a rule"]  # fmt: skip
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    assert [event["eventType"] for event in events] == ["START", "RUNNING", "COMPLETE"]
+    assert events[2]["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == 10
+    assert list(events[2]["outputs"][0]["facets"]["columnLineage"]["fields"]) == ["id", "fare"]
 
     # The driver dies between the two sinks: bronze has the batch, silver has not.
     broker.produce("rides", ride("d", 4), ("x", "more garbage"))
@@ -103,6 +108,8 @@ def test_every_record_lands_once_where_it_belongs(
     with pytest.raises(PipelineFailure, match="killed here"):
         lake.run()
     monkeypatch.setattr(DeltaSink, "write", write)
+    last = json.loads((tmp_path / "events").read_text().splitlines()[-1])
+    assert last["eventType"] == "FAIL" and "killed here" in last["run"]["facets"]["errorMessage"]["message"]
     # And the checkpoint is gone as well: the tables say which batch has to be written again, and where to go on.
     shutil.rmtree(tmp_path / "checkpoints")
     broker.produce("rides", ride("e", 5))

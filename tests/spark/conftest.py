@@ -16,3 +16,12 @@ def spark() -> Iterator[Any]:
     made = session()
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session with Iceberg, for the tests that only its PySpark runs: in a run with those of ``spark`` it would be another."""
+    from tests.spark.iceberg import lake_in
+
+    with lake_in(tmp_path_factory.mktemp("lake")) as made:
+        yield made

@@ -5,58 +5,21 @@ Run by ``make spark-iceberg`` in an environment of its own; with another PySpark
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
-if not metadata.version("pyspark").startswith("4.1."):
+from tests.spark.iceberg import ON_ITS_SPARK, batch, found, rows, sink
+
+if not ON_ITS_SPARK:
     pytest.skip("Iceberg's Spark sink needs PySpark 4.1 (make spark-iceberg)", allow_module_level=True)
 
-from tests.spark.session import session
-from tidelog.pipeline.model import Mode, SinkSpec
-from tidelog.pipeline.session import CENTRAL
-from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, SinkError
-from tidelog.pipeline.sinks.iceberg import JARS, SETTINGS, IcebergSink
+from tidelog.pipeline.model import Mode
+from tidelog.pipeline.sinks.base import SinkError
+from tidelog.pipeline.sinks.iceberg import IcebergSink
 from tidelog.testing import Broker
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    folder = tmp_path_factory.mktemp("lake")
-    (folder / "ivy.xml").write_text(CENTRAL)
-    settings = {
-        **SETTINGS,
-        "spark.jars.packages": JARS[(4, 1)],
-        "spark.jars.ivySettings": str(folder / "ivy.xml"),
-        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.lake.type": "hadoop",
-        "spark.sql.catalog.lake.warehouse": str(folder / "warehouse"),
-    }
-    made = session(**settings)
-    yield made
-    made.stop()
-
-
-def sink(lake: Any, table: str, **more: Any) -> IcebergSink:
-    found = IcebergSink(SinkSpec("lake", "iceberg", options=(("table", f"lake.db.{table}"),), **more), "p")
-    found.check(lake)
-    return found
-
-
-def batch(number: int, start: int, end: int) -> BatchIdentity:
-    return BatchIdentity("p", "lake", number, (OffsetRange("t", "id", 0, start, end),))
-
-
-def rows(lake: Any, *pairs: tuple[int, int]) -> Any:
-    return lake.createDataFrame(list(pairs), "n bigint, m bigint")
-
-
-def found(lake: Any, table: str) -> list[tuple[int, int]]:
-    return sorted(tuple(row) for row in lake.table(f"lake.db.{table}").collect())
 
 
 def test_batches_land_once_beside_zombies_and_other_writers(lake: Any, monkeypatch: pytest.MonkeyPatch) -> None:

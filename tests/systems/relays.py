@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import confluent_kafka
@@ -82,6 +85,27 @@ def relay(name: str, home: Path, bootstrap: str) -> collections.Counter[bytes]:
         process.kill()
         process.wait()
     raise AssertionError("the topic's end is not the end")
+
+
+@contextlib.contextmanager
+def serving(name: str, folder: Path) -> Iterator[str]:
+    """A system that only serves, by its address. Raises JarsMissing, and Wrong when it does not come up."""
+    log = folder.with_suffix(".log")
+    with log.open("wb") as errors:
+        process = subprocess.Popen(command(name, "nobody", folder, "serve"), stdout=subprocess.PIPE, stderr=errors, text=True)
+    assert process.stdout is not None
+    impatient = threading.Timer(PATIENCE_S, process.kill)
+    impatient.start()
+    try:
+        served = next((line for line in process.stdout if line.startswith("serving ")), "")
+        if not served:
+            raise Wrong(f"{name} did not come up:\n{log.read_text(errors='replace')[-3000:]}")
+        yield served.removeprefix("serving ").strip().rstrip("/")
+    finally:
+        impatient.cancel()
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def run(name: str, home: Path) -> str:

@@ -1,4 +1,4 @@
-"""Records of a time range into Delta tables that lack them, beside the live run.
+"""Records of a time range into Delta and HBase tables that lack them, beside the live run.
 
 What a table has already stays as it is: a table that is appended to gets the rows whose topic, partition and offset it does not
 have, one with keys gets the newest row of each key. So a backfill may be repeated, and may overlap what the live run has written.
@@ -20,6 +20,7 @@ from tidelog.pipeline.flows import Flow, flows
 from tidelog.pipeline.model import PipelineModel, SinkSpec
 from tidelog.pipeline.queries import read_ranges
 from tidelog.pipeline.sinks.base import OffsetRange
+from tidelog.pipeline.sinks.kinds import KINDS
 from tidelog.pipeline.starts import Asked, partitions_of
 from tidelog.spark.cluster import Cluster
 
@@ -43,7 +44,7 @@ def backfill(model: PipelineModel, spark: Any, from_ms: int, to_ms: int | None) 
             if flow.remembers:
                 yield Backfilled(flow.name, 0, tuple(sink.name for sink in flow.sinks))
                 continue
-            wanted = [sink for sink in flow.sinks if sink.kind == "delta"]
+            wanted = [sink for sink in flow.sinks if KINDS[sink.kind].fills_in]
             ranges = ranges_in(cluster, flow, from_ms, to_ms, settings.isolation_level)
             _fill(model, _only(flow, wanted), spark, ranges)
             left_out = tuple(sink.name for sink in flow.sinks if sink not in wanted)

@@ -17,8 +17,7 @@ from tidelog.pipeline.failures import PipelineFailure, kind
 from tidelog.pipeline.flows import Flow
 from tidelog.pipeline.model import OnError, PipelineModel, SinkSpec, Transform
 from tidelog.pipeline.progress import Counts
-from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, Sink
-from tidelog.pipeline.sinks.delta import DeltaSink
+from tidelog.pipeline.sinks.base import BatchIdentity, FillsIn, OffsetRange, Sink
 from tidelog.pipeline.sinks.kinds import make_sink
 
 
@@ -35,7 +34,7 @@ class BatchWriter:
         self.sinks: dict[str, Sink] = {name: make_sink(spec, model) for name, spec in self._specs.items()}
         self._letters = self._side(model.dead_letters, f"{prefix}dead_letters.{flow.name}") if not flow.remembers else None
         self._quarantine = self._side(model.quarantine, f"{prefix}quarantine.{flow.name}")
-        self._plans: dict[str, SourcePlan] = {}
+        self.plans: dict[str, SourcePlan] = {}
 
     def _side(self, spec: SinkSpec | None, name: str) -> tuple[str, Sink] | None:
         return None if spec is None else (name, make_sink(replace(spec, name=name), self._model))
@@ -43,10 +42,10 @@ class BatchWriter:
     def fill_in(self) -> None:
         """Write only rows that tables lack, for a backfill. PipelineFailure for a sink that cannot tell which."""
         for name, sink in self.sinks.items():
-            if not isinstance(sink, DeltaSink):
-                raise PipelineFailure(f"The sink {name} is not a Delta table, and only those can be filled in.")
+            if not isinstance(sink, FillsIn):
+                raise PipelineFailure(f"The sink {name} cannot tell which rows it has, so it cannot be filled in.")
             sink.fill_in(PLACE[:3])
-        if self._letters is not None and isinstance(self._letters[1], DeltaSink):
+        if self._letters is not None and isinstance(self._letters[1], FillsIn):
             self._letters[1].fill_in(("source", "topic", "partition", "offset"))
 
     @property
@@ -59,7 +58,7 @@ class BatchWriter:
         for sink in self._every():
             sink.check(spark)
         for source in self._flow.sources:
-            self._plans[source.name] = plan(source, self._model.registry)
+            self.plans[source.name] = plan(source, self._model.registry)
 
     def remembered(self) -> dict[str, BatchIdentity | None]:
         """What each sink that can know has last."""
@@ -79,13 +78,13 @@ class BatchWriter:
                 raise
             # A producer has a newer schema than we knew: ask for it, once.
             for source in self._flow.sources:
-                self._plans[source.name] = plan(source, self._model.registry)
+                self.plans[source.name] = plan(source, self._model.registry)
             self._write(frame, identity)
         self.counts.records += sum(piece.end - piece.start for piece in ranges)
 
     def stream(self, frames: dict[str, Any]) -> Any:
         """The rows of a query that remembers: raw streams by source, through decoding and transforms."""
-        good = {name: self._good(decoded(frame, self._plans[name])) for name, frame in frames.items()}
+        good = {name: self._good(decoded(frame, self.plans[name])) for name, frame in frames.items()}
         last = self._flow.sinks[0].input
 
         def judged(frame: Any, transform: Transform) -> Any:
@@ -135,7 +134,7 @@ class BatchWriter:
     def _from_records(self, frame: Any, identity: BatchIdentity, held: list[Any]) -> tuple[dict[str, Any], int]:
         """The good rows by the source's name, and how many were bad; those are put where they belong first."""
         source = self._flow.sources[0]
-        rows = decoded(frame, self._plans[source.name])
+        rows = decoded(frame, self.plans[source.name])
         can_fail = needs_columns(source.key) or needs_columns(source.value)
         if can_fail or len(self._flow.sinks) > 1:
             rows = rows.persist()

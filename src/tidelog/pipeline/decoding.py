@@ -38,6 +38,18 @@ def plan(source: Source, registry: Registry | None) -> SourcePlan:
     return SourcePlan(source, resolve(source.key, registry), resolve(source.value, registry))
 
 
+def columns_of(plan: SourcePlan) -> dict[str, str]:
+    """The columns of a record's value by name, with Spark's types, as rows have them before any transform."""
+    decode = plan.value.decode
+    if decode.format in (Format.RAW, Format.TEXT):
+        return {"value": "binary" if decode.format is Format.RAW else "string"}
+    if decode.format is Format.JSON:
+        from pyspark.sql.types import StructType
+
+        return {field.name: field.dataType.simpleString() for field in StructType.fromDDL(json_schema(plan.value)[0])}
+    return {field.name: arrow_types.ddl(field.type) for field in arrow_type(plan.value)}
+
+
 def decoded(frame: Any, plan: SourcePlan) -> Any:
     """The rows of a DataFrame of the Spark source."""
     from pyspark.sql import functions as F

@@ -14,7 +14,7 @@ from tidelog.pipeline.sinks.base import OffsetRange
 from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tidelog.spark.cluster import Cluster
-from tidelog.spark.network import BrokerSocket, NoConnection
+from tidelog.spark.network import NoConnection
 
 PATIENCE_MS = 5000
 
@@ -41,13 +41,14 @@ class GroupOffsets:
 
     def _once(self, request: OffsetCommitRequest) -> str:
         # Version 3 asks for one group; later ones for many.
-        found: Any = self._cluster.any_socket().ask(FindCoordinatorRequest(key=self._group, key_type=0), highest=3)
+        asked = FindCoordinatorRequest(key=self._group, key_type=0)
+        found: Any = self._cluster.ask(self._cluster.any_socket(), asked, highest=3)
         code = ErrorCode(found.error_code)
         if code != ErrorCode.NONE:
             return code.name
-        coordinator: BrokerSocket = self._cluster.socket_at((found.host, found.port))
+        coordinator = self._cluster.socket_at((found.host, found.port))
         # Version 9 is the last that names topics.
-        return problem_of(coordinator.ask(request, highest=9))
+        return problem_of(self._cluster.ask(coordinator, request, highest=9))
 
 
 def commit_request(group: str, ranges: Iterable[OffsetRange]) -> OffsetCommitRequest:

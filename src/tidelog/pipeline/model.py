@@ -22,10 +22,12 @@ class Format(StrEnum):
 
 
 class Engine(StrEnum):
-    """What moves the rows: Spark, or the bulk lane, whose tasks write files themselves and pass no row through Spark."""
+    """What moves the rows: Spark batch by batch; the bulk lane, whose tasks write files themselves and pass no row through Spark;
+    or Spark's own connector in real-time mode, from topic to topic."""
 
     SPARK = "spark"
     BULK = "bulk"
+    JVM = "jvm"
 
 
 class OnError(StrEnum):
@@ -67,6 +69,18 @@ class Registry:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     timeout_ms: int = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """Where OpenLineage events of runs go: the URL that takes them, a file that they are appended to, the screen; any of them.
+    ``namespace``: of the jobs, empty for one named after the pipeline."""
+
+    url: str = ""
+    file: str = ""
+    console: bool = False
+    api_key: str = field(default="", repr=False)
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +185,7 @@ class PipelineModel:
     quarantine: SinkSpec | None = None
     spark: tuple[tuple[str, str], ...] = ()
     engine: Engine = Engine.SPARK
+    lineage: Lineage | None = None
     functions: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def source(self, name: str) -> Source | None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from tidelog.client.settings import parse_settings
 from tidelog.pipeline.batches import BatchWriter
 from tidelog.pipeline.checkpoint import Checkpoint, HadoopFiles, Start
+from tidelog.pipeline.decoding import columns_of
 from tidelog.pipeline.flows import Flow, checkpoint_path
 from tidelog.pipeline.model import Engine, Mode, PipelineModel, Source
 from tidelog.pipeline.progress import Counts
@@ -52,6 +53,59 @@ class Writer(Protocol):
     def stream(self, frames: dict[str, Any]) -> Any:
         """The rows of a query that remembers, out of the streams of its sources."""
         ...
+
+
+class Counted(Protocol):
+    """What a run asks of a query's writer."""
+
+    counts: Counts
+
+    @property
+    def sinks(self) -> Mapping[str, Any]:
+        """By name."""
+        ...
+
+
+class Query(Protocol):
+    """One query of a run. ``query``: Spark's, None before ``start``."""
+
+    flow: Flow
+    query: Any
+
+    @property
+    def writer(self) -> Counted:
+        """Where rows go."""
+        ...
+
+    @property
+    def done(self) -> tuple[OffsetRange, ...]:
+        """The offsets of the last batch that is whole in all sinks."""
+        ...
+
+    def prepare(self, from_here: frozenset[str] = frozenset()) -> None:
+        """Everything that can be wrong before a row moves."""
+        ...
+
+    def start(self, *, once: bool) -> None:
+        """Begin to run; returns at once."""
+        ...
+
+    def resting(self) -> bool:
+        """Whether to stop now repeats nothing, or little."""
+        ...
+
+    def columns(self) -> dict[str, dict[str, str]]:
+        """By source, the columns that its records become and their types; known after ``prepare``."""
+        ...
+
+
+def query_of(model: PipelineModel, flow: Flow, spark: Any) -> Query:
+    """By the engine."""
+    if model.engine is Engine.JVM:
+        from tidelog.pipeline.realtime.query import RealTimeQuery
+
+        return RealTimeQuery(model, flow, spark)
+    return FlowQuery(model, flow, spark)
 
 
 def writer_of(model: PipelineModel, flow: Flow) -> Writer:
@@ -137,6 +191,15 @@ class FlowQuery:
         writer = writer.outputMode("update" if upsert else "append").option("checkpointLocation", self.checkpoint.path)
         trigger = {"availableNow": True} if once else {"processingTime": f"{self._model.trigger_ms} milliseconds"}
         self.query = writer.trigger(**trigger).start()
+
+    def columns(self) -> dict[str, dict[str, str]]:
+        """See ``Query``."""
+        plans = self.writer.plans if isinstance(self.writer, BatchWriter) else {}
+        return {name: columns_of(plan) for name, plan in plans.items()}
+
+    def resting(self) -> bool:
+        """Whether no batch is being written."""
+        return not self.query.status["isTriggerActive"]
 
     def _batch(self, frame: Any, spark_batch: int) -> None:
         ranges = self.checkpoint.ranges(spark_batch)

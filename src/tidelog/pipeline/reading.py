@@ -12,13 +12,14 @@ from typing import Any
 
 from tidelog.client.settings import parse_settings
 from tidelog.model.errors import ConfigError
-from tidelog.pipeline.engines import check_bulk
+from tidelog.pipeline.engines import REAL_TIME_TRIGGER_MS, check_bulk, check_real_time
 from tidelog.pipeline.model import (
     Decode,
     Engine,
     Evolution,
     Expectation,
     Format,
+    Lineage,
     Mode,
     OnError,
     Otherwise,
@@ -33,9 +34,10 @@ from tidelog.pipeline.sinks.kinds import KINDS
 
 ROOT = (
     "pipeline", "engine", "kafka", "registry", "checkpoint", "trigger", "group", "sources", "transforms", "sinks",
-    "dead_letters", "quarantine", "spark",
+    "dead_letters", "quarantine", "spark", "lineage",
 )  # fmt: skip
 REGISTRY = ("url", "username", "password", "timeout")
+LINEAGE = ("url", "file", "console", "api_key", "namespace")
 SOURCE = ("topics", "pattern", "start", "max_records", "on_data_loss", "headers", "key", "value", "on_error", "options")
 DECODE = ("format", "schema", "schema_file", "subject", "framed", "descriptor", "message")
 TRANSFORM = ("from", "sql", "function", "expect", "watermark", "dedupe", "stateful")
@@ -56,6 +58,7 @@ def read_model(document: Document, functions: dict[str, Any] | None = None) -> P
         parse_settings(dict(kafka))
     except ConfigError as error:
         raise root.error("kafka", str(error)) from None
+    engine = root.choice("engine", Engine.SPARK)
     model = PipelineModel(
         name=name,
         kafka=kafka,
@@ -64,17 +67,20 @@ def read_model(document: Document, functions: dict[str, Any] | None = None) -> P
         sinks=tuple(_sink(sink, section) for sink, section in root.named("sinks", _sink_keys(root, "sinks"))),
         registry=_registry(root),
         checkpoint=root.text("checkpoint", f"checkpoints/{name}"),
-        trigger_ms=root.duration_ms("trigger", 1000),
+        trigger_ms=root.duration_ms("trigger", REAL_TIME_TRIGGER_MS if engine is Engine.JVM else 1000),
         group=root.text("group", f"tidelog-pipeline-{name}"),
         dead_letters=_side(root, "dead_letters"),
         quarantine=_side(root, "quarantine"),
         spark=root.pairs("spark"),
-        engine=root.choice("engine", Engine.SPARK),
+        engine=engine,
+        lineage=_lineage(root),
         functions=functions or {},
     )
     _fits(model, document)
     if model.engine is Engine.BULK:
         check_bulk(model, document)
+    if model.engine is Engine.JVM:
+        check_real_time(model, document)
     return model
 
 
@@ -90,6 +96,18 @@ def _registry(root: Section) -> Registry | None:
     password = section.text("password") if "password" in section else None
     username = section.text("username") if "username" in section else None
     return Registry(section.text("url").rstrip("/"), username, password, section.duration_ms("timeout", 60_000))
+
+
+def _lineage(root: Section) -> Lineage | None:
+    section = root.section("lineage", LINEAGE)
+    if section is None:
+        return None
+    url = section.text("url", "")
+    if url and not url.startswith(("http://", "https://")):
+        raise section.error("url", f"{url!r} must begin with http:// or https://, like http://marquez:5000/api/v1/lineage.")
+    return Lineage(
+        url, section.text("file", ""), section.flag("console", False), section.text("api_key", ""), section.text("namespace", "")
+    )
 
 
 def _source(name: str, section: Section) -> Source:

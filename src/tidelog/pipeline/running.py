@@ -7,6 +7,7 @@ same offsets and lands once.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
@@ -16,14 +17,17 @@ from types import FrameType
 from typing import Any
 
 from tidelog.client.settings import parse_settings
+from tidelog.pipeline import lineage_sending
 from tidelog.pipeline.exporting import Exporter
 from tidelog.pipeline.failures import PipelineFailure, sentence
 from tidelog.pipeline.flows import flows
 from tidelog.pipeline.group_offsets import GroupOffsets, least
+from tidelog.pipeline.lineage_run import RunLineage
 from tidelog.pipeline.model import PipelineModel
 from tidelog.pipeline.progress import Counts, line, progress_of
-from tidelog.pipeline.queries import FlowQuery
+from tidelog.pipeline.queries import Query, query_of
 from tidelog.pipeline.sinks.base import OffsetRange
+from tidelog.spark import limits
 from tidelog.spark.cluster import Cluster
 
 POLL_S = 0.2
@@ -61,7 +65,12 @@ class Run:
         self._model = model
         self._say = say
         self._watch = watch
-        self._queries = [FlowQuery(model, flow, spark) for flow in flows(model)]
+        self._queries = [query_of(model, flow, spark) for flow in flows(model)]
+        where = lineage_sending.settings_of(model.lineage, os.environ)
+        self._sender = None if where is None else lineage_sending.Sender(where, say)
+        self._lineage = None
+        if where is not None and self._sender is not None:
+            self._lineage = RunLineage(model, self._sender.send, where.namespace, str(getattr(spark, "version", "")))
         self._exporter = Exporter(model.name)
         if metrics_port is not None:
             self._exporter.serve(metrics_port)
@@ -78,21 +87,32 @@ class Run:
 
     def run(self, *, once: bool, from_here: frozenset[str] = frozenset()) -> Summary:
         """Until everything that is there is read (``once``), or until ``stop``. PipelineFailure when a query cannot go on."""
+        if self._lineage is None or self._sender is None:
+            return self._run(once, from_here)
+        self._lineage.started()
+        try:
+            summary = self._run(once, from_here)
+            self._lineage.completed()
+            return summary
+        except BaseException as error:
+            started = [query for query in self._queries if query.query is not None]
+            failed = frozenset(query.flow.name for query in started if query.query.exception() is not None)
+            self._lineage.failed(failed, sentence(error))
+            raise
+        finally:
+            self._sender.close()
+
+    def _run(self, once: bool, from_here: frozenset[str]) -> Summary:
         known = {sink for query in self._queries for sink in query.writer.sinks}
         for name in sorted(from_here - known):
             raise PipelineFailure(f"--from-here {name}: there is no such sink; there are {', '.join(sorted(known))}.")
         for query in self._queries:
             query.prepare(from_here)
+            if self._lineage is not None:
+                self._lineage.knows(query.flow.name, query.columns())
         try:
-            for query in self._queries:
-                begin(query, once=once)
-            while any(query.query.isActive for query in self._queries):
-                self._look()
-                if self._stopping:
-                    self._end()
-                if any(query.query.exception() is not None for query in self._queries):
-                    break
-                time.sleep(POLL_S)
+            while self._to_the_end(once=once) and once and limits.ONE_BATCH_OF_AVAILABLE_NOW:
+                pass  # the queries ended after a batch, and there may be more
         finally:
             self._end(LAST_BATCH_S if self._stopping else 0)
             self._look()
@@ -102,6 +122,24 @@ class Run:
                 raise PipelineFailure(sentence(failed)) from failed
         return self._summary()
 
+    def _to_the_end(self, *, once: bool) -> bool:
+        """Run the queries until they end, or one fails, or they are to stop. Whether it is worth another time."""
+        before = [query.done for query in self._queries]
+        for query in self._queries:
+            begin(query, once=once)
+        while any(query.query.isActive for query in self._queries):
+            self._look()
+            if self._stopping:
+                self._end()
+            if self._failed():
+                break
+            time.sleep(POLL_S)
+        self._look()
+        return not self._stopping and not self._failed() and [query.done for query in self._queries] != before
+
+    def _failed(self) -> bool:
+        return any(query.query.exception() is not None for query in self._queries)
+
     def _end(self, patience_s: float = LAST_BATCH_S) -> None:
         """Stop the queries, each after the batch it is in while there is patience."""
         deadline = time.monotonic() + patience_s
@@ -109,7 +147,7 @@ class Run:
             found = query.query
             if found is None or not found.isActive:
                 continue
-            while found.isActive and found.status["isTriggerActive"] and time.monotonic() < deadline:
+            while found.isActive and not query.resting() and time.monotonic() < deadline:
                 time.sleep(POLL_S)
             found.stop()
 
@@ -123,19 +161,22 @@ class Run:
                 self._reported[query.flow.name] = last.timestamp
                 for found in query.query.recentProgress:
                     self._show(query, json.loads(found.json))
-            if query.done != self._told.get(query.flow.name, ()):
-                self._tell(query, query.done)
+            done = query.done
+            if done != self._told.get(query.flow.name, ()):
+                self._tell(query, done)
 
-    def _tell(self, query: FlowQuery, done: tuple[OffsetRange, ...]) -> None:
+    def _tell(self, query: Query, done: tuple[OffsetRange, ...]) -> None:
         """A query has written up to there."""
         self._told[query.flow.name] = done
+        if self._lineage is not None:
+            self._lineage.wrote(query.flow.name, done, query.writer.counts)
         if self._watch is not None:
             self._watch(query.flow.name, done, query.writer.counts)
         problem = self._group.commit(least(self._told.values())) if self._group is not None else ""
         if problem:
             self._say(f"{query.flow.name}: offsets were not committed to group {self._model.group}: {problem}")
 
-    def _show(self, query: FlowQuery, found: dict[str, Any]) -> None:
+    def _show(self, query: Query, found: dict[str, Any]) -> None:
         progress = progress_of(query.flow.name, found)
         # While nothing comes, Spark reports the batch that is yet to come, again and again.
         if progress.batch_id <= self._shown.get(progress.flow, -1) or not progress.records:
@@ -155,7 +196,7 @@ class Run:
         )
 
 
-def begin(query: FlowQuery, *, once: bool) -> None:
+def begin(query: Query, *, once: bool) -> None:
     """Start a query and wait until its source answers.
 
     Spark gives the Python process of a source ten seconds to begin. Those of several queries that begin at once on few cores need

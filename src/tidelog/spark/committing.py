@@ -206,11 +206,7 @@ class Committer:
         for _ in self._cluster.pauses(self._settings.delivery_timeout_ms, _FIRST_PAUSE_MS):
             try:
                 connection = self._cluster.socket_at(self._coordinator(kind))
-                try:
-                    response = connection.ask(*request(connection))
-                except NoConnection:
-                    self._cluster.forget(connection)
-                    raise
+                response = self._cluster.ask(connection, *request(connection))
                 error = answered(response)
             except NoConnection as lost:
                 problem = str(lost)
@@ -239,11 +235,7 @@ class Committer:
                 request = FindCoordinatorRequest(key=self._name, key_type=kind)
             else:
                 request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[self._name])
-            try:
-                response = connection.ask(request)
-            except NoConnection:
-                self._cluster.forget(connection)
-                raise
+            response = self._cluster.ask(connection, request)
             said = response.coordinators[0] if response.coordinators else response
             error = error_of(said.error_code)
             if error != ErrorCode.NONE:

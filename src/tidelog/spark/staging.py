@@ -63,12 +63,7 @@ def _create(cluster: Cluster, name: str) -> None:
     topic = CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=-1, configs=configs)
     for _ in cluster.pauses(10_000):
         try:
-            connection = cluster.any_socket()
-            try:
-                response = connection.ask(CreateTopicsRequest(topics=[topic]))
-            except NoConnection:
-                cluster.forget(connection)
-                raise
+            response = cluster.ask(cluster.any_socket(), CreateTopicsRequest(topics=[topic]))
         except NoConnection:
             continue
         except (ProtocolViolation, UnsupportedByBroker, ValueError) as wrong:

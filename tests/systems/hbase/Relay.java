@@ -1,15 +1,19 @@
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.hbase.HBaseTestingUtility;
+import org.apache.hadoop.hbase.StartMiniClusterOption;
 import org.apache.hadoop.hbase.TableName;
 import org.apache.hadoop.hbase.client.Put;
 import org.apache.hadoop.hbase.client.Result;
 import org.apache.hadoop.hbase.client.ResultScanner;
 import org.apache.hadoop.hbase.client.Scan;
 import org.apache.hadoop.hbase.client.Table;
+import org.apache.hadoop.hbase.rest.RESTServer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -19,7 +23,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
  * The topic in becomes rows of a table in a small HBase cluster, a row for each key, and a scan of the table becomes the topic out.
- * Arguments: bootstrap, folder, how many records.
+ * Arguments: bootstrap, folder, how many records. With a fourth one, "serve", only the cluster and its REST server are started: their
+ * address is printed.
  */
 public class Relay {
     private static final byte[] FAMILY = "f".getBytes(StandardCharsets.UTF_8);
@@ -30,6 +35,15 @@ public class Relay {
         HBaseTestingUtility cluster = new HBaseTestingUtility();
         cluster.getConfiguration().setInt("hbase.master.info.port", -1);
         cluster.getConfiguration().setInt("hbase.regionserver.info.port", -1);
+        if (args.length > 3) {
+            // Regions in files of this machine, without a file system of their own: it is up in a fraction of the time.
+            cluster.getConfiguration().set("hbase.rootdir", Path.of(args[1], "root").toUri().toString());
+            cluster.getConfiguration().setBoolean("hbase.unsafe.stream.capability.enforce", false);
+            cluster.startMiniZKCluster();
+            cluster.startMiniHBaseCluster(StartMiniClusterOption.builder().createRootDir(false).build());
+            serve(cluster.getConfiguration());
+            Thread.currentThread().join();
+        }
         cluster.startMiniCluster();
         int expected = Integer.parseInt(args[2]);
         try (Table table = cluster.createTable(TableName.valueOf("landed"), FAMILY)) {
@@ -44,6 +58,16 @@ public class Relay {
             }
         }
         Thread.currentThread().join();
+    }
+
+    private static void serve(Configuration config) throws Exception {
+        config.set("hbase.rest.host", "127.0.0.1");
+        config.setInt("hbase.rest.port", 0);
+        config.setInt("hbase.rest.info.port", -1);
+        RESTServer rest = new RESTServer(config);
+        rest.run();
+        System.out.println("serving http://127.0.0.1:" + rest.getPort());
+        System.out.flush();
     }
 
     private static void land(String bootstrap, Table table, int expected) throws Exception {

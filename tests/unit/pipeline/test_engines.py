@@ -56,7 +56,7 @@ def test_the_session_needs_no_jar_for_the_tables() -> None:
 
 ORDERS = "type: parquet, from: orders, path: lake/orders"
 WRONG = [
-    ("engine: bulk", "engine: bluk", 2, "'bluk' is none of spark, bulk. Did you mean bulk?"),
+    ("engine: bulk", "engine: bluk", 2, "'bluk' is none of spark, bulk, jvm. Did you mean bulk?"),
     ("topics: [orders]", "topics: [orders]\n    value: text", 8, "engine: bulk lands keys and values as they are"),
     (ORDERS, ORDERS + "}\n  again: {" + ORDERS, 6, "this one has orders and again: give each sink a source of its own"),
     ("  clicks: {type: delta, from: clicks, path: lake/clicks, partition_by: [date]}\n", "", 8, "this one has none"),
@@ -91,3 +91,58 @@ def test_the_pipeline_in_the_guide_is_right() -> None:
     guide = Path(__file__).parents[3] / "docs" / "guide" / "lake.md"
     text = guide.read_text().partition("```yaml\n")[2].partition("```")[0]
     assert model_of(text).sinks[0].partition_by == ("topic", "date")
+
+
+REAL_TIME = """\
+pipeline: rides
+engine: jvm
+kafka: {bootstrap.servers: "localhost:9092"}
+sources:
+  rides: {topics: [rides], value: {format: json, schema: "id string"}, on_error: drop}
+transforms:
+  dear: {from: rides, sql: SELECT id AS value FROM rides, expect: {known: {check: id IS NOT NULL}}}
+sinks:
+  dear: {type: topic, from: dear, topic: dear}
+"""
+
+
+def test_a_pipeline_in_real_time_notes_its_offsets_each_minute() -> None:
+    model = model_of(REAL_TIME)
+    assert (model.engine, model.trigger_ms) == (Engine.JVM, 60_000)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("engine: jvm", "engine: jvm\ntrigger: 1s", "line 3: trigger: .*from 5s on"),
+        ("engine: jvm", "engine: jvm\ndead_letters: {type: delta, path: d}", "line 3: dead_letters: .*nothing aside"),
+        (", on_error: drop", "", "no such sink|can only be left out: say drop"),
+        (", on_error: drop", ", on_error: fail", "line 5: sources.rides.on_error: .*say drop"),
+        (", on_error: drop", ", on_error: drop, max_records: 5", "no batches to limit"),
+        (
+            '{format: json, schema: "id string"}',
+            "{format: protobuf, message: m, descriptor: d}",
+            "raw, text and json inside the JVM",
+        ),
+        ("{check: id IS NOT NULL}", "{check: id IS NOT NULL, otherwise: fail}", "say otherwise: drop"),
+        ("sql: SELECT", "stateful: true, sql: SELECT", "keeps no state"),
+        ("{type: topic, from: dear, topic: dear}", "{type: console, from: dear}", "engine: jvm writes topics"),
+        ("topic: dear}", "topic: dear, stagingTopic: s}", "stagingTopic: it means nothing with engine: jvm"),
+        ("  dear: {type: topic", "  two: {type: topic, from: dear, topic: two}\n  dear: {type: topic", "has two and dear"),
+    ],
+)
+def test_what_real_time_mode_cannot_do_is_told_with_its_line(old: str, new: str, said: str) -> None:
+    assert old in REAL_TIME
+    with pytest.raises(ConfigError, match=said):
+        model_of(REAL_TIME.replace(old, new, 1))
+
+
+def test_another_pyspark_is_told_early_with_what_to_install() -> None:
+    with pytest.raises(ConfigError, match=r"in PySpark 4.3.0, and this is 4.2: .*install 'tidelog\[realtime\]'"):
+        settings_of(model_of(REAL_TIME), (4, 2), "ivy.xml")
+    assert settings_of(model_of(REAL_TIME), (4, 3), "ivy.xml")["spark.master"] == "local[*]"
+
+
+def test_commands_for_rows_in_tables_are_not_for_real_time() -> None:
+    with pytest.raises(PipelineFailure, match="rides says engine: jvm"):
+        needs_spark(model_of(REAL_TIME), "compact")

@@ -39,6 +39,15 @@ def test_what_the_cluster_refuses_is_told(broker: Broker, monkeypatch: pytest.Mo
     assert problem == "t-0: UNKNOWN_TOPIC_OR_PARTITION"
 
 
+@pytest.mark.parametrize("api", ["FIND_COORDINATOR", "OFFSET_COMMIT"])
+def test_a_connection_that_breaks_is_opened_again(broker: Broker, api: str) -> None:
+    broker.create_topic("t", 1)
+    cluster = Cluster(parse_settings({"bootstrap.servers": broker.bootstrap_servers, "retry.backoff.ms": "1"}))
+    broker.faults.drop(api)
+    assert GroupOffsets(cluster, "g").commit([OffsetRange("t", "", 0, 0, 5)]) == ""
+    cluster.close()
+
+
 def test_of_two_queries_that_read_one_topic_the_slower_one_is_told() -> None:
     ahead = (OffsetRange("t", "id", 0, 0, 9), OffsetRange("t", "id", 1, 3, 3))
     behind = (OffsetRange("t", "id", 0, 0, 5), OffsetRange("u", "id2", 0, 0, 1))

@@ -31,3 +31,16 @@ def test_a_query_is_an_event_with_what_it_reads_and_writes() -> None:
 )
 def test_datasets_have_the_names_of_their_stores(options: tuple[tuple[str, str], ...], namespace: str, name: str) -> None:
     assert dataset(SinkSpec("s", "console", options=options), "kafka://c:1") == {"namespace": namespace, "name": name}
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "namespace", "name"),
+    [
+        ("jdbc", "jdbc:postgresql://db:5432/rides?ssl=true", "postgresql://db:5432", "rides.fares"),
+        ("hbase", "http://gw:8080,http://gw2:8080", "hbase://gw:8080", "fares"),
+        ("jdbc", "jdbc:h2:/lake/db", "jdbc", "fares"),
+    ],
+)
+def test_tables_of_databases_are_named_by_where_they_are(kind: str, url: str, namespace: str, name: str) -> None:
+    spec = SinkSpec("s", kind, options=(("url", url), ("table", "fares")))
+    assert dataset(spec, "kafka://c:1") == {"namespace": namespace, "name": name}

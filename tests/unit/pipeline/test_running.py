@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="the extra pipeline is not installed")
 
+from tests.unit.pipeline.samples import model_of
+from tidelog.pipeline import running
+from tidelog.pipeline.progress import Counts
 from tidelog.pipeline.queries import FlowQuery
-from tidelog.pipeline.running import BEGIN_TRIALS, begin
+from tidelog.pipeline.running import BEGIN_TRIALS, Run, begin
+from tidelog.pipeline.sinks.base import OffsetRange
+from tidelog.spark import limits
 
+ONE = """\
+pipeline: one
+group: ""
+kafka: {bootstrap.servers: "localhost:1"}
+sources: {events: {topics: [t]}}
+sinks: {lake: {type: delta, from: events, path: lake}}
+"""
 SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
 
 
@@ -65,3 +78,48 @@ def test_a_process_that_was_too_slow_begins_again_and_not_for_ever() -> None:
 
 def test_any_other_failure_is_left_to_the_run() -> None:
     assert begun(Started([], "the table is gone")).starts == 1
+
+
+class Ending:
+    """A query of Spark that has ended; ``recent`` has no progress to show."""
+
+    isActive, lastProgress = False, None
+    status: ClassVar[dict[str, str]] = {"message": "Stopped"}
+
+    def exception(self) -> None:
+        return None
+
+
+class Batches(Query):
+    """A flow's query of which each start brings one of ``ends``, and none after those."""
+
+    def __init__(self, *ends: int) -> None:
+        super().__init__()
+        self._ends = list(ends)
+        self.done: tuple[OffsetRange, ...] = ()
+        self.flow = SimpleNamespace(name="events")
+        self.writer = SimpleNamespace(counts=Counts(records=50), sinks={"lake": None})
+
+    def prepare(self, from_here: frozenset[str]) -> None:
+        assert not from_here
+
+    def start(self, *, once: bool) -> None:
+        assert once
+        self.starts += 1
+        self.query = Ending()
+        if self._ends:
+            self.done = (OffsetRange("t", "id", 0, 0, self._ends.pop(0)),)
+
+
+def test_where_spark_ends_after_one_batch_a_run_of_what_is_there_goes_on_until_there_is_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for one_batch, starts in ((True, 3), (False, 1)):
+        monkeypatch.setattr(limits, "ONE_BATCH_OF_AVAILABLE_NOW", one_batch)
+        told: list[int] = []
+        query = Batches(20, 50)
+        monkeypatch.setattr(running, "query_of", lambda *_, found=query: found)
+        run = Run(model_of(ONE), None, print, watch=lambda name, done, counts, told=told: told.append(done[0].end))
+        assert run.run(once=True).records == 50
+        assert query.starts == starts
+        assert told == [20, 50][: 2 if one_batch else 1]

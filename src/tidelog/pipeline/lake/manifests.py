@@ -184,6 +184,16 @@ class ManifestTable:
             if self._put(state.version + 1, commit):
                 return
 
+    def replaced(self, before_ms: int) -> list[str]:
+        """Files that commits before this time took out of the table, by the times of the commits' files."""
+        versions, _ = self._names()
+        found: list[str] = []
+        for version in sorted(versions):
+            name = f"{version:020}.json"
+            if (self._log / name).stat().st_mtime_ns // 1_000_000 < before_ms:
+                found += self._read(name)["removes"]
+        return found
+
     def paths(self) -> set[str]:
         """See ``FileTable``. Relative to ``data``."""
         versions, _ = self._names()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 RECORD = "tidelog"
 """The key under which an identity lies in a table's commit metadata (Delta's userMetadata, Iceberg's snapshot properties)."""
@@ -97,3 +97,11 @@ class Sink(Protocol):
 
     def last_committed(self) -> BatchIdentity | None:
         """The newest batch that the store itself remembers; None when it is new or cannot know (a console)."""
+
+
+@runtime_checkable
+class FillsIn(Protocol):
+    """A sink that can be told to write only rows that its table lacks."""
+
+    def fill_in(self, place: tuple[str, ...]) -> None:
+        """From now on append only rows of whose ``place`` (columns) the table has none. Upserts are so already."""

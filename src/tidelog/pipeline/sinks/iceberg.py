@@ -189,6 +189,8 @@ class IcebergSink:
         """The newest batch among the table's own snapshots, and what is kept beside them."""
         if not self._exists():
             return Progress()
+        # Each session keeps tables that it has loaded for half a minute, and batches are written in a session of their own.
+        self._spark.catalog.refreshTable(self._table)
         rows = self._spark.sql(f"SELECT snapshot_id, parent_id, summary FROM {self._table}.snapshots").collect()
         heads = self._spark.sql(f"SELECT snapshot_id FROM {self._table}.refs WHERE name = 'main'").collect()
         kept = self._table_properties().get(f"{PROGRESS}.{self._application}")

@@ -24,11 +24,19 @@ class SinkKind:
     required: tuple[str, ...] = ()
     upserts: bool = False
     jars: tuple[str, ...] = ()
+    fills_in: bool = False
 
 
 KINDS: dict[str, SinkKind] = {
     "console": SinkKind("tidelog.pipeline.sinks.console", ("rows",)),
-    "delta": SinkKind("tidelog.pipeline.sinks.delta", ("path",), ("path",), upserts=True, jars=("delta",)),
+    "delta": SinkKind("tidelog.pipeline.sinks.delta", ("path",), ("path",), upserts=True, jars=("delta",), fills_in=True),
+    "hbase": SinkKind(
+        "tidelog.pipeline.sinks.hbase",
+        ("url", "table", "family", "columns", "encoding", "user", "password"),
+        ("url", "table"),
+        upserts=True,
+        fills_in=True,
+    ),
     "iceberg": SinkKind("tidelog.pipeline.sinks.iceberg", ("table",), ("table",), upserts=True, jars=("iceberg",)),
     "jdbc": SinkKind(
         "tidelog.pipeline.sinks.jdbc", ("url", "driver", "table", "user", "password"), ("url", "driver", "table"), upserts=True
@@ -36,7 +44,8 @@ KINDS: dict[str, SinkKind] = {
     "parquet": SinkKind("tidelog.pipeline.sinks.parquet", ("path",), ("path",)),
     "topic": SinkKind("tidelog.pipeline.sinks.topic", ("topic", "stagingTopic", "inlineBytes"), ("topic",)),
 }
-"""``jars``: names of sets of jars that a session needs for it (``spark.jars``)."""
+"""``jars``: names of sets of jars that a session needs for it (``spark.jars``). ``fills_in``: a backfill can write to it, see
+``base.FillsIn``."""
 
 
 def make_sink(spec: SinkSpec, pipeline: PipelineModel) -> Sink:

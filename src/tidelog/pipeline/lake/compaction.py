@@ -1,0 +1,170 @@
+"""Small files of a plain table made into large ones, and files that were replaced long ago taken away, beside whoever writes.
+
+Rows stay as they are: one commit exchanges the files of a partition for one with the same rows. A reader that began before
+reads the old files, which are there until ``expire`` is told how long that may take. Who dies in between leaves a file that no
+commit names.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidelog.pipeline.lake.manifests import ManifestTable, TableState
+from tidelog.pipeline.lake.table import DataFile
+from tidelog.pipeline.sinks.base import SinkError
+
+TARGET_BYTES = 128 << 20
+SMALL = 0.75
+"""A file of at least this share of the target stays as it is: to write it anew would gain little."""
+FEWEST = 2
+PREFIX = "batch=compacted-"
+BATCH_ROWS = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanged:
+    """How many files went and came."""
+
+    removed: int
+    added: int
+
+
+def groups(state: TableState, target_bytes: int = TARGET_BYTES) -> Iterator[tuple[DataFile, ...]]:
+    """Files that become one: of one partition, in the order of their paths, together not larger than the target. Pure."""
+    waiting: dict[tuple[tuple[str, str], ...], list[DataFile]] = {}
+    for path in sorted(state.files):
+        file = state.files[path]
+        if file.size >= SMALL * target_bytes:
+            continue
+        held = waiting.setdefault(tuple(sorted(file.partition.items())), [])
+        if held and sum(each.size for each in held) + file.size > target_bytes:
+            if len(held) >= FEWEST:
+                yield tuple(held)
+            held.clear()
+        held.append(file)
+    yield from (tuple(held) for held in waiting.values() if len(held) >= FEWEST)
+
+
+def compact(table: ManifestTable, target_bytes: int = TARGET_BYTES) -> Exchanged:
+    """Every group into one file. SinkError when somebody else compacts the table at the same time, or a file is damaged."""
+    removed = added = 0
+    for group in list(groups(table.state(), target_bytes)):
+        made = _joined(table.data, group, table.state().columns)
+        try:
+            table.replace([file.path for file in group], [made])
+        except SinkError:
+            (table.data / made.path).unlink(missing_ok=True)
+            raise
+        removed, added = removed + len(group), added + 1
+    return Exchanged(removed, added)
+
+
+def expire(table: ManifestTable, before_ms: int) -> int:
+    """Delete files that a commit before this time took out of the table (its file's time says when). How many."""
+    there = set(table.state().files)
+    gone = [path for path in table.replaced(before_ms) if path not in there and (table.data / path).exists()]
+    for path in gone:
+        (table.data / path).unlink(missing_ok=True)
+    for folder in sorted({(table.data / path).parent for path in gone}, key=lambda each: len(each.parts), reverse=True):
+        _remove_empty(folder, table.data)
+    return len(gone)
+
+
+def _remove_empty(folder: Path, below: Path) -> None:
+    while folder != below and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
+
+
+def _joined(data: Path, group: tuple[DataFile, ...], kinds: Mapping[str, str]) -> DataFile:
+    """One file with the rows of all, on the disk. ``kinds``: Spark's types of the table's columns."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    levels = group[0].path.split("/")[1:-1]
+    token = secrets.token_hex(8)
+    path = "/".join((f"{PREFIX}{token}", *levels, f"part-{token}.parquet"))
+    target = data / path
+    target.parent.mkdir(parents=True)
+    # Spark writes times as INT96, which pyarrow would turn into nanoseconds, which Spark does not read.
+    files = [pq.ParquetFile(data / file.path, coerce_int96_timestamp_unit="us") for file in group]
+    try:
+        # Columns that came later are NULL in older files, and of two types the wider one holds both.
+        schemas = [_instants(file.schema_arrow.remove_metadata(), kinds) for file in files]
+        schema = pa.unify_schemas(schemas, promote_options="permissive")
+        with pq.ParquetWriter(target, schema) as writer:
+            for file in files:
+                for batch in file.iter_batches(BATCH_ROWS):
+                    writer.write_batch(_fitted(batch, schema))
+    except (OSError, pa.ArrowException) as error:
+        target.unlink(missing_ok=True)
+        _remove_empty(target.parent, data)
+        raise SinkError(f"The files of {data / group[0].path} and others cannot be joined: {error}.") from error
+    finally:
+        for file in files:
+            file.close()
+    rows = sum(file.rows for file in group)
+    found = pq.read_metadata(target).num_rows
+    if found != rows:
+        raise SinkError(f"{target} has {found} rows, and the files that it stands for have {rows}: one of them is damaged.")
+    _sync((target, *(parent for parent in target.parents if parent.is_relative_to(data))))
+    status = target.stat()
+    return DataFile(path, rows, status.st_size, dict(group[0].partition), measured(group), status.st_mtime_ns // 1_000_000)
+
+
+def _instants(schema: Any, kinds: Mapping[str, str]) -> Any:
+    """The times of columns that are ``timestamp`` are those of UTC: INT96 does not say so."""
+    import pyarrow as pa
+
+    def known(kind: Any) -> Any:
+        if pa.types.is_timestamp(kind):
+            return pa.timestamp(kind.unit, "UTC")
+        if pa.types.is_struct(kind):
+            return pa.struct([field.with_type(known(field.type)) for field in kind])
+        if pa.types.is_list(kind):
+            return pa.list_(kind.value_field.with_type(known(kind.value_type)))
+        if pa.types.is_map(kind):
+            return pa.map_(known(kind.key_type), kind.item_field.with_type(known(kind.item_type)))
+        return kind
+
+    def is_instant(name: str) -> bool:
+        return "timestamp_ntz" not in kinds.get(name, "timestamp_ntz")
+
+    return pa.schema([field.with_type(known(field.type)) if is_instant(field.name) else field for field in schema])
+
+
+def _fitted(batch: Any, schema: Any) -> Any:
+    import pyarrow as pa
+
+    columns = []
+    for field in schema:
+        at = batch.schema.get_field_index(field.name)
+        columns.append(pa.nulls(batch.num_rows, field.type) if at < 0 else batch.column(at).cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def measured(group: Iterable[DataFile]) -> dict[str, tuple[Any, Any, int]]:
+    """Lowest, highest and nulls of the columns that are measured in every file."""
+    files = tuple(group)
+    shared = [name for name in files[0].columns if all(name in file.columns for file in files)]
+    found = {}
+    for name in shared:
+        spans = [file.columns[name] for file in files]
+        lowest = [span[0] for span in spans if span[0] is not None]
+        highest = [span[1] for span in spans if span[1] is not None]
+        found[name] = (min(lowest, default=None), max(highest, default=None), sum(span[2] for span in spans))
+    return found
+
+
+def _sync(paths: Iterable[Path]) -> None:
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
