@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-from sim.clients import PASSING, Client, History, Later
+from sim.clients import History
+from sim.cluster_growth import Growth
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -22,8 +22,11 @@ from tidelog.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from tidelog.testing.simulation.client import PASSING, Client, Later
+from tidelog.testing.simulation.cluster import SimCluster
 
 TOPIC = 2
+INTERNAL = (("__consumer_offsets", 2), ("__transaction_state", 2))
 REFUSALS = frozenset(
     {
         ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -35,6 +38,8 @@ REFUSALS = frozenset(
         ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
         ErrorCode.INVALID_REPLICATION_FACTOR,
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.DUPLICATE_VOTER,
+        ErrorCode.VOTER_NOT_FOUND,
     }
 )
 """Answers that are in order, such as for something that was done by an attempt whose answer got lost."""
@@ -43,9 +48,10 @@ REFUSALS = frozenset(
 class Admin:
     """See the module."""
 
-    def __init__(self, client: Client, history: History, seed: int) -> None:
-        self.client, self.history = client, history
+    def __init__(self, client: Client, history: History, cluster: SimCluster, seed: int) -> None:
+        self.client, self.history, self.cluster = client, history, cluster
         self.rng = random.Random(seed)
+        self.growth = Growth(self, seed ^ 1)
         self._extra = 0
         self._there: list[str] = []
 
@@ -57,46 +63,45 @@ class Admin:
     async def _create(self, wanted: list[CreatableTopic]) -> None:
         response = await self.client.ask_any(CreateTopicsRequest(topics=wanted, timeout_ms=5000))
         for topic in response.topics:
-            self._judge(topic.error_code, f"CreateTopics {topic.name}: {topic.error_message}")
+            self.judge(topic.error_code, f"CreateTopics {topic.name}: {topic.error_message}")
 
-    def _judge(self, code: int, what: str) -> None:
+    def judge(self, code: int, what: str) -> None:
+        """Later for what passes; AssertionError for an answer that is not in order."""
         error = ErrorCode(code)
         if error in PASSING:
             raise Later(error.name)
         assert error is ErrorCode.NONE or error in REFUSALS, f"{what}: {error.name}"
         self.history.operations += 1
 
-    async def run(self, stop: Callable[[], bool], brokers: Sequence[int]) -> None:
+    async def run(self, stop: Callable[[], bool]) -> None:
+        steps = (self._come, self._go, self._grow, self._elect, self._configure, self._move, self.growth.step)
         while not stop():
             await self.client.pause(3.0)
-            step = self.rng.choice((self._come, self._go, self._grow, self._elect, self._configure, self._move))
             try:
-                await step(brokers)
+                await self.rng.choice(steps)()
             except Later:
                 await self.client.pause(0.5)
-        try:
-            await self._settle(brokers)
-        except Later:
-            await self.client.pause(0.5)
+        while not self.growth.drained:
+            try:
+                await self.growth.drain()
+            except Later:
+                await self.client.pause(0.5)
 
-    async def _settle(self, brokers: Sequence[int]) -> None:
-        """Nothing is left to do."""
-
-    async def _come(self, _: Sequence[int]) -> None:
+    async def _come(self) -> None:
         self._extra += 1
         name = f"extra-{self._extra}"
         self._there.append(name)
         await self._create([CreatableTopic(name=name, num_partitions=self.rng.randint(1, 3), replication_factor=-1)])
 
-    async def _go(self, _: Sequence[int]) -> None:
+    async def _go(self) -> None:
         if not self._there:
             return
         name = self._there.pop(self.rng.randrange(len(self._there)))
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5000)
         response = await self.client.ask_any(request)
-        self._judge(response.responses[0].error_code, f"DeleteTopics {name}")
+        self.judge(response.responses[0].error_code, f"DeleteTopics {name}")
 
-    async def _grow(self, _: Sequence[int]) -> None:
+    async def _grow(self) -> None:
         if not self._there:
             return
         name = self.rng.choice(self._there)
@@ -104,24 +109,29 @@ class Admin:
             topics=[CreatePartitionsTopic(name=name, count=self.rng.randint(2, 6))], timeout_ms=5000
         )
         response = await self.client.ask_any(request)
-        self._judge(response.results[0].error_code, f"CreatePartitions {name}")
+        self.judge(response.results[0].error_code, f"CreatePartitions {name}")
 
-    async def _elect(self, _: Sequence[int]) -> None:
+    async def _elect(self) -> None:
         response = await self.client.ask_any(ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=5000))
-        self._judge(response.error_code, "ElectLeaders")
+        self.judge(response.error_code, "ElectLeaders")
 
-    async def _configure(self, _: Sequence[int]) -> None:
+    async def _configure(self) -> None:
         value = str(self.rng.choice((3_000, 8_000, 60_000)))
         change = AlterableConfig(name="segment.ms", config_operation=0, value=value)
         resource = AlterConfigsResource(resource_type=TOPIC, resource_name="plain", configs=[change])
         response = await self.client.ask_any(IncrementalAlterConfigsRequest(resources=[resource]))
-        self._judge(response.responses[0].error_code, "IncrementalAlterConfigs")
+        self.judge(response.responses[0].error_code, "IncrementalAlterConfigs")
 
-    async def _move(self, brokers: Sequence[int]) -> None:
-        """A partition of ``plain`` gets its replicas anew: in another order, or with the fourth broker where there is one."""
-        replicas = self.rng.sample(list(brokers), 3)
-        part: Any = ReassignablePartition(partition_index=self.rng.randrange(4), replicas=replicas)
-        topics = [ReassignableTopic(name="plain", partitions=[part])]
+    async def _move(self) -> None:
+        """A partition gets its replicas anew: in another order, or on brokers that came later."""
+        brokers = [each.node_id for each in self.cluster.brokers if each.node_id not in self.growth.leaving]
+        topic, count = self.rng.choice((("plain", 4), ("plain", 4), ("tx", 3), ("shared", 4), *INTERNAL))
+        await self.move(topic, self.rng.randrange(count), self.rng.sample(brokers, 3))
+
+    async def move(self, topic: str, index: int, replicas: Sequence[int]) -> None:
+        """One partition to these brokers."""
+        part = ReassignablePartition(partition_index=index, replicas=list(replicas))
+        topics = [ReassignableTopic(name=topic, partitions=[part])]
         response = await self.client.ask_any(AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=5000))
-        self._judge(response.error_code, "AlterPartitionReassignments")
-        self._judge(response.responses[0].partitions[0].error_code, "AlterPartitionReassignments of plain")
+        self.judge(response.error_code, "AlterPartitionReassignments")
+        self.judge(response.responses[0].partitions[0].error_code, f"AlterPartitionReassignments of {topic}-{index}")

@@ -16,12 +16,12 @@ from typing import Any
 from sim import replica_bugs
 from sim.cluster_checks import Violation
 from sim.cluster_world import ClusterRun
-from sim.patching import Patch, patched
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSystem
 from tidelog.raft import quorum_state
 from tidelog.replication.partition import Partition
 from tidelog.server import node
+from tidelog.testing.simulation.patching import Patch, patched
 
 
 def _vote_not_synced() -> list[Patch]:

@@ -8,20 +8,21 @@ transactions are whole, offsets are not older than what was acknowledged, and ev
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from sim.clients import Client, History, Later
-from sim.loop import Agenda
-from sim.machines import Machine
+from sim.clients import History
+from sim.cluster_quorum import QuorumChecks
 from sim.members import committed_offsets
-from tidelog.metadata.image import ClusterImage
-from tidelog.model.ids import NO_BROKER, TopicPartition
+from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import BatchHeader, iter_headers
 from tidelog.records.control import parse_end_txn_marker
 from tidelog.records.record import iter_records
 from tidelog.replication.partition import Partition
 from tidelog.storage.log import UnifiedLog
+from tidelog.testing.simulation.client import Client, Later
+from tidelog.testing.simulation.cluster import SimCluster
+from tidelog.testing.simulation.machines import Machine
 
 LOOK_S = 0.05
 OURS = ("plain", "tx")
@@ -34,40 +35,34 @@ class Violation(AssertionError):
 class Checks:
     """See the module."""
 
-    def __init__(self, machines: Sequence[Machine], history: History) -> None:
-        self.machines, self.history = machines, history
+    def __init__(self, cluster: SimCluster, history: History) -> None:
+        self.cluster, self.history = cluster, history
         self.leader_changes = 0
-        self.controller_changes = 0
+        self.quorum = QuorumChecks(cluster, history)
         self.why = ""
-        """What ``healthy`` found last."""
+        """What has not ended yet."""
         self._leaders: dict[tuple[bytes, int, int], int] = {}
         self._epochs: dict[tuple[bytes, int], int] = {}
-        self._quorum: dict[int, int] = {}
         self._watermarks: dict[tuple[int, int, bytes, int], tuple[Partition, int]] = {}
         self._exposed: dict[tuple[bytes, int], int] = {}
         """The highest watermark that a leader of the partition ever had."""
 
     # While it runs
 
-    def watch(self, agenda: Agenda) -> None:
+    def watch(self) -> None:
         """From now on, again and again."""
+        self.quorum.watch(self.cluster.agenda)
 
         def look() -> None:
-            for machine in self.machines:
+            for machine in self.cluster.brokers:
                 if machine.running and machine.serving:
                     self._look(machine)
-            agenda.call_later(LOOK_S, look)
+            self.cluster.agenda.call_later(LOOK_S, look)
 
         look()
 
     def _look(self, machine: Machine) -> None:
         node: Any = machine.node
-        quorum = node.replica.member.machine
-        if quorum.leader_id >= 0:
-            known = self._quorum.setdefault(quorum.epoch, quorum.leader_id)
-            if known == quorum.leader_id and len(self._quorum) - 1 > self.controller_changes:
-                self.controller_changes = len(self._quorum) - 1
-            self._hold(known == quorum.leader_id, f"quorum epoch {quorum.epoch} has leaders {known} and {quorum.leader_id}")
         for partition in node.broker.replicas.partitions():
             if partition.log is not None:
                 self._look_at(machine, partition, partition.log)
@@ -98,30 +93,9 @@ class Checks:
 
     # At rest
 
-    def _images(self) -> list[ClusterImage]:
-        return [machine.node.broker.image for machine in self.machines if machine.serving]  # type: ignore[union-attr]
-
-    def healthy(self) -> bool:
-        """Every broker serves and knows the same; every partition has a leader and all replicas in sync."""
-        images = self._images()
-        if len(images) < len(self.machines):
-            self.why = "not every broker serves"
-            return False
-        newest = max(images, key=lambda image: image.offset)
-        for topic in newest.topics.by_id.values():
-            for index, partition in enumerate(topic.partitions):
-                if partition.leader == NO_BROKER or set(partition.isr) != set(partition.replicas) or partition.adding_replicas:
-                    self.why = f"{topic.name}-{index}: leader {partition.leader}, isr {partition.isr} of {partition.replicas}"
-                    return False
-        if any(image.topics.by_id.keys() != newest.topics.by_id.keys() for image in images):
-            self.why = "brokers know different topics"
-            return False
-        self.why = "healthy"
-        return True
-
     def transactions_ended(self) -> bool:
         """Nothing is open, and replicas have what their leaders have exposed."""
-        for machine in self.machines:
+        for machine in self.cluster.brokers:
             if not machine.serving:
                 return False
             for partition in machine.node.broker.replicas.partitions():  # type: ignore[union-attr]
@@ -134,7 +108,7 @@ class Checks:
     def records(self) -> None:
         """Replicas agree; what was acknowledged is there; nothing is there that nobody wrote; transactions are whole."""
         logs: dict[TopicPartition, list[tuple[int, bool, UnifiedLog]]] = collections.defaultdict(list)
-        for machine in self.machines:
+        for machine in self.cluster.brokers:
             for partition in machine.node.broker.replicas.partitions():  # type: ignore[union-attr]
                 assert partition.log is not None
                 logs[partition.topic_partition].append((machine.node_id, partition.is_leader, partition.log))
@@ -190,7 +164,7 @@ class Checks:
 
     def metadata(self) -> None:
         """The metadata log is the same everywhere, as far as it is committed."""
-        logs = [(machine.node_id, machine.node.replica.member.log) for machine in self.machines]  # type: ignore[union-attr]
+        logs = [(machine.node_id, machine.node.replica.member.log) for machine in self.cluster.machines]  # type: ignore[union-attr]
         start = max(log.log.log_start_offset for _, log in logs)
         end = min(log.log.high_watermark for _, log in logs)
         (first_id, first), *others = logs

@@ -1,8 +1,9 @@
-"""Runs of a simulated cluster, seed by seed: ``python -m sim.cluster_run --seeds 100 --from 1 [--resume FILE]``.
+"""Runs of a simulated cluster, seed by seed: ``python -m sim.cluster_run --seeds 100 --from 1 [--file FILE]``.
 
 A seed counts when it had at least 60 virtual seconds, 500 acknowledged operations, 5 faults and one change of a leader; others
 are told apart. Each finished seed is a line of JSON in the file, and a seed that is there is not run again. Exit status 1 with
-the first violation, which names its seed: ``--from SEED --seeds 1`` plays it again.
+the first violation, which names its seed: ``--from SEED --seeds 1`` plays it again. ``--report FILE...`` runs nothing: it sums
+what is in the files, for docs/simulation.md.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -32,21 +34,32 @@ def counts(report: dict[str, Any]) -> bool:
 def summary(reports: list[dict[str, Any]]) -> str:
     """All of them together, for people."""
     faults: collections.Counter[str] = collections.Counter()
+    rare: collections.Counter[str] = collections.Counter()
+    reached: collections.Counter[str] = collections.Counter()
     for report in reports:
         faults.update(report["faults"])
+        rare.update(report.get("rare", {}))
+        reached.update(report.get("rare", {}).keys())
     total = {
         name: sum(report[name] for report in reports) for name in ("virtual_s", "operations", "acked", "committed", "aborted")
     }
     changes = {name: sum(report[name] for report in reports) for name in ("leader_changes", "controller_changes")}
     enough = sum(map(counts, reports))
     words = ", ".join(f"{count:,} {name}" for name, count in sorted(faults.items()))
+    branches = ", ".join(f"{name} {count:,} ({reached[name]:,} seeds)" for name, count in sorted(rare.items()))
     return (
         f"{len(reports):,} seeds, {enough:,} of them hard enough; {total['virtual_s'] / 3600:,.1f} virtual hours, "
         f"{total['operations']:,} operations acknowledged, {total['acked']:,} records, "
         f"{total['committed']:,} transactions committed, "
         f"{total['aborted']:,} aborted; {changes['leader_changes']:,} changes of a partition's leader, "
-        f"{changes['controller_changes']:,} of the controller; faults: {words}"
+        f"{changes['controller_changes']:,} of the controller; faults: {words}; rare branches: {branches or 'none'}"
     )
+
+
+def read_reports(paths: Iterable[Path]) -> list[dict[str, Any]]:
+    """Finished seeds, each once, by seed."""
+    rows = [json.loads(line) for path in paths if path.exists() for line in path.read_text().splitlines()]
+    return list({row["seed"]: row for row in sorted(rows, key=lambda row: int(row["seed"]))}.values())
 
 
 def main() -> int:
@@ -56,9 +69,13 @@ def main() -> int:
     parser.add_argument("--busy", type=float, default=60.0, help="virtual seconds with faults")
     parser.add_argument("--file", type=Path, help="where finished seeds are kept, one a line; those in it are not run again")
     parser.add_argument("--log", help="log level of the nodes, for one seed that is played again")
+    parser.add_argument("--report", type=Path, nargs="+", metavar="FILE", help="sum up finished seeds, and run none")
     args = parser.parse_args()
+    if args.report:
+        sys.stdout.write(summary(read_reports(args.report)) + "\n")
+        return 0
     logging.basicConfig(level=(args.log or "critical").upper(), format="%(levelname)s %(name)s %(message)s")
-    known = [json.loads(line) for line in args.file.read_text().splitlines()] if args.file and args.file.exists() else []
+    known = read_reports([args.file] if args.file else [])
     done = {report["seed"] for report in known}
     for seed in range(args.first, args.first + args.seeds):
         if seed in done:

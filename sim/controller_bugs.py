@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sim.patching import Patch, patched
 from tidelog.controller import alter_partition, brokers, configs, leader_moves, partition_change, registration
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.partition_index import PartitionIndex
 from tidelog.metadata.image import BrokerImage, ClusterImage, PartitionImage
 from tidelog.model.errors import ErrorCode
+from tidelog.testing.simulation.patching import Patch, patched
 
 
 def _forgiving(*codes: ErrorCode) -> list[Patch]:

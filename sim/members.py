@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from sim.clients import GROUP, PASSING, Client, History, Later
+from sim.clients import History
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, RequestTopicPartitions
@@ -24,6 +24,7 @@ from tidelog.protocol.messages.offset_commit import (
 )
 from tidelog.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tidelog.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tidelog.testing.simulation.client import GROUP, PASSING, Client, Later
 
 SESSION_MS = 6_000
 REBALANCE_MS = 6_000
@@ -144,6 +145,7 @@ class ClassicMember(_Member):
         if error is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = member_id
         elif error is ErrorCode.UNKNOWN_MEMBER_ID:
+            self.history.rare["members of a group put out"] += 1
             self.member_id = ""
         elif error not in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
             self.passing(code)
@@ -194,6 +196,7 @@ class ConsumerMember(_Member):
         response = await self.coordinator(request)
         error = ErrorCode(response.error_code)
         if error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+            self.history.rare["members of a group put out"] += 1
             self.owned, self.epoch = set(), 0
             return
         if error is not ErrorCode.NONE:

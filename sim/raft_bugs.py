@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sim.patching import Patch, patched
 from tidelog.raft import election, inbound, membership, replication
 from tidelog.raft.effects import HighWatermarkMoved
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
 from tidelog.raft.log_shape import Fit, Fitness, LogEnd, LogShape
 from tidelog.raft.quorum import Quorum
+from tidelog.testing.simulation.patching import Patch, patched
 
 
 def _high_watermark_moves_back() -> list[Patch]:

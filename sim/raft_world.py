@@ -90,6 +90,8 @@ class World:
     counts: Counter[str] = field(default_factory=Counter)
     acknowledged: int = 0
     healed: bool = False
+    upgrade_ms: int | None = None
+    """From when on a static quorum is to become a dynamic one (kraft.version 1)."""
     _events: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
     _sequence: int = 0
     _waiting: dict[int, _Waiting] = field(default_factory=dict)
@@ -100,6 +102,9 @@ class World:
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
         self.plan = plan = Plan.draw(self.rng)
+        upgrade = random.Random(f"upgrade {self.seed}")
+        if not plan.dynamic and upgrade.random() < 0.5:
+            self.upgrade_ms = upgrade.randint(0, plan.chaos_ms)
         keys = [self._key(node_id) for node_id in range(1, plan.voters + plan.spares + 1)]
         members = [Voter(key.id, key.directory_id if plan.dynamic else bytes(16), (_endpoint(key.id),)) for key in keys]
         first = VoterSet.of(members[: plan.voters])
@@ -265,7 +270,16 @@ class World:
                 leader.append(self._values.to_bytes(8, "big"))
         if self.plan.dynamic and self.rng.random() < 0.05:
             self._administer()
+        if self.upgrade_ms is not None and self.now >= self.upgrade_ms:
+            self._upgrade()
         self.after(self.rng.randint(20, 300), self._client)
+
+    def _upgrade(self) -> None:
+        """Somebody raises kraft.version at whoever says that it leads, until it is told that it is done."""
+        for leader in self._leaders():
+            if leader.machine.kraft_version == 0 and leader.machine.kraft_upgrade_refusal() is None:
+                leader.give(lambda leader=leader: leader.machine.upgrade_kraft_version(leader.now))  # type: ignore[misc]
+                self.count("static quorum made dynamic")
 
     def _administer(self) -> None:
         """Somebody adds or removes a voter, at whoever says that it leads."""
@@ -336,7 +350,13 @@ class World:
     def _lose_log(self, voter: SimVoter) -> None:
         """One voter of a static quorum comes back without its log, with its vote. That is survived as long as all others have
         what is committed."""
-        if self.plan.dynamic or self.plan.voters < 3 or self.checkers.data_lost or not self.checkers.committed:
+        if (
+            self.plan.dynamic
+            or self.upgrade_ms is not None
+            or self.plan.voters < 3
+            or self.checkers.data_lost
+            or not self.checkers.committed
+        ):
             return
         last = self.checkers.committed[max(self.checkers.committed)]
         others = [each for each in self.voters.values() if each is not voter]

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sim.disk import SimDisk
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.records import MetadataRecord
@@ -25,6 +24,7 @@ from tidelog.storage.checkpoints import MetaProperties
 from tidelog.storage.following import Deferred
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_manager import LogManager
+from tidelog.testing.simulation.disk import SimDisk
 
 if TYPE_CHECKING:
     from sim.replica_world import ReplicaWorld

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sim.patching import Patch, patched
 from sim.replica_broker import SimBroker
 from tidelog.model.errors import ErrorCode
 from tidelog.replication import following, in_sync, replica_manager
 from tidelog.replication.in_sync import Leadership
 from tidelog.replication.partition import Partition
 from tidelog.storage.log import UnifiedLog
+from tidelog.testing.simulation.patching import Patch, patched
 
 
 def _shrunk_without_the_controller() -> list[Patch]:

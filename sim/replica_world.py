@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from sim.disk import SimDisk
 from sim.replica_broker import SimBroker, directory_id
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult, ControllerSettings
@@ -34,6 +33,7 @@ from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import iter_records
 from tidelog.replication.partition import ACKS_ALL, Partition
 from tidelog.storage.appending import AppendResult
+from tidelog.testing.simulation.disk import SimDisk
 
 BROKERS = (1, 2, 3)
 PARTITIONS = 2

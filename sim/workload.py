@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sim.disk import SimDisk
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem
 from tidelog.records.batch import iter_headers
@@ -13,6 +12,7 @@ from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.recovery import LoadRequest, load_log
 from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.testing.simulation.disk import SimDisk
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

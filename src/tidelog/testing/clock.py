@@ -121,6 +121,10 @@ class MovableRuntime(LoopRuntime):
     def steady_ms(self) -> int:
         return self.clock.steady_ms()
 
+    def even_ms(self) -> int:
+        """A test moves all clocks together, on purpose: sessions and retention are to see it at once."""
+        return self.clock.now_ms()
+
     def call_later(self, delay_s: float, callback: Callable[[], object]) -> _Timer:
         now_ms = self.steady_ms()
         timer = _Timer(self, now_ms + delay_s * 1000, callback)

@@ -20,7 +20,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, settled
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.api_keys import ApiKey
@@ -250,8 +250,7 @@ class Faults:
 
 
 async def _answer(serve: Callable[[Context, Any], Any], ctx: Context, request: Any) -> Any:
-    answer = serve(ctx, request)
-    return await answer if isinstance(answer, Coroutine) else answer
+    return await settled(ctx, serve(ctx, request))
 
 
 async def _written(write: WriteMarker, where: TopicPartition, marker: Marker) -> ErrorCode:

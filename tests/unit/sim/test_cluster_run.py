@@ -1,20 +1,38 @@
 """Whole clusters in virtual time, in a short form; the long one is ``make sim-cluster``."""
 
+import collections
 import hashlib
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sim.cluster_checks import Violation
-from sim.cluster_run import counts, summary
+from sim.cluster_run import counts, read_reports, summary
 from sim.cluster_world import ClusterRun
+from sim.rare import counted
+from tidelog.storage import following
+from tidelog.storage.log_manager import LogManager
 
-# What a dead machine was about to do is never done.
-pytestmark = [pytest.mark.filterwarnings("ignore:coroutine .* was never awaited"), pytest.mark.timeout(600)]
+# A coroutine that nobody awaited would be a leak of the node: those of dead machines are closed by the simulator.
+pytestmark = [pytest.mark.filterwarnings("error:coroutine .* was never awaited"), pytest.mark.timeout(600)]
 SEEDS = int(os.environ.get("TIDELOG_CLUSTER_SEEDS", "2"))
 BUSY_S = 15.0
+ROW: dict[str, Any] = {
+    "seed": 1,
+    "virtual_s": 61.0,
+    "operations": 500,
+    "acked": 600,
+    "committed": 5,
+    "aborted": 1,
+    "leader_changes": 1,
+    "controller_changes": 0,
+    "faults": {"kill": 5},
+}
 
 
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
@@ -47,7 +65,7 @@ def test_a_record_that_goes_missing_is_a_violation() -> None:
     def forget_one() -> None:
         partition = next(
             partition
-            for machine in run.brokers
+            for machine in run.cluster.brokers
             for partition in machine.node.broker.replicas.partitions()  # type: ignore[union-attr]
             if partition.is_leader and partition.topic == "plain" and partition.log is not None and partition.log.log_end_offset
         )
@@ -60,19 +78,29 @@ def test_a_record_that_goes_missing_is_a_violation() -> None:
 
 
 def test_a_run_with_too_little_in_it_does_not_count() -> None:
-    row = {
-        "seed": 1,
-        "virtual_s": 61.0,
-        "operations": 500,
-        "acked": 600,
-        "committed": 5,
-        "aborted": 1,
-        "leader_changes": 1,
-        "controller_changes": 0,
-        "faults": {"kill": 5},
-    }
-    assert counts(row)
-    assert not counts(row | {"operations": 499})
-    assert not counts(row | {"faults": {"kill": 4}})
-    assert not counts(row | {"leader_changes": 0})
-    assert "2 seeds, 1 of them hard enough" in summary([row, row | {"virtual_s": 59.0}])
+    assert counts(ROW)
+    assert not counts(ROW | {"operations": 499})
+    assert not counts(ROW | {"faults": {"kill": 4}})
+    assert not counts(ROW | {"leader_changes": 0})
+    assert "2 seeds, 1 of them hard enough" in summary([ROW, ROW | {"virtual_s": 59.0}])
+
+
+def test_finished_seeds_of_several_files_are_summed_each_once_with_the_rare_branches_they_reached(tmp_path: Path) -> None:
+    row = ROW | {"rare": {"log dirs failed": 2}}
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text(json.dumps(row) + "\n")
+    second.write_text(json.dumps(row) + "\n" + json.dumps(row | {"seed": 2, "rare": {"log dirs failed": 1}}) + "\n")
+    rows = read_reports([first, second, tmp_path / "none"])
+    assert [row["seed"] for row in rows] == [1, 2]
+    assert "rare branches: log dirs failed 3 (2 seeds)" in summary(rows)
+
+
+def test_rare_branches_are_counted_while_a_run_lasts_and_the_code_is_as_it_was_afterwards() -> None:
+    rare: collections.Counter[str] = collections.Counter()
+    honest = LogManager.fail_dir
+    with counted(rare):
+        assert LogManager.fail_dir is not honest
+        validated = following.validate_replicated(b"no batch, but bytes enough to look like the beginning of one" * 3, 0)
+    assert validated.error
+    assert LogManager.fail_dir is honest
+    assert rare == {"damaged batches refused by followers": 1}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tidelog.model.ports import Buffer
 
 if TYPE_CHECKING:
-    from sim.network import End
+    from tidelog.testing.simulation.network import End
 
 
 class SimSocket:
@@ -176,6 +176,10 @@ class SimTransport(asyncio.Transport):
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """The window is the limit."""
+
+    def gone(self) -> None:
+        """Its process is no more, or it has given the connection up."""
+        self._lost = self._closing = True
 
     def _end_now(self, error: Exception | None) -> None:
         if not self._lost:

@@ -4,7 +4,7 @@ import errno
 
 import pytest
 
-from sim.disk import SECTOR, PowerLoss, SimDisk
+from tidelog.testing.simulation.disk import SECTOR, PowerLoss, SimDisk
 
 
 def contents(disk: SimDisk, path: str) -> bytes | None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import random
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sim.disk import PowerLoss, SimDisk
-from sim.loop import Agenda, SimLoop
-from sim.network import Network, SimListener
 from tidelog.config.resolve import BrokerConfig
 from tidelog.server.controller_node import ControllerNode
 from tidelog.server.node import Node
 from tidelog.server.runtime import LoopRuntime
+from tidelog.testing.simulation.disk import PowerLoss, SimDisk
+from tidelog.testing.simulation.loop import Agenda, SimLoop, new_loop
+from tidelog.testing.simulation.network import Network, SimListener
 
 EPOCH_MS = 1_800_000_000_000
 """When the world begins: in 2027."""
@@ -42,6 +43,13 @@ class SimRuntime(LoopRuntime):
 
     def real_ms(self) -> int:
         return self.steady_ms()
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        """A task of the node that failed is a failure of the node, not a line in its log."""
+        if not task.cancelled() and (error := task.exception()) is not None and not self.loop.dead:
+            trace = "".join(traceback.format_exception(error))
+            self.loop.problems.append(f"{self.loop.name}: {task.get_name()} failed\n{trace}")
+        super()._ended(task)
 
     def bind(self, name: str, host: str, port: int) -> SimListener:  # type: ignore[override]
         return self.loop.network.bind(self.loop, host, port)  # type: ignore[no-any-return]
@@ -102,8 +110,7 @@ class Machine:
         self.starts += 1
         self.serving, self.ended = False, None
         seed = self.rng.getrandbits(64)
-        loop = self.loop = SimLoop(self._agenda, f"node {self.node_id}", seed=seed, drift=self.drift)
-        loop.on_power_loss = lambda: None
+        loop = self.loop = new_loop(self._agenda, f"node {self.node_id}", seed=seed, drift=self.drift)
         self._network.attach(loop, self.host)
         runtime = self.runtime = SimRuntime(loop, seed ^ 1, self.skew_ms)
         loop.create_task(self._live(loop, runtime))
@@ -154,6 +161,12 @@ class Machine:
             self._end(silent=True)
             self.disk = self.disk.crash(self.rng.getrandbits(32))
 
+    def forget(self) -> None:
+        """Once the world has ended: nothing is left of its processes."""
+        for loop, _ in self.graveyard:
+            loop.forget()
+        self.graveyard.clear()
+
     def pause(self) -> None:
         if self.running and self.loop is not None:
             self.loop.pause()
@@ -171,7 +184,7 @@ class Machine:
     def _end(self, *, silent: bool) -> None:
         loop = self.loop
         assert loop is not None
-        loop.dead = True
+        loop.end()
         self.serving = False
         self.problems += loop.problems
         self._network.gone(loop, silent=silent)

@@ -10,15 +10,17 @@ Threads are moments: a job that is to run in a thread runs whole, somewhat later
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import heapq
+import inspect
 import random
 import traceback
 from asyncio import events
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from sim.disk import PowerLoss
+from tidelog.testing.simulation.disk import PowerLoss
 
 
 class Stuck(AssertionError):
@@ -80,16 +82,21 @@ class _PlainHandle(events.Handle):
 
     def __init__(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         self._callback: Callable[..., object] | None = callback
-        self._args: tuple[Any, ...] | None = args
+        self._args = args
         self._cancelled = False
 
     def cancel(self) -> None:
         self._cancelled = True
-        self._callback = self._args = None
+        self._callback, self._args = None, ()
 
     def _run(self) -> None:
-        assert self._callback is not None and self._args is not None
+        assert self._callback is not None
         self._callback(*self._args)
+
+
+def new_loop(agenda: Agenda, name: str, *, seed: int, drift: float = 0.0) -> SimLoop:
+    """A process. What it leaves out of asyncio's interface (subprocesses, pipes, signals) fails there."""
+    return SimLoop(agenda, name, seed=seed, drift=drift)  # type: ignore[abstract]
 
 
 class SimLoop(asyncio.AbstractEventLoop):
@@ -108,7 +115,6 @@ class SimLoop(asyncio.AbstractEventLoop):
         """Set by the network that the machine is attached to."""
         self.problems: list[str] = []
         """What went wrong in callbacks and tasks that nobody awaits."""
-        self.on_power_loss: Callable[[], None] | None = None
         self._held: list[events.Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []
 
@@ -117,19 +123,21 @@ class SimLoop(asyncio.AbstractEventLoop):
     def time(self) -> float:
         return self.agenda.now * (1.0 + self.drift)
 
-    def call_soon(self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> events.Handle:
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> events.Handle:
         handle = events.Handle(callback, args, self, context)
         self.agenda.put(self.agenda.now, self, handle)
         return handle
 
-    call_soon_threadsafe = call_soon
+    call_soon_threadsafe = call_soon  # type: ignore[assignment]
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> events.TimerHandle:
         return self.call_at(self.time() + delay, callback, *args, context=context)
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> events.TimerHandle:
         handle = events.TimerHandle(when, callback, args, self, context)
@@ -148,10 +156,6 @@ class SimLoop(asyncio.AbstractEventLoop):
         events._set_running_loop(self)
         try:
             handle._run()
-        except PowerLoss:
-            self.dead = True
-            if self.on_power_loss is not None:
-                self.agenda.call_later(0, self.on_power_loss)
         finally:
             events._set_running_loop(former)
 
@@ -165,6 +169,29 @@ class SimLoop(asyncio.AbstractEventLoop):
         held, self._held = self._held, []
         for handle in held:
             self.agenda.put(self.agenda.now, self, handle)
+
+    def end(self) -> None:
+        """The process is no more: nothing of it runs again."""
+        self.dead = True
+        for task in self._tasks:
+            coroutine = task.get_coro()
+            if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                # It has not begun, so there is nothing that closing it could run; Python would call it forgotten.
+                coroutine.close()
+
+    def forget(self) -> None:
+        """Once the world has ended: what the tasks had begun is unwound, so that Python finds nothing of it later. Whatever they
+        do at their end, they do to disks and connections that are no more."""
+        former = events._get_running_loop()
+        events._set_running_loop(self)
+        try:
+            while self._tasks:
+                coroutine = self._tasks.pop().get_coro()
+                if inspect.iscoroutine(coroutine):
+                    with contextlib.suppress(BaseException):
+                        coroutine.close()
+        finally:
+            events._set_running_loop(former)
 
     # Futures and tasks
 
@@ -182,7 +209,9 @@ class SimLoop(asyncio.AbstractEventLoop):
             self._tasks = [each for each in self._tasks if not each.done()]
         return task
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
         """Runs ``func`` after a while, and tells of its end after another."""
         future = self.create_future()
         self.call_later(self.rng.expovariate(2000.0), self._job, future, func, args)
@@ -210,21 +239,21 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     # Sockets
 
-    def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
         self.readers[fd] = (lambda: callback(*args)) if args else callback
         self.network.watch(self, fd)
 
     def remove_reader(self, fd: Any) -> bool:
         return self.readers.pop(fd, None) is not None
 
-    def add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:
+    def add_writer(self, fd: Any, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
         self.writers[fd] = (lambda: callback(*args)) if args else callback
         self.network.watch(self, fd)
 
     def remove_writer(self, fd: Any) -> bool:
         return self.writers.pop(fd, None) is not None
 
-    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:  # type: ignore[override]
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
         return await self.network.connect(self, protocol_factory, host, port)
 
     # What asyncio asks of every loop
@@ -247,5 +276,6 @@ class SimLoop(asyncio.AbstractEventLoop):
         error = context.get("exception")
         trace = "".join(traceback.format_exception(error)) if error is not None else ""
         if isinstance(error, PowerLoss):
+            self.end()
             return
         self.problems.append(f"{self.name}: {context.get('message')}\n{trace}")

@@ -10,42 +10,73 @@ from __future__ import annotations
 import collections
 import errno
 import random
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from sim.disk import UNLIMITED
-from sim.loop import Agenda
-from sim.machines import Machine
-from sim.network import Network
+from tidelog.testing.simulation.cluster import SimCluster
+from tidelog.testing.simulation.damage import Damage
+from tidelog.testing.simulation.machines import Machine
+
+KINDS = (
+    "kill",
+    "kill",
+    "kill",
+    "stop",
+    "power",
+    "pause",
+    "isolate",
+    "one way",
+    "slow",
+    "resets",
+    "disk",
+    "full",
+    "flip",
+    "all",
+    "split",
+    "clock",
+    "voter",
+)
+"""What may go wrong, the more often the more often it is named here: a process killed, stopped in order or paused; a machine
+without power; a node cut off, cut off in one direction, slow; nodes split in two; connections reset; a disk that fails, that is
+full for a while, on which a bit has turned; all processes killed; a wall clock set; a voter that loses power after its vote."""
+ELIGIBLE_REPLICAS = "eligible.leader.replicas.version"
 
 
 class Faults:
     """Begins faults, and ends them."""
 
-    def __init__(self, agenda: Agenda, network: Network, machines: list[Machine], seed: int) -> None:
-        self.agenda, self.network, self.machines = agenda, network, machines
+    def __init__(self, cluster: SimCluster, seed: int, kinds: Sequence[str] = KINDS) -> None:
+        unknown = sorted(set(kinds) - set(KINDS))
+        if unknown:
+            raise ValueError(f"no such kind of fault: {', '.join(unknown)}; there are {', '.join(dict.fromkeys(KINDS))}")
+        self.cluster, self.kinds = cluster, list(kinds)
+        self.agenda, self.network, self.machines = cluster.agenda, cluster.network, cluster.machines
         self.rng = random.Random(seed)
         self.done: collections.Counter[str] = collections.Counter()
         self.told: list[str] = []
         """When, what, to whom."""
-        self.settled: Callable[[], bool] = lambda: True
-        """Whether a machine may lose its power now: every partition is fully in sync, and there are eligible leader replicas."""
+        self.damage = Damage(cluster, self.rng)
         self._on = False
-        self._until = 0.0
         self._excused: set[int] = set()
 
-    def begin(self, seconds: float) -> None:
-        self._on, self._until = True, self.agenda.now + seconds
+    def begin(self) -> None:
+        """From now on, until ``end``."""
+        self._on = bool(self.kinds)
         self.agenda.call_later(1.0, self._next)
 
     def end(self) -> None:
-        """Everything is healed; who is down starts."""
+        """Everything is healed but damage to files (``damage.repair``); who is down starts."""
         self._on = False
         self.network.heal()
         for machine in self.machines:
             machine.resume()
             machine.disk.heal()
-            machine.disk.capacity = UNLIMITED
             self._up(machine)
+
+    def settled(self) -> bool:
+        """Whether a machine may lose what it has not synced: every partition is fully in sync, nothing else is damaged, and who
+        lost records is not elected (with eligible leader replicas)."""
+        eligible = self.cluster.shape.levels.get(ELIGIBLE_REPLICAS, 0) >= 1
+        return eligible and not self.damage.places and self.cluster.healthy()
 
     def explains(self, machine: Machine) -> bool:
         """Whether a fault of ours is why this node could not go on."""
@@ -58,24 +89,7 @@ class Faults:
         self.agenda.call_later(self.rng.uniform(1.0, 6.0), self._next)
 
     def _one(self) -> None:
-        names = (
-            "kill",
-            "kill",
-            "kill",
-            "stop",
-            "power",
-            "pause",
-            "isolate",
-            "one way",
-            "slow",
-            "resets",
-            "disk",
-            "all",
-            "split",
-            "clock",
-            "voter",
-        )
-        name = self.rng.choice(names)
+        name = self.rng.choice(self.kinds)
         machine = self.rng.choice(self.machines)
         if getattr(self, f"_{name.replace(' ', '_')}")(machine):
             self.done[name] += 1
@@ -168,21 +182,61 @@ class Faults:
         return True
 
     def _disk(self, machine: Machine) -> bool:
-        """The disk fails once, in a write or a sync: the node takes it offline and ends; it comes back on the same disk. What was
-        not synced is lost as with a power loss, so the same pause holds."""
+        """A disk fails once, in a write or a sync: the node takes it offline, and ends when it has no other; it comes back on the
+        same disk. What was not synced is lost as with a power loss, so the same pause holds."""
         if not machine.running or not machine.serving or not self.settled():
             return False
         self._excused.add(machine.node_id)
-        machine.disk.fail(self.rng.choice(("write", "sync", "create")), self.rng.randint(1, 20), errno.EIO)
+        kind, number = self.rng.choice(("write", "sync", "create")), self.rng.randint(1, 20)
+        machine.disk.fail(kind, number, errno.EIO, path_part=f"{self.rng.choice(self.cluster.shape.dirs)}/")
 
         def back() -> None:
             machine.disk.heal()
-            if machine.running:
+            if machine.running and self.settled():
                 machine.lose_power()
+            elif machine.running:
+                machine.kill()  # others have lost something meanwhile
             machine.ended = None
             self._up(machine)
 
         self.agenda.call_later(self.rng.uniform(2.0, 6.0), back)
+        return True
+
+    def _full(self, machine: Machine) -> bool:
+        """A disk has no room left, and later it has again. A node that ends is started over and over meanwhile, as supervisors
+        do; one that goes on with its other disk is started anew when there is room."""
+        if not machine.running or machine.disk.is_full:
+            return False
+        self._excused.add(machine.node_id)
+        machine.disk.fill(f"{self.rng.choice(self.cluster.shape.dirs)}/", self.rng.randrange(4096))
+        until = self.agenda.now + self.rng.uniform(2.0, 10.0)
+
+        def look() -> None:
+            over = not self._on or self.agenda.now >= until
+            if over:
+                machine.disk.heal()
+                if machine.running:
+                    machine.kill()
+            if not machine.running:
+                machine.start()  # still excused: it may end again
+            if not over:
+                self.agenda.call_later(1.0, look)
+
+        self.agenda.call_later(1.0, look)
+        return True
+
+    def _flip(self, machine: Machine) -> bool:
+        """A bit turns on a disk, in something that was synced long ago."""
+        if not machine.running or not machine.serving or not self.settled():
+            return False
+        place = self.damage.flip(machine)
+        if place is None:
+            return False
+        self.told.append(f"{self.agenda.now:.3f} bit in {place.path}")
+        if place.killed:
+            self._kill(machine)
+        if place.repaired_by_wiping:
+            self.agenda.call_later(self.rng.uniform(3.0, 12.0), self.damage.repair)
         return True
 
     def _voter(self, _: Machine) -> bool:

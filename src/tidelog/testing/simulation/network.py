@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hashlib
 import random
 from collections.abc import Callable
 from typing import Any, cast
 
-from sim.loop import Agenda, SimLoop
-from sim.sockets import SimSocket, SimTransport
 from tidelog.model.errors import ConfigError
+from tidelog.testing.simulation.loop import Agenda, SimLoop
+from tidelog.testing.simulation.sockets import SimSocket, SimTransport
 
 WINDOW_BYTES = 256 * 1024
 """So much may be under way in one direction."""
@@ -36,9 +37,12 @@ class Network:
         """From, to: nothing passes."""
         self.resets = 0
         self.hosts: dict[str, SimLoop] = {}
+        self._dark: set[str] = set()
+        """Addresses of machines without power: nobody there even refuses."""
         self._listening: dict[tuple[str, int], SimListener] = {}
         self._ends: dict[int, End] = {}
         self._fds = 1000
+        self._sent = hashlib.sha256()
         self._ephemeral = 40_000
 
     def attach(self, loop: SimLoop, host: str) -> None:
@@ -47,6 +51,7 @@ class Network:
         loop.host = host  # type: ignore[attr-defined]
         former = self.hosts.get(host)
         self.hosts[host] = loop
+        self._dark.discard(host)
         if former is not None:
             self.gone(former, silent=False)
 
@@ -55,6 +60,7 @@ class Network:
         for where in [where for where, listener in self._listening.items() if listener.loop is loop]:
             del self._listening[where]
         if silent:
+            self._dark.update(host for host, there in self.hosts.items() if there is loop)
             return
         for end in [end for end in self._ends.values() if end.loop is loop]:
             end.reset()
@@ -77,6 +83,21 @@ class Network:
         self.slow.clear()
         for end in list(self._ends.values()):
             end.flush()
+
+    def end(self) -> None:
+        """The world has ended: no connection is open any more."""
+        for end in self._ends.values():
+            if end.transport is not None:
+                end.transport.gone()
+
+    def digest(self) -> str:
+        """Of everything that was sent so far: from whom, to whom, when, which bytes."""
+        return self._sent.hexdigest()
+
+    def sent(self, source: str, target: str, data: bytes) -> None:
+        """Noted for the digest."""
+        self._sent.update(f"{self.agenda.now!r} {source} {target} {len(data)} ".encode())
+        self._sent.update(data)
 
     def is_cut(self, source: str, target: str) -> bool:
         return (source, target) in self.cuts
@@ -130,7 +151,8 @@ class Network:
             if answered.done() or loop.dead:
                 return
             target = self.hosts.get(host)
-            if target is None or target.dead or target.paused or self.is_cut(here, host) or self.is_cut(host, here):
+            silent = target is None or target.paused or host in self._dark
+            if silent or self.is_cut(here, host) or self.is_cut(host, here):
                 self.agenda.call_later(0.2, arrive)  # the knock is repeated, as TCP repeats it
                 return
             listener = self._listening.get((host, port))
@@ -138,6 +160,7 @@ class Network:
                 refusal = ConnectionRefusedError(errno.ECONNREFUSED, f"connect to {host}:{port}")
                 loop.call_later(self.delay(host, here), _fail, answered, refusal)
                 return
+            assert target is not None
             mine, theirs = End(self, loop, here), End(self, target, host)
             mine.peer, theirs.peer = theirs, mine
             self.register(mine)
@@ -235,6 +258,7 @@ class End:
 
     def send(self, data: bytes) -> None:
         """``data`` is on its way."""
+        self.network.sent(self.host, self.peer.host, data)
         for start in range(0, len(data), PIECE_BYTES):
             piece = data[start : start + PIECE_BYTES]
             self._under_way += len(piece)
@@ -324,6 +348,8 @@ class End:
         """This side's process has ended: the other side is told, as soon as it can hear."""
         self.closed = True
         self.network.forget(self)
+        if self.transport is not None:
+            self.transport.gone()
         peer, network = self.peer, self.network
 
         def tell() -> None:

@@ -137,6 +137,7 @@ class SimDisk:
         self.locked: set[str] = set()
         self.off = False
         self._faults: list[_Fault] = []
+        self._room: dict[str, int] = {}
         self._root = _Dir()
         self._leftovers = 0
 
@@ -147,9 +148,29 @@ class SimDisk:
         the ``times - 1`` after it."""
         self._faults.append(_Fault(kind, nth, code, path_part, times))
 
+    def fill(self, path_part: str, room: int) -> None:
+        """From now on files below paths with ``path_part`` may grow by ``room`` bytes in all, and none is made once that is used
+        up: ENOSPC, until ``heal``."""
+        self._room[path_part] = room
+
+    @property
+    def is_full(self) -> bool:
+        """Whether ``fill`` holds."""
+        return bool(self._room)
+
+    def flip(self, path: str, position: int, bit: int) -> None:
+        """One bit of a file turns, on the disk and in the page cache (which was read from there anew)."""
+        node = self._find(path)
+        if not isinstance(node, _File):
+            raise FileNotFoundError(errno.ENOENT, "no such file", path)
+        for content in (node.data, node.safe):
+            if position < len(content):
+                content[position] ^= 1 << bit
+
     def heal(self) -> None:
-        """No more faults."""
+        """No more faults, and room again."""
         self._faults.clear()
+        self._room.clear()
 
     def before(self, kind: str, path: str) -> None:
         """Counts, tells, and fails when it was told to."""
@@ -165,6 +186,11 @@ class SimDisk:
                 if fault.countdown <= 0 and fault.times > 0:
                     fault.times -= 1
                     raise OSError(fault.code, os.strerror(fault.code), path)
+        if kind in {"create", "mkdir"} and self._room_at(path) <= 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def _room_at(self, path: str) -> int:
+        return min((room for part, room in self._room.items() if part in path), default=UNLIMITED)
 
     # --- files ---------------------------------------------------------------------------------------------------------
 
@@ -173,10 +199,15 @@ class SimDisk:
         self.before("write", _path_of(node))
         # Counting is left out on a disk that nobody has made small: it looks at every file.
         room = self.capacity - self._used() if self.capacity < UNLIMITED else UNLIMITED
+        if self._room:
+            room = min(room, self._room_at(_path_of(node)))
         growth = max(position + len(data) - len(node.data), 0)
         fits = data if growth <= room else data[: max(len(data) - (growth - room), 0)]
         if fits:
             self._put(node.data, position, fits)
+            for part in self._room:
+                if part in _path_of(node):
+                    self._room[part] -= min(growth, room)
             node.pending.append((position, fits))
             node.modified_ms = self.now_ms
         if len(fits) < len(data):
@@ -368,6 +399,7 @@ class SimDisk:
     def _successor(self, seed: int) -> SimDisk:
         after = SimDisk(seed, capacity=self.capacity, network=self.network)
         after.now_ms = self.now_ms
+        after._room = dict(self._room)
         return after
 
     def _survivors(self, directory: _Dir, parent: _Dir | None, rng: random.Random, seen: dict[int, _File]) -> _Dir:

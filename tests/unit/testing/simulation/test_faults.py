@@ -1,0 +1,44 @@
+"""What goes wrong in a simulated cluster, and what comes back by itself."""
+
+import asyncio
+
+import pytest
+
+from tidelog.metadata.features import default_levels
+from tidelog.testing.simulation import KINDS, Cluster, Shape, simulate
+from tidelog.testing.simulation.cluster import SimCluster
+from tidelog.testing.simulation.faults import ELIGIBLE_REPLICAS, Faults
+
+
+@pytest.mark.parametrize("kind", ["full", "stop", "split", "voter"])
+def test_a_cluster_gets_over_it(kind: str) -> None:
+    async def scenario(cluster: Cluster) -> list[bytes | None]:
+        await cluster.create_topic("t")
+        for number in range(8):
+            await cluster.produce("t", f"{number}")
+            await asyncio.sleep(2)
+        await cluster.settle()
+        return [record.value for record in await cluster.read("t")]
+
+    run = simulate(2, scenario, faults=(kind,))
+    assert run.result == [b"%d" % number for number in range(8)]
+    assert run.faults[kind] > 0
+
+
+def test_no_machine_loses_its_power_where_who_lost_records_could_be_elected() -> None:
+    levels = {name: level for name, level in default_levels().items() if name != ELIGIBLE_REPLICAS}
+
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.create_topic("t")
+        await asyncio.sleep(20)
+
+    run = simulate(2, scenario, shape=Shape(levels=levels), faults=("power", "disk", "flip"))
+    assert run.faults == {}
+
+
+def test_every_kind_that_is_named_is_one_that_there_is() -> None:
+    cluster = SimCluster(Shape(brokers=1), 1)
+    faults = Faults(cluster, 1)
+    assert all(callable(getattr(faults, f"_{kind.replace(' ', '_')}")) for kind in KINDS)
+    with pytest.raises(ValueError, match="no such kind of fault: fire, flood"):
+        Faults(cluster, 1, ["kill", "flood", "fire"])
