@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from sim.disk import SimDisk
 from sim.transactions import Producers
 from tests.unit.coordinator.group.driver import Driver
 from tests.unit.storage.test_cleaner import COMPACT, run
@@ -21,6 +20,7 @@ from tidelog.storage.cleaner import LogCleaner
 from tidelog.storage.log import create_log
 from tidelog.storage.log_config import Origin
 from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.testing.simulation.disk import SimDisk
 
 KEYS = [OffsetKey(group, "t", partition) for group in ("g", "h") for partition in (0, 1)]
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sim.disk import SimDisk
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import BatchHeader, iter_headers, read_header
@@ -27,6 +26,7 @@ from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.log_manager import LogManager
 from tidelog.storage.producer_state import ProducerStateManager
 from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.testing.simulation.disk import SimDisk
 
 SEEDS = int(os.environ.get("TIDELOG_POWER_LOSS_SEEDS", "3"))
 ROOT = "/data"

@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from sim.disk import SimDisk
 from sim.transactions import Producers, read_committed
 from tests.unit.storage.test_cleaner import COMPACT, run
 from tidelog.model.ids import TopicPartition
@@ -19,6 +18,7 @@ from tidelog.storage.log_config import Origin
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.recovery import LoadRequest, load_log
 from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.testing.simulation.disk import SimDisk
 
 KEYS = [b"a", b"b", b"c", b"d", b"e"]
 SEEDS = 12

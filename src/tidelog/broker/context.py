@@ -1,15 +1,16 @@
 """What a handler may know of its request, and what it may ask the node for.
 
 A handler takes ``(ctx, request)`` and returns its response message, an ``Encoded`` answer, or a ``Signal``; it is a plain
-function, or returns a coroutine when it has to wait, and then awaits only what is offered here. One ``Context`` lives as
-long as its connection: a connection has one request in flight, so the fields that belong to a request are overwritten by
-the next one. A handler therefore never keeps its context beyond its answer.
+function, or returns a coroutine or a ``Waiting`` when it has to wait; a coroutine awaits only what is offered here. One
+``Context`` lives as long as its connection: a connection has one request in flight, so the fields that belong to a request are
+overwritten by the next one. A handler therefore never keeps its context beyond its answer.
 
 Deliberately elsewhere: how waiting is done (``server.runtime``), how answers are sent (``server.sending``).
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -62,7 +63,44 @@ class Encoded:
 
 Answer = Any
 """A response message (it is encoded at the request's version), an ``Encoded`` body, a whole frame as a list of parts (what
-``protocol.fastpath`` writes, header and length prefix included), or a ``Signal``."""
+``protocol.fastpath`` writes, header and length prefix included), a ``Signal``, or a ``Waiting``."""
+
+
+class Waiting:
+    """An answer that is there when ``parked`` is done, for a request whose bytes nobody needs any more.
+
+    Cheaper than a coroutine, which does as well: nothing is stepped but ``go_on``, once. Whoever gives up instead finishes
+    ``parked``.
+    """
+
+    __slots__ = ("parked",)
+
+    lets_next_in = False
+    """Whether the connection's next Produce may be handled meanwhile. Then ``go_on`` must not ask the context for what belongs to
+    a request: that is the next one's by then."""
+
+    def __init__(self, parked: Parked) -> None:
+        self.parked = parked
+
+    @abstractmethod
+    def go_on(self) -> Answer | Coroutine[Any, Any, Answer]:
+        """``parked`` is done: a whole frame as a list of parts, another ``Waiting``, or a coroutine whose result is either."""
+
+
+async def settled(ctx: Context, answer: Any) -> Answer:
+    """What a handler returned, once it waits for nothing any more: for whoever is no connection."""
+    while True:
+        if isinstance(answer, Waiting):
+            try:
+                await ctx.wait(answer.parked)
+            finally:
+                answer.parked.finish()
+            answer = answer.go_on()
+        elif isinstance(answer, Coroutine):
+            answer = await answer
+        else:
+            return answer
+
 
 Handler = Callable[["Context", Any], Answer | Coroutine[Any, Any, Answer]]
 
@@ -77,12 +115,20 @@ class Runtime(Protocol):
         """Milliseconds since the epoch."""
         ...
 
+    def even_ms(self) -> int:
+        """The same without the jumps of a clock that somebody sets, for how old something is."""
+        ...
+
     def run_blocking(self, job: Callable[[], T]) -> Awaitable[T]:
         """The result of ``job``, run in a worker thread; it may touch nothing that the loop changes."""
         ...
 
     def wait(self, parked: Parked) -> Awaitable[None]:
         """Returns when ``parked`` is done: finished by what it watches, or by its deadline."""
+        ...
+
+    def sleep(self, seconds: float) -> Awaitable[None]:
+        """Until so much of the node's time has passed."""
         ...
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> object:

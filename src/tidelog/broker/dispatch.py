@@ -15,7 +15,7 @@ from types import CoroutineType
 from typing import Any
 
 from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Answer, Context, Encoded, Handler, Signal
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Answer, Context, Encoded, Handler, Signal, Waiting
 from tidelog.model.errors import KafkaError, ProtocolViolation
 from tidelog.model.ports import FileSlice
 from tidelog.protocol import registry
@@ -30,8 +30,8 @@ from tidelog.protocol.framing import (
 log = logging.getLogger(__name__)
 
 Part = bytes | bytearray | memoryview | FileSlice
-Outgoing = list[Part] | Signal
-"""A whole response frame in parts, length prefix included; or what to do instead of answering."""
+Outgoing = list[Part] | Signal | Waiting
+"""A whole response frame in parts, length prefix included; or what to do instead of answering; or what to wait for."""
 
 
 class _Route:
@@ -121,7 +121,7 @@ def _outgoing(ctx: Context, route: _Route, answer: Answer) -> Outgoing:
     if answer is NO_RESPONSE or answer is CLOSE_CONNECTION:
         assert isinstance(answer, Signal)
         return answer
-    if type(answer) is list:
+    if type(answer) is list or isinstance(answer, Waiting):
         return answer
     version = ctx.api_version
     if isinstance(answer, Encoded):

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, Context, Signal
+from tidelog.broker.context import CLOSE_CONNECTION, Context
 from tidelog.broker.dispatch import Dispatcher, Outgoing
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol.api_keys import ApiKey
@@ -86,7 +86,7 @@ async def _later(outgoing: Coroutine[Any, Any, Outgoing]) -> EnvelopeResponse:
 
 def _sealed(outgoing: Outgoing) -> EnvelopeResponse:
     """The answer without the size that precedes it on a connection of its own."""
-    if isinstance(outgoing, Signal):
+    if not isinstance(outgoing, list):
         return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     parts = [part for part in outgoing if isinstance(part, bytes | bytearray | memoryview)]
     assert len(parts) == len(outgoing), "controllers send no files"

@@ -19,14 +19,18 @@ from tidelog.replication.replica_move import FlushStep, MoveState, ReadStep, Rep
 
 log = logging.getLogger(__name__)
 
+LONGEST_PAUSE_MS = 1000
+"""While a rate is kept: so late at most it is seen that the rate was changed, or the move ended."""
+
 
 async def run_move(broker: Broker, move: ReplicaMove) -> None:
     """Returns when the replica lies in its new dir, or stays where it is. One move reads and writes at a time per partition."""
-    name, now_ms = move.partition.topic_partition, broker.runtime.now_ms
+    name, now_ms = move.partition.topic_partition, broker.runtime.even_ms
     try:
         while (step := move.next_step(now_ms())) is not None:
             if isinstance(step, ReadStep):
                 move.take(await broker.runtime.run_blocking(step.source.read), now_ms())
+                await _keep_rate(broker, move, step.source.length)
             else:
                 assert isinstance(step, FlushStep)
                 await broker.runtime.run_blocking(step.job.run)
@@ -41,6 +45,14 @@ async def run_move(broker: Broker, move: ReplicaMove) -> None:
     if move.state is MoveState.DONE:
         log.info("%s lies in %s now", name, move.target.path)
         await _tell_controller(broker, move)
+
+
+async def _keep_rate(broker: Broker, move: ReplicaMove, copied: int) -> None:
+    """Of all moves on this broker together (replica.alter.log.dirs.io.max.bytes.per.second)."""
+    quota, now_ms = broker.replicas.throttles.log_dirs, broker.runtime.even_ms
+    quota.record(copied, now_ms())
+    while move.state is MoveState.COPYING and (wait_ms := quota.wait_ms(now_ms())) > 0:
+        await broker.runtime.sleep(min(wait_ms, LONGEST_PAUSE_MS) / 1000)
 
 
 async def _tell_controller(broker: Broker, move: ReplicaMove) -> None:
@@ -58,4 +70,5 @@ async def _tell_controller(broker: Broker, move: ReplicaMove) -> None:
     try:
         await broker.controller.submit(QuorumController.assign_replicas_to_dirs, request)
     except KafkaError as error:
-        log.error("the controller was not told that %s lies in %s: %s", partition.topic_partition, move.target.path, error)
+        # The node looks at all of its replicas from time to time, and tells of this one again.
+        log.warning("the controller was not told that %s lies in %s: %s", partition.topic_partition, move.target.path, error)

@@ -11,8 +11,6 @@ from tidelog.cli.controller_session import ControllerSession, Session, session, 
 
 TITLES = ("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")
 WIDTHS = (10, 9, 10, 10, 10, 15)
-FENCED_FROM = 2
-"""From this version on DescribeCluster tells of fenced brokers."""
 
 
 @click.group("kafka-cluster", context_settings={"help_option_names": ["-h", "--help"]})

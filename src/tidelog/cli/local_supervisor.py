@@ -209,7 +209,9 @@ class Supervisor:
         """Ready means: every node serves, and knows all others."""
         count = len(self.cluster.nodes)
         for node in self.cluster.nodes:
-            while not self._stopping and known_brokers(node.address) < count:
+            while known_brokers(node.address, self.cluster.cluster_id) < count:
+                if self._stopping:
+                    return
                 time.sleep(TICK_S)
         self._ready.set()
 
@@ -241,12 +243,13 @@ def who_runs(directory: str) -> int | None:
     return None
 
 
-def known_brokers(address: str) -> int:
-    """How many brokers the one at this address knows; 0 when it does not answer."""
+def known_brokers(address: str, cluster_id: str) -> int:
+    """How many brokers the one at this address knows; 0 when it does not answer, or is of another cluster: its port was taken."""
     from tidelog.protocol.messages.metadata import MetadataRequest
 
     try:
         with BrokerConnection(address) as connection:
-            return len(connection.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False)).brokers)
+            answer = connection.ask(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+            return len(answer.brokers) if answer.cluster_id == cluster_id else 0
     except (CannotConnect, ProtocolViolation):
         return 0

@@ -79,6 +79,11 @@ def cluster_id(session: Session, controllers: bool) -> str:
     return str(response.cluster_id)
 
 
+def _behind_ms(leader_ms: int, follower_ms: int) -> int:
+    """-1 where a voter has never been seen: its disk was replaced, and who has its id now is another one."""
+    return leader_ms - follower_ms if min(leader_ms, follower_ms) >= 0 else -1
+
+
 def _print_status(cluster: str, partition: Any, nodes: list[Any], output: str) -> None:
     (leader,) = (voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
     # As Kafka's tool: the first of those with the least; so the time is that of a voter without lag when none has any.
@@ -89,7 +94,7 @@ def _print_status(cluster: str, partition: Any, nodes: list[Any], output: str) -
         "LeaderEpoch": partition.leader_epoch,
         "HighWatermark": partition.high_watermark,
         "MaxFollowerLag": leader.log_end_offset - slowest.log_end_offset,
-        "MaxFollowerLagTimeMs": leader.last_caught_up_timestamp - slowest.last_caught_up_timestamp,
+        "MaxFollowerLagTimeMs": _behind_ms(leader.last_caught_up_timestamp, slowest.last_caught_up_timestamp),
         "CurrentVoters": [_replica(voter, nodes) for voter in partition.current_voters],
         "CurrentObservers": [_replica(observer, []) for observer in partition.observers],
     }

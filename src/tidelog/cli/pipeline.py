@@ -60,15 +60,21 @@ def validate(file: str) -> None:
 @click.argument("file", default=FILE, type=click.Path())
 @click.option("--once", "once", is_flag=True, help="Read what is there, then end.")
 @click.option("--continuous", "continuous", is_flag=True, help="Go on until stopped. The default.")
+@click.option("--realtime", "realtime", is_flag=True, help="In Spark's real-time mode, topic to topic: for engine: jvm.")
 @click.option("--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port.")
 @click.option(
     "--from-here", multiple=True, metavar="SINK", help="A sink that may lack what was before: it is new, or was emptied."
 )
-def run(file: str, once: bool, continuous: bool, metrics_port: int | None, from_here: tuple[str, ...]) -> None:
+def run(file: str, once: bool, continuous: bool, realtime: bool, metrics_port: int | None, from_here: tuple[str, ...]) -> None:
     """Run a pipeline. SIGINT and SIGTERM end it after the batch that runs; started again it goes on."""
-    if once and continuous:
-        raise click.UsageError("--once and --continuous exclude each other.")
+    if once + continuous + realtime > 1:
+        raise click.UsageError("--once, --continuous and --realtime exclude each other.")
     model = _load(file)
+    if realtime != (model.engine == "jvm"):
+        raise click.UsageError(
+            "--realtime is for a pipeline with engine: jvm, and that runs in no other way: topics into topics, each record at "
+            f"least once. {file} says engine: {model.engine}."
+        )
     from tidelog.pipeline.failures import PipelineFailure, sentence
 
     try:
@@ -114,7 +120,7 @@ def replay_dlq(file: str) -> None:
 @click.option("--from", "from_", required=True, type=click.DateTime(_TIMES), help="Records from this time on, UTC.")
 @click.option("--to", "to", type=click.DateTime(_TIMES), help="Up to this time, UTC; without it up to now.")
 def backfill_range(file: str, from_: datetime, to: datetime | None) -> None:
-    """Put records of a time range into Delta tables that lack them; may run beside the pipeline, and again."""
+    """Put records of a time range into Delta and HBase tables that lack them; may run beside the pipeline, and again."""
     model = _load(file)
     from tidelog.pipeline.failures import PipelineFailure, sentence
 
@@ -136,17 +142,18 @@ def backfill_range(file: str, from_: datetime, to: datetime | None) -> None:
 @click.argument("file", default=FILE, type=click.Path())
 @click.option("--retain", metavar="HOURS", type=click.IntRange(168), help="Also delete files replaced longer ago; from 168 on.")
 def compact_tables(file: str, retain: int | None) -> None:
-    """Make few large files of many small ones in the Delta tables; may run beside the pipeline."""
+    """Make few large files of many small ones in Delta and plain Parquet tables; may run beside the pipeline."""
     model = _load(file)
-    from tidelog.pipeline.failures import sentence
+    from tidelog.pipeline.failures import PipelineFailure, sentence
 
     try:
         from tidelog.pipeline.compacting import compact
         from tidelog.pipeline.session import session_for
 
-        for found in compact(model, session_for(model), retain):
-            print(f"{found.sink}: {found.removed:,} files became {found.added:,}")
-    except ConfigError as error:
+        for found in compact(model, lambda: session_for(model), retain):
+            deleted = "" if found.expired is None else f"; {found.expired:,} replaced ones deleted"
+            print(f"{found.sink}: {found.removed:,} files became {found.added:,}{deleted}")
+    except (ConfigError, PipelineFailure) as error:
         raise click.ClickException(str(error)) from None
     except Exception as error:
         raise click.ClickException(sentence(error)) from error

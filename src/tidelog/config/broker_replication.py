@@ -23,14 +23,14 @@ from tidelog.config.options import (
 )
 
 BUFFERS = "the operating system sizes the buffers of connections between brokers"
-NO_MOVES = "partitions are not moved between brokers or log dirs yet"
+NO_MOVE_THREADS = "every move between log dirs runs beside the others; a throttle holds them to a rate"
 NO_TIERS = "tiered storage is not served"
 
 OPTIONS = (
     Option("num.replica.fetchers", INT, 1, HIGH, CLUSTER, "Connections to each leader that this node follows.",
            check=AT_LEAST_1),
     Option("num.replica.alter.log.dirs.threads", INT, None, HIGH, READ_ONLY, "Moves between log dirs at the same time.",
-           inert=NO_MOVES),
+           inert=NO_MOVE_THREADS),
     Option("replica.fetch.backoff.ms", INT, 1000, MEDIUM, READ_ONLY, "Pause after a failed fetch from a leader, in ms.",
            check=AT_LEAST_0),
     Option("replica.fetch.max.bytes", INT, MIB, MEDIUM, READ_ONLY, "Bytes a follower asks of one partition.", check=AT_LEAST_0),
@@ -52,9 +52,9 @@ OPTIONS = (
     Option("replication.quota.window.size.seconds", INT, 1, LOW, READ_ONLY, "Length of one such window, in seconds.",
            check=AT_LEAST_1),
     Option("alter.log.dirs.replication.quota.window.num", INT, 11, LOW, READ_ONLY,
-           "Windows over which copying between log dirs is measured.", check=AT_LEAST_1, inert=NO_MOVES),
+           "Windows over which copying between log dirs is measured.", check=AT_LEAST_1),
     Option("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, LOW, READ_ONLY,
-           "Length of one such window, in seconds.", check=AT_LEAST_1, inert=NO_MOVES),
+           "Length of one such window, in seconds.", check=AT_LEAST_1),
     Option("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, MEDIUM, CLUSTER,
            "Whether new followers begin where the tiers end.", inert=NO_TIERS),
     Option("remote.log.storage.system.enable", BOOLEAN, False, MEDIUM, READ_ONLY,

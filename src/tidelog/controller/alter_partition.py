@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidelog.controller.partition_change import Election, Wanted, change_partition
-from tidelog.controller.partitions import has_online_dir, online_leader_check, unclean_allowed
+from tidelog.controller.partition_change import Wanted
+from tidelog.controller.partitions import has_online_dir
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.metadata.image import RECOVERED, RECOVERING, PartitionImage, TopicImage
 from tidelog.metadata.records import MetadataRecord
@@ -94,14 +94,12 @@ def _changed(decision: Decision, broker_id: int, topic: TopicImage, asked: Reque
     code = _problem(decision, broker_id, partition, asked, isr)
     if code is not ErrorCode.NONE:
         return _Change(code)
-    unclean = unclean_allowed(decision.image, topic.name, decision.settings.unclean_leader_election_enable)
     wanted = Wanted(
         isr=[member for member, _ in isr],
         leader_recovery_state=asked.leader_recovery_state,
-        election=Election.UNCLEAN if unclean else Election.ONLINE,
+        election=decision.election(topic),
     )
-    acceptable = online_leader_check(decision.image, partition)
-    record = change_partition(topic.id, number, partition, wanted, decision.change_rules(topic), acceptable)
+    record = decision.change(topic, number, wanted)
     if record is None:
         return _Change(ErrorCode.NONE, None, partition)
     if record.leader not in (NO_LEADER_CHANGE, broker_id):

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidelog.controller.elections import elected
-from tidelog.controller.partition_change import Election
+from tidelog.controller.partition_change import Election, Wanted
 from tidelog.controller.partition_index import PartitionSet
-from tidelog.controller.partitions import unclean_allowed
 from tidelog.controller.result import ControllerResult, Decision
-from tidelog.metadata.image import PartitionImage, TopicImage
+from tidelog.metadata.image import PartitionImage
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 
 MAX_ELECTIONS = 1_000
@@ -39,12 +37,12 @@ def _elections(decision: Decision, partitions: PartitionSet, election: Election)
 def _found(decision: Decision, partitions: PartitionSet, election: Election) -> Iterator[PartitionChangeRecord]:
     for topic_id, numbers in partitions.topics():
         topic = decision.image.topics.by_id[topic_id]
-        if election is Election.UNCLEAN and not _allowed(decision, topic):
+        if election is Election.UNCLEAN and decision.election(topic) is not Election.UNCLEAN:
             continue
         for number in numbers:
             if election is Election.PREFERRED and not _preferred_is_in_service(decision, topic.partitions[number]):
                 continue
-            record = elected(decision, topic, number, election)
+            record = decision.change(topic, number, Wanted(election=election))
             if record is not None:
                 yield record
 
@@ -54,7 +52,3 @@ def _preferred_is_in_service(decision: Decision, partition: PartitionImage) -> b
     first = partition.replicas[0]
     broker = decision.image.brokers.get(first)
     return first in partition.isr and broker is not None and broker.active
-
-
-def _allowed(decision: Decision, topic: TopicImage) -> bool:
-    return unclean_allowed(decision.image, topic.name, decision.settings.unclean_leader_election_enable)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from tidelog.controller.directories import directory_changes
-from tidelog.controller.leader_moves import when_back, when_gone, when_unregistered
+from tidelog.controller.leader_moves import leaving, when_back, when_gone, when_unregistered
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.metadata.image import BrokerImage
 from tidelog.metadata.records import MetadataRecord
@@ -19,6 +20,9 @@ FENCE = 1
 UNFENCE = -1
 """Values of BrokerRegistrationChangeRecord.fenced; 0 leaves it as it is."""
 IN_CONTROLLED_SHUTDOWN = 1
+GIVEN_AWAY_AT_ONCE = 200
+"""Partitions that a broker which stops leaves with one heartbeat. Every broker applies such a change as a whole: from when the
+old leader knows of it until the new one does, nobody leads, so a change of thousands would be a gap for each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,8 @@ def broker_heartbeat(decision: Decision, request: BrokerHeartbeatRequest, regist
     after = _after_heartbeat(decision, broker, request, caught_up=caught_up)
     if after.fenced:
         heartbeats.fenced(broker.id)
+    elif after.shutting_down and broker.in_controlled_shutdown and after.records:
+        heartbeats.gives_away(broker.id)
     elif after.shutting_down and broker.in_controlled_shutdown:
         # Begun under another controller; what is written now may be framed by two records more. Otherwise the record says it.
         heartbeats.shut_down_at(broker.id, decision.next_offset + len(after.records) + 1)
@@ -70,12 +76,15 @@ def _after_heartbeat(decision: Decision, broker: BrokerImage, request: BrokerHea
         return _Next(fence(decision, broker), fenced=True, may_stop=request.want_shut_down)
     if not request.want_shut_down:
         return _Next([], fenced=False)
-    if decision.partitions.leads(broker.id):
+    if decision.partitions.leads(broker.id) or len(decision.partitions.with_in_isr(broker.id)) > GIVEN_AWAY_AT_ONCE:
         return _Next(_begin_shutdown(decision, broker), fenced=False, shutting_down=True)
     return _Next(fence(decision, broker), fenced=True, may_stop=True)
 
 
 def _while_shutting_down(decision: Decision, broker: BrokerImage) -> _Next:
+    records = _given_away(decision, broker)
+    if records:
+        return _Next(records, fenced=False, shutting_down=True)
     active = (each.id for each in decision.image.brokers.values() if each.active)
     if decision.partitions.leads(broker.id) or not decision.heartbeats.may_stop(broker.id, active):
         return _Next([], fenced=False, shutting_down=True)
@@ -102,7 +111,12 @@ def _begin_shutdown(decision: Decision, broker: BrokerImage) -> list[MetadataRec
                 broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=IN_CONTROLLED_SHUTDOWN
             )
         )
-    return records + when_gone(decision, broker.id)
+    return records + _given_away(decision, broker)
+
+
+def _given_away(decision: Decision, broker: BrokerImage) -> list[MetadataRecord]:
+    """The next partitions that it leads, or is in sync in, go on without it."""
+    return list(islice(leaving(decision, broker.id), GIVEN_AWAY_AT_ONCE))
 
 
 def fence_silent_broker(decision: Decision) -> ControllerResult:

@@ -24,7 +24,10 @@ Listener = Callable[[ClusterImage, ClusterImage, ClusterDelta | None], None]
 
 
 class AppendedGroup(NamedTuple):
-    """An atomic group that this process put into the log. ``size``: in bytes there."""
+    """An atomic group that this process put into the log. ``size``: in bytes there.
+
+    ``delta`` and ``image`` are what the controller made of it, where it did: what is true before the commit is true after it.
+    """
 
     base_offset: int
     last_offset: int
@@ -32,6 +35,8 @@ class AppendedGroup(NamedTuple):
     timestamp_ms: int
     size: int
     records: Sequence[MetadataRecord]
+    delta: ClusterDelta | None = None
+    image: ClusterImage | None = None
 
 
 class CommittedImage:
@@ -78,6 +83,7 @@ class CommittedImage:
         With ``turn_bytes`` it stops behind the batch that reaches so far; True: call again, there is more.
         Blocks for what is not in the page cache. MetadataLogError for a record that cannot be applied: the node has to stop.
         """
+        self._take_made(high_watermark)
         if self.next_offset >= high_watermark:
             return False
         stop = math.inf if turn_bytes is None else self.bytes_since_snapshot + turn_bytes
@@ -98,6 +104,22 @@ class CommittedImage:
         for listener in self.listeners:
             listener(old, self.image, delta)
         return more
+
+    def _take_made(self, high_watermark: int) -> None:
+        """One group that the controller has replayed on this very image need not be replayed again."""
+        group = self._appended[0] if self._appended and self._delta is None else None
+        if group is None or group.base_offset != self.next_offset or group.last_offset >= high_watermark:
+            return
+        if len(self._appended) > 1 and self._appended[1].last_offset < high_watermark:
+            # Several are one step.
+            return
+        if group.delta is None or group.image is None or group.delta.base is not self.image:
+            return
+        self._appended.popleft()
+        old, self.image = self.image, group.image
+        self._passed(group.delta, group.last_offset, group.epoch, group.timestamp_ms, group.size)
+        for listener in self.listeners:
+            listener(old, self.image, group.delta)
 
     def _step(self, log: MetadataLog, high_watermark: int, delta: ClusterDelta, stop: float) -> bool:
         """One group from memory, or what lies in the log before it; False when nothing more is committed as a whole."""

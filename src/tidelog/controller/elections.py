@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from tidelog.controller.partition_change import Election, Wanted, change_partition
-from tidelog.controller.partitions import online_leader_check
+from tidelog.controller.partition_change import Election, Wanted
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.controller.topics import Refused
-from tidelog.metadata.image import TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.elect_leaders import (
@@ -68,17 +66,9 @@ def _elected(decision: Decision, kind: int, name: str, number: int) -> Partition
     if settled:
         raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
     election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
-    record = elected(decision, topic, number, election)
+    record = decision.change(topic, number, Wanted(election=election))
     if record is not None:
         return record
     if kind == PREFERRED:
         raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
     raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
-
-
-def elected(decision: Decision, topic: TopicImage, number: int, election: Election) -> PartitionChangeRecord | None:
-    """The change that an election of this kind comes to; None when it changes nothing."""
-    partition = topic.partitions[number]
-    acceptable = online_leader_check(decision.image, partition)
-    rules = decision.change_rules(topic)
-    return change_partition(topic.id, number, partition, Wanted(election=election), rules, acceptable)

@@ -46,7 +46,9 @@ def update_features(decision: Decision, request: UpdateFeaturesRequest, version:
     if any(update.feature == ELR_VERSION and update.max_version_level > 0 for update in request.feature_updates):
         records = min_in_sync_for_all(decision.image, decision.settings.min_insync_replicas) + records
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=[] if version >= 2 else results)
-    return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
+    if request.validate_only:
+        return ControllerResult(response)
+    return ControllerResult(response, tuple(records), proposed.get(KRAFT_VERSION, 0) > decision.kraft.level)
 
 
 def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata_version: int) -> list[MetadataRecord]:
@@ -54,7 +56,7 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata
     name, level = update.feature, update.max_version_level
     feature = FEATURES.get(name)
     wrong = ErrorCode.INVALID_UPDATE_VERSION
-    if feature is None or name == KRAFT_VERSION:
+    if feature is None:
         raise Refused(
             wrong,
             f"Invalid update version {level} for feature {name}. "
@@ -79,7 +81,7 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata
                     f"Invalid update version {level} for feature {name}. {kind} {node.id} only supports versions {low}-{high}"
                 )
                 raise Refused(wrong, message)
-    present = decision.image.features.get(name, 0)
+    present = decision.kraft.level if name == KRAFT_VERSION else decision.image.features.get(name, 0)
     # Kafka reads no allow_downgrade any more: version 0, which has nothing else, only goes up.
     kind_of_update = update.upgrade_type
     if level < present and kind_of_update == UPGRADE:
@@ -93,6 +95,9 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata
         raise Refused(wrong, message)
     if name == METADATA_VERSION and level < present:
         _check_downgrade(present, level, kind_of_update)
+    if name == KRAFT_VERSION:
+        _check_kraft_version(decision, present, level)
+        return []
     if level > 0 and metadata_version < feature.needs_metadata_version:
         message = (
             f"Invalid update version {level} for feature {name}. {name} could not be set to {level} because it depends on "
@@ -100,6 +105,15 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata
         )
         raise Refused(wrong, message)
     return [] if level == present else [FeatureLevelRecord(name=name, feature_level=level)]
+
+
+def _check_kraft_version(decision: Decision, present: int, level: int) -> None:
+    """The quorum's own feature: its records are those of the Raft machine."""
+    if level < present:
+        message = f"Invalid update version {level} for feature {KRAFT_VERSION}. Can't downgrade the version of this feature."
+        raise Refused(ErrorCode.INVALID_UPDATE_VERSION, message)
+    if level > present and decision.kraft.refusal is not None:
+        raise Refused(ErrorCode.INVALID_UPDATE_VERSION, decision.kraft.refusal)
 
 
 def _check_downgrade(present: int, level: int, kind_of_update: int) -> None:

@@ -31,6 +31,7 @@ class BrokerHeartbeats:
         """When each session was last heard of; the longest silent first."""
         self._offsets: dict[int, int] = {}
         self._shutdown_offsets: dict[int, int] = {}
+        self._giving_away: int | None = None
         for broker in brokers:
             if not broker.fenced and broker.id != own_id:
                 self._contacts[broker.id, broker.epoch] = 0
@@ -89,6 +90,16 @@ class BrokerHeartbeats:
     def shut_down_at(self, broker_id: int, offset: int) -> None:
         """The broker may stop once every active broker has applied ``offset``; the first offset counts."""
         self._shutdown_offsets.setdefault(broker_id, offset)
+
+    def gives_away(self, broker_id: int) -> None:
+        """More of its leaderships move with the records that are appended now: those count, not what it was told before."""
+        self._giving_away = broker_id
+
+    def appended(self, offset: int) -> None:
+        """The records that were decided on last end at ``offset``."""
+        if self._giving_away is not None:
+            self._shutdown_offsets[self._giving_away] = offset
+            self._giving_away = None
 
     def may_stop(self, broker_id: int, active: Iterable[int]) -> bool:
         """Do all brokers that stay know that this one leads nothing any more?"""

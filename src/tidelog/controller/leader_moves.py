@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from tidelog.controller.partition_change import ChangeRules, Election, Wanted, change_partition
 from tidelog.controller.partition_index import PartitionId
-from tidelog.controller.partitions import change_rules, online_leader_check, unclean_allowed
+from tidelog.controller.partitions import online_leader_check
 from tidelog.controller.result import Decision
 from tidelog.metadata.image import TopicImage
 from tidelog.metadata.records import MetadataRecord
@@ -17,8 +17,13 @@ from tidelog.model.ids import NO_BROKER, Uuid
 
 
 def when_gone(decision: Decision, broker_id: int) -> list[MetadataRecord]:
-    """The broker is fenced, or stops: it leaves each ISR that has others, and leads no more."""
-    return list(_moves(decision, decision.partitions.with_in_isr(broker_id), without=broker_id))
+    """The broker is fenced: it leaves each ISR that has others, and leads no more."""
+    return list(leaving(decision, broker_id))
+
+
+def leaving(decision: Decision, broker_id: int) -> Iterator[MetadataRecord]:
+    """The same, one after another, for a broker that stops."""
+    return _moves(decision, decision.partitions.with_in_isr(broker_id), without=broker_id)
 
 
 def when_unregistered(decision: Decision, broker_id: int) -> list[MetadataRecord]:
@@ -78,9 +83,7 @@ def _moves(
     for topic_id, number in partitions:
         if topic is None or topic.id != topic_id:
             topic = image.topics.by_id[topic_id]
-            rules = change_rules(image, topic, decision.settings.min_insync_replicas)
-            unclean = unclean_allowed(image, topic.name, decision.settings.unclean_leader_election_enable)
-            election = Election.UNCLEAN if unclean else Election.ONLINE
+            rules, election = decision.change_rules(topic), decision.election(topic)
         partition = topic.partitions[number]
         if plus != NO_BROKER and plus not in partition.replicas:
             continue

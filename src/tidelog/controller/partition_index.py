@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from tidelog.metadata.image import PartitionImage, TopicsImage
 from tidelog.metadata.topics_delta import TopicsDelta
-from tidelog.model.ids import Uuid
+from tidelog.model.ids import NO_BROKER, Uuid
 
 PartitionId = tuple[Uuid, int]
 """(topic id, partition number)."""
@@ -26,7 +26,10 @@ class PartitionSet:
         self._topics: dict[Uuid, dict[int, None]] = {}
 
     def add(self, topic_id: Uuid, number: int) -> None:
-        self._topics.setdefault(topic_id, {})[number] = None
+        numbers = self._topics.get(topic_id)
+        if numbers is None:
+            numbers = self._topics[topic_id] = {}
+        numbers[number] = None
 
     def discard(self, topic_id: Uuid, number: int) -> None:
         numbers = self._topics.get(topic_id)
@@ -91,15 +94,20 @@ class PartitionIndex:
         return self._led.get(broker_id, 0)
 
     def _add(self, topic_id: Uuid, number: int, partition: PartitionImage) -> None:
+        # A new controller does this for all partitions before it says a word.
         for broker_id in partition.isr:
-            self._in_isr.setdefault(broker_id, PartitionSet()).add(topic_id, number)
+            found = self._in_isr.get(broker_id)
+            if found is None:
+                found = self._in_isr[broker_id] = PartitionSet()
+            found.add(topic_id, number)
         for broker_id in partition.elr:
             self._in_elr.setdefault(broker_id, PartitionSet()).add(topic_id, number)
-        if partition.has_leader:
-            self._led[partition.leader] = self._led.get(partition.leader, 0) + 1
+        leader = partition.leader
+        if leader != NO_BROKER:
+            self._led[leader] = self._led.get(leader, 0) + 1
         else:
             self.without_leader.add(topic_id, number)
-        if partition.leader != partition.replicas[0]:
+        if leader != partition.replicas[0]:
             self.without_preferred_leader.add(topic_id, number)
         if partition.adding_replicas or partition.removing_replicas:
             self.reassigning.add(topic_id, number)

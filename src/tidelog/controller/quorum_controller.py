@@ -30,7 +30,7 @@ from tidelog.controller import (
 )
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.partition_index import PartitionIndex
-from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings, Decision
+from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings, Decision, KRaftVersion
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import ClusterImage, ControllerImage
 from tidelog.metadata.records import MetadataRecord
@@ -72,6 +72,8 @@ class QuorumController:
         self.image = image
         self.next_offset = image.offset + 1
         """Where the next record goes; control records move it too, so the runner sets it."""
+        self.kraft = KRaftVersion()
+        """As of the decision that comes next; the runner sets it."""
         self.partitions = PartitionIndex(image.topics)
         self.heartbeats = BrokerHeartbeats(image.brokers.values(), own_id=node_id, timeout_ms=settings.broker_session_timeout_ms)
         self._rng = rng
@@ -98,6 +100,7 @@ class QuorumController:
         self.next_offset = last_offset + 1
         self.partitions.apply(delta.topics)
         self._follow_brokers(delta, last_offset)
+        self.heartbeats.appended(last_offset)
         return delta
 
     def _follow_brokers(self, delta: ClusterDelta, last_offset: int) -> None:
@@ -122,7 +125,16 @@ class QuorumController:
 
     @property
     def _decision(self) -> Decision:
-        return Decision(self.image, self.next_offset, self._rng, self._rules, self._settings, self.partitions, self.heartbeats)
+        return Decision(
+            self.image,
+            self.next_offset,
+            self._rng,
+            self._rules,
+            self._settings,
+            self.partitions,
+            self.heartbeats,
+            self.kraft,
+        )
 
     # activation
 

@@ -22,7 +22,7 @@ from tidelog.controller.committed import AppendedGroup, CommittedImage
 from tidelog.controller.loading import image_of_snapshot
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.record_batches import encoded_batches
-from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings
+from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings, KRaftVersion
 from tidelog.metadata.features import check_levels
 from tidelog.metadata.image import ClusterImage, ControllerImage
 from tidelog.metadata.records import MetadataLogError, MetadataRecord
@@ -82,6 +82,8 @@ class QuorumMember:
         """Of the last change of the log that was done."""
         self.behind = False
         """More is committed than was read: ``high_watermark_moved`` wants to be called again."""
+        self.more_due = False
+        """Time has brought more than the last ``tick`` did."""
         self._rng = rng
         self._rules = rules
         self._settings = config.settings
@@ -210,9 +212,13 @@ class QuorumMember:
             )
         # Records of the quorum itself, such as of a new voter, move it as well.
         self.controller.next_offset = self.log.end_offset
+        self.controller.kraft = KRaftVersion(self.machine.kraft_version, self.machine.kraft_upgrade_refusal())
         result = handler(self.controller, request, now_ms)
         effects = self._append(result.records, now_ms, steady_ms)
         offset = self.log.end_offset - 1 if result.records else (self._waiting[-1].offset if self._waiting else -1)
+        if result.raises_kraft_version and self.machine.is_leader:
+            effects += self.machine.upgrade_kraft_version(steady_ms)
+            offset = self.machine.quorum.shape.end_offset - 1
         self._tokens += 1
         pending = Pending(self._tokens, offset, result.response, done=offset < self.machine.high_watermark)
         if not pending.done:
@@ -220,21 +226,19 @@ class QuorumMember:
         return pending, effects
 
     def tick(self, now_ms: int, steady_ms: int) -> list[Effect]:
-        """What time alone brings; called every now and then while this is the active controller."""
+        """One thing that time alone brings; called every now and then while this is the active controller, and again soon while
+        there is ``more_due``: a hundred silent brokers must not keep it from hearing the others."""
+        self.more_due = False
         if self.controller is None or not self.machine.is_leader:
             return []
-        effects: list[Effect] = []
-        more = True
-        while more and self.machine.is_leader:
-            self.controller.next_offset = self.log.end_offset
-            result = self.controller.tick(now_ms, steady_ms)
-            effects += self._append(result.records, now_ms, steady_ms)
-            more = bool(result.response)
-        return effects
+        self.controller.next_offset = self.log.end_offset
+        result = self.controller.tick(now_ms, steady_ms)
+        self.more_due = bool(result.response)
+        return self._append(result.records, now_ms, steady_ms)
 
     def sign_of_life(self, now_ms: int, steady_ms: int, idle_ms: int) -> list[Effect]:
         """A NoOp record where nothing was written for ``idle_ms``: the high watermark, and what is measured by it, goes on."""
-        if self.controller is None or now_ms - self._last_append_ms < idle_ms or not self.machine.is_leader:
+        if self.controller is None or steady_ms - self._last_append_ms < idle_ms or not self.machine.is_leader:
             return []
         return self._append((NoOpRecord(),), now_ms, steady_ms)
 
@@ -252,12 +256,14 @@ class QuorumMember:
             self.log.append_values(values, epoch, now_ms)
             size += sum(map(len, values))
         last_offset = self.log.end_offset - 1
-        self.committed.appended(AppendedGroup(base_offset, last_offset, epoch, now_ms, size, records))
-        self._last_append_ms = now_ms
+        group = AppendedGroup(base_offset, last_offset, epoch, now_ms, size, records)
+        self._last_append_ms = steady_ms
         if replay:
-            controller.replay(records, last_offset, epoch, now_ms)
+            delta = controller.replay(records, last_offset, epoch, now_ms)
+            group = group._replace(delta=delta, image=controller.image)
         else:
             controller.advance(last_offset, epoch, now_ms)
+        self.committed.appended(group)
         return self.machine.appended(last_offset + 1, steady_ms)
 
     # Snapshots

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelog.controller.partition_change import Election, Wanted, change_partition
-from tidelog.controller.partitions import online_leader_check, unclean_allowed
+from tidelog.controller.partition_change import Election, Wanted
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.controller.topics import Refused, check_manual_assignment
 from tidelog.metadata.image import ClusterImage, PartitionImage, TopicImage
@@ -73,7 +72,7 @@ def _reassigned(
     still_adding = [replica for replica in partition.adding_replicas if replica in target]
     adding = sorted(set(target) - set(partition.replicas)) or still_adding
     wanted = Wanted(replicas=[*target, *removing], removing=removing or None, adding=adding)
-    return _change(decision, topic, number, partition, wanted)
+    return decision.change(topic, number, wanted)
 
 
 def _size_when_done(partition: PartitionImage) -> int:
@@ -91,26 +90,16 @@ def _cancelled(decision: Decision, topic: TopicImage, number: int, partition: Pa
     isr = [replica for replica in partition.isr if replica not in partition.adding_replicas]
     if not before:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Invalid replica assignment: addingReplicas contains all replicas.")
-    unclean = unclean_allowed(decision.image, topic.name, decision.settings.unclean_leader_election_enable)
+    election = decision.election(topic)
     if not isr:
-        if not unclean:
+        if election is not Election.UNCLEAN:
             message = (
                 f"Unable to revert partition assignment for {topic.name}:{number} because "
                 "it would require an unclean leader election."
             )
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         isr = [before[0]]
-    election = Election.UNCLEAN if unclean else Election.ONLINE
-    return _change(
-        decision, topic, number, partition, Wanted(isr=isr, replicas=before, removing=[], adding=[], election=election)
-    )
-
-
-def _change(
-    decision: Decision, topic: TopicImage, number: int, partition: PartitionImage, wanted: Wanted
-) -> PartitionChangeRecord | None:
-    acceptable = online_leader_check(decision.image, partition)
-    return change_partition(topic.id, number, partition, wanted, decision.change_rules(topic), acceptable)
+    return decision.change(topic, number, Wanted(isr=isr, replicas=before, removing=[], adding=[], election=election))
 
 
 def _is_moving(partition: PartitionImage) -> bool:

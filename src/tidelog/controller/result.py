@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidelog.controller.heartbeats import BrokerHeartbeats
-from tidelog.controller.partition_change import ChangeRules
+from tidelog.controller.partition_change import ChangeRules, Election, Wanted, change_partition
 from tidelog.controller.partition_index import PartitionIndex
-from tidelog.controller.partitions import change_rules, elr_enabled
+from tidelog.controller.partitions import change_rules, elr_enabled, online_leader_check, unclean_allowed
 from tidelog.metadata.image import BrokerImage, ClusterImage, TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import Rng
 from tidelog.protocol.messages.create_topics import CreatableTopicConfigs
+from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 
 MAX_RECORDS_PER_REQUEST = 10_000
 """Kafka's limit on what one request may write; more is answered POLICY_VIOLATION."""
@@ -56,6 +57,14 @@ class ControllerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KRaftVersion:
+    """The metadata quorum's ``kraft.version``. ``refusal``: why it cannot be raised at this moment, None when it can."""
+
+    level: int = 1
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """The state that one decision sees: an image with all records appended so far, committed or not.
 
@@ -70,6 +79,7 @@ class Decision:
     settings: ControllerSettings
     partitions: PartitionIndex
     heartbeats: BrokerHeartbeats
+    kraft: KRaftVersion = KRaftVersion()
 
     @property
     def elr_enabled(self) -> bool:
@@ -79,6 +89,17 @@ class Decision:
     def change_rules(self, topic: TopicImage) -> ChangeRules:
         """What changes of the topic's partitions depend on."""
         return change_rules(self.image, topic, self.settings.min_insync_replicas)
+
+    def election(self, topic: TopicImage) -> Election:
+        """How a leader is looked for where one is needed: UNCLEAN where ``unclean.leader.election.enable`` stands."""
+        unclean = unclean_allowed(self.image, topic.name, self.settings.unclean_leader_election_enable)
+        return Election.UNCLEAN if unclean else Election.ONLINE
+
+    def change(self, topic: TopicImage, number: int, wanted: Wanted) -> PartitionChangeRecord | None:
+        """The change that makes the partition what is wanted, as far as it can be; None when nothing changes."""
+        partition = topic.partitions[number]
+        acceptable = online_leader_check(self.image, partition)
+        return change_partition(topic.id, number, partition, wanted, self.change_rules(topic), acceptable)
 
     def known_broker(self, broker_id: int, epoch: int) -> BrokerImage:
         """The registration a broker speaks for. KafkaError STALE_BROKER_EPOCH when it is not the current one."""
@@ -96,6 +117,8 @@ class ControllerResult:
 
     response: Any
     records: tuple[MetadataRecord, ...] = ()
+    raises_kraft_version: bool = False
+    """Whether the quorum's ``kraft.version`` goes to 1 with it."""
 
     @staticmethod
     def of(response: Any, records: Iterable[MetadataRecord]) -> ControllerResult:

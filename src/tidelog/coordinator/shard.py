@@ -22,7 +22,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkabl
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import NOTHING, Outcome, Reply, Token
 from tidelog.model.ports import FileSlice
-from tidelog.records.batch import HEADER_SIZE, iter_headers
+from tidelog.records.batch import HEADER_SIZE, CorruptBatch, crc_is_valid, iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import Record, iter_records
 from tidelog.replication.delayed import ParkedAppend, Watched
@@ -384,10 +384,18 @@ class Shard(Generic[M]):
 
 
 def _replay(machine: RecordMachine, batches: FileSlice, now_ms: int) -> int:
-    """Replays whole batches; the offset behind the last one. Runs in a thread: nobody else has the machine yet."""
+    """Replays whole batches; the offset behind the last one. Runs in a thread: nobody else has the machine yet.
+
+    CorruptBatch where a checksum does not fit: groups with wrong offsets would be worse than none.
+    """
     data = batches.read()
     offset = -1
     for header in iter_headers(data):
+        if not crc_is_valid(data, header):
+            raise CorruptBatch(
+                f"{batches.file.path}: the batch at offset {header.base_offset} has not the checksum it claims: let another "
+                "replica lead the partition, and throw this one away"
+            )
         offset = header.last_offset + 1
         if header.is_control:
             marker = read_marker(memoryview(data)[header.position : header.position + header.size])

@@ -4,6 +4,11 @@ What is decided here: that a shard lives as long as this broker leads its partit
 COORDINATOR_LOAD_IN_PROGRESS until its log is read to the end, and that one that failed is loaded anew. While too few replicas are
 in sync for anything to be recorded, a shard only answers what it knows: no timer of it runs out, and when there are enough again
 it begins anew from its log, with whole sessions for everybody.
+
+A broker that is cut off goes on believing that it leads. Once somebody else may have been elected without its knowledge (``World
+.leads``), a shard answers nothing at all, not even what it knows: who commits its offsets elsewhere must not read old ones here,
+and members whose places others have by now must not be told that all is well. Apache Kafka's coordinators answer until they hear
+of their successor.
 """
 
 from __future__ import annotations
@@ -35,6 +40,10 @@ class World(Protocol):
     """What the shards ask of the node."""
 
     def now_ms(self) -> int: ...
+
+    def leads(self, partition: Partition) -> bool:
+        """Whether a partition that this broker led as far as it knows cannot have got another leader meanwhile."""
+        ...
 
     def run_blocking(self, job: Callable[[], Any]) -> Awaitable[Any]: ...
 
@@ -100,7 +109,7 @@ class Shards(Generic[M]):
         for index, shard in list(self._shards.items()):
             partition = shard.partition
             moved = led.get(index) is not partition or shard.epoch != partition.leader_epoch
-            if moved or shard.failed or (shard.starved and _takes_records(partition)):
+            if moved or shard.failed or (shard.starved and _takes_records(partition) and self._world.leads(partition)):
                 del self._shards[index]
                 shard.stop(ErrorCode.NOT_COORDINATOR)
         for index, partition in led.items():
@@ -161,8 +170,8 @@ class Shards(Generic[M]):
         return None if image is None else partition_of(key, len(image.partitions))
 
     def find(self, key: str, *, writes: bool = True) -> Shard[M] | ErrorCode:
-        """The loaded shard that owns ``key``, or why there is none here: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and for
-        whoever ``writes`` COORDINATOR_NOT_AVAILABLE while too few replicas are in sync."""
+        """The loaded shard that owns ``key``, or why there is none: NOT_COORDINATOR, also where somebody else may be it by now,
+        COORDINATOR_LOAD_IN_PROGRESS, and for whoever ``writes`` COORDINATOR_NOT_AVAILABLE while too few replicas are in sync."""
         index = self.partition_of(key)
         if index is None:
             return ErrorCode.NOT_COORDINATOR
@@ -171,7 +180,33 @@ class Shards(Generic[M]):
             return ErrorCode.NOT_COORDINATOR
         if shard.machine is None:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return shard if not writes or _can_record(shard) else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if not self._leads(shard):
+            return ErrorCode.NOT_COORDINATOR
+        if shard.starved and _takes_records(shard.partition):
+            self._reload_in(0)
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return shard if not writes or self._can_record(shard) else ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    def doubts(self, key: str) -> bool:
+        """Whether this broker seems to be ``key``'s coordinator, and somebody else may have become it meanwhile."""
+        index = self.partition_of(key)
+        shard = self._shards.get(index) if index is not None else None
+        return shard is not None and not self._leads(shard)
+
+    def _leads(self, shard: Shard[M]) -> bool:
+        """A shard that was asked while that was doubtful remembers it: its members were sent away."""
+        if self._world.leads(shard.partition):
+            return True
+        shard.starved = True
+        return False
+
+    def _can_record(self, shard: Shard[M]) -> bool:
+        """A shard that was asked for more than it can do remembers that, and begins anew when it can."""
+        if not _takes_records(shard.partition) or not self._world.leads(shard.partition):
+            shard.starved = True
+        elif shard.starved:
+            self._reload_in(0)
+        return not shard.starved
 
     def ask(self, shard: Shard[M], call: Callable[[M, Token, int], Outcome]) -> tuple[Token, Waiting]:
         """Gives a request to a loaded shard's machine. The answer may be there already when this returns."""
@@ -189,7 +224,7 @@ class Shards(Generic[M]):
     def tell(self, shard: Shard[M], call: Callable[[M, int], Outcome]) -> None:
         """Gives ``shard`` something that nobody waits for, such as an answer to what it sent. Nothing happens when it was stopped
         meanwhile, or can record nothing: whoever takes over begins anew."""
-        if shard.machine is not None and _can_record(shard):
+        if shard.machine is not None and self._can_record(shard):
             now_ms = self._world.now_ms()
             shard.run(call(shard.machine, now_ms), now_ms)
             self._after(shard)
@@ -224,13 +259,13 @@ class Shards(Generic[M]):
         """Runs something on every loaded machine that nobody waits for."""
         now_ms = self._world.now_ms()
         for shard in list(self._shards.values()):
-            if shard.machine is not None and _can_record(shard):
+            if shard.machine is not None and self._can_record(shard):
                 shard.run(call(shard.machine), now_ms)
                 self._after(shard)
 
     def loaded(self) -> list[Shard[M]] | ErrorCode:
         """All shards here; COORDINATOR_LOAD_IN_PROGRESS while one of them is still being loaded."""
-        shards = [shard for shard in self._shards.values() if not shard.failed]
+        shards = [shard for shard in self._shards.values() if not shard.failed and self._world.leads(shard.partition)]
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if any(shard.machine is None for shard in shards) else shards
 
     def machines(self) -> list[M] | ErrorCode:
@@ -274,7 +309,7 @@ class Shards(Generic[M]):
         for shard in list(self._shards.values()):
             if shard.machine is not None and shard.next_deadline() <= now_ms:
                 shard.give_up(now_ms)
-                if _can_record(shard):
+                if self._can_record(shard):
                     self._expire(shard, shard.machine, now_ms)
         if self._reload_ms is not None and self._reload_ms <= now_ms:
             self._reload_ms = None
@@ -293,11 +328,3 @@ class Shards(Generic[M]):
 
 def _takes_records(partition: Partition) -> bool:
     return len(partition.isr) >= partition.min_insync_replicas
-
-
-def _can_record(shard: Shard[M]) -> bool:
-    """A shard that was asked for more than it can do remembers that."""
-    if _takes_records(shard.partition):
-        return True
-    shard.starved = True
-    return False

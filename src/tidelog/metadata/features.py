@@ -34,7 +34,7 @@ FEATURES: Mapping[str, Feature] = {
     for feature in (
         Feature(METADATA_VERSION, 7, 30, 30),
         Feature(KRAFT_VERSION, 0, 1, 0),
-        Feature(ELR_VERSION, 0, 1, 0, default_from=26, needs_metadata_version=23),
+        Feature(ELR_VERSION, 0, 1, 1, default_from=26, needs_metadata_version=23),
         Feature(GROUP_VERSION, 0, 1, 1, default_from=22),
         Feature("share.version", 0, 0, 0),
         Feature("streams.version", 0, 0, 0),

@@ -33,10 +33,14 @@ class TopicDelta:
 
     def image(self) -> TopicImage:
         """MetadataLogError unless the partitions are numbered 0 to n-1."""
-        numbers = sorted(self.partitions)
+        numbers = list(self.partitions)
         if numbers != list(range(len(numbers))):
-            raise MetadataLogError(f"topic {self.name} has partitions {numbers}; they have to run from 0 without a gap")
-        return TopicImage(self.id, self.name, tuple(self.partitions[number] for number in numbers))
+            # Seldom: partitions are mostly added in their order, and changed where they are.
+            numbers.sort()
+            if numbers != list(range(len(numbers))):
+                raise MetadataLogError(f"topic {self.name} has partitions {numbers}; they have to run from 0 without a gap")
+            return TopicImage(self.id, self.name, tuple(self.partitions[number] for number in numbers))
+        return TopicImage(self.id, self.name, tuple(self.partitions.values()))
 
 
 @dataclass(slots=True)

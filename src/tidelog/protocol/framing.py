@@ -211,6 +211,13 @@ class FrameReader:
         self._start = start + size
         return self._view[start : self._start]
 
+    def next_key(self) -> int:
+        """The API key of the next request, whole or not; -1 while that has not come."""
+        if self._end - self._start < 6:
+            return -1
+        key: int = _SIZE_AND_KEY.unpack_from(self._buffer, self._start)[1]
+        return key
+
     def take_pending(self) -> memoryview:
         """What came and was not given out; it is the caller's, and this reader is not to be used any more."""
         pending, self._start = self._view[self._start : self._end], self._end

@@ -129,5 +129,6 @@ def _may_vote(voted: ReplicaKey | None, leader_id: int, candidate: ReplicaKey, u
     if pre_vote:
         return up_to_date
     if voted is not None:
-        return voted.is_same(candidate)
+        # Who asks again has the log it had, or has lost it: with an emptied disk it must not lead on the strength of an old vote.
+        return up_to_date and voted.is_same(candidate)
     return leader_id == NO_BROKER and up_to_date

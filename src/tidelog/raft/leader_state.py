@@ -18,6 +18,7 @@ from tidelog.raft.voters import ReplicaKey, VoterSet
 
 if TYPE_CHECKING:
     from tidelog.raft.membership import VoterChange
+    from tidelog.records.control import Voter
 
 OBSERVER_SESSION_MS = 300_000
 MOST_OBSERVERS = 10_000
@@ -64,6 +65,8 @@ class LeaderState:
     """The voters that fetched since check-quorum was last satisfied."""
     change: VoterChange | None = None
     """The voter that is being added or removed: one at a time."""
+    introduced: dict[int, Voter] = field(default_factory=dict)
+    """What voters of a static set have said of themselves in this epoch."""
     resign_requested: bool = False
 
     def set_voters(self, voters: VoterSet) -> None:

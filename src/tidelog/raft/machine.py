@@ -21,7 +21,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Token
 from tidelog.model.ports import Rng
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.raft import answers, inbound, membership, polling, serving
+from tidelog.raft import answers, inbound, kraft_upgrade, membership, polling, serving
 from tidelog.raft.effects import Effect
 from tidelog.raft.election import Candidate, Prospective, Role
 from tidelog.raft.log_shape import LogShape
@@ -111,7 +111,7 @@ class RaftMachine:
 
     def abandon(self, token: Token) -> None:
         """Who asked has gone."""
-        self.quorum.parked.pop(token, None)
+        self.quorum.parked.abandon(token)
 
     def answer(self, request_id: int, message: Any, now_ms: int) -> list[Effect]:
         """The answer to a ``Send``; one that nobody waits for any more is passed over."""
@@ -150,7 +150,16 @@ class RaftMachine:
         assert self.is_leader, self.quorum.role
         shape = self.quorum.shape
         shape.append(self.quorum.epoch, shape.end_offset, next_offset)
-        serving.wake(self.quorum, now_ms)
+        serving.wake_voters(self.quorum)
+        return self._done(now_ms)
+
+    def kraft_upgrade_refusal(self) -> str | None:
+        """Why kraft.version cannot be raised to 1 now; None when it can. Only while it leads."""
+        return kraft_upgrade.upgrade_refusal(self.quorum)
+
+    def upgrade_kraft_version(self, now_ms: int) -> list[Effect]:
+        """The voters of the configuration go into the log. Only while it leads, and nothing speaks against it."""
+        kraft_upgrade.upgrade(self.quorum)
         return self._done(now_ms)
 
     def log_synced(self, end_offset: int, generation: int, now_ms: int) -> list[Effect]:

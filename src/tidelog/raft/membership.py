@@ -25,7 +25,7 @@ from tidelog.raft import messages
 from tidelog.raft.effects import Node
 from tidelog.raft.inbound import wrong_cluster
 from tidelog.raft.quorum import Inbound, Quorum
-from tidelog.raft.serving import not_leading, wake
+from tidelog.raft.serving import not_leading, wake_voters
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import ControlType, Endpoint, Voter, voters_value
 
@@ -148,7 +148,7 @@ def api_versions_answered(quorum: Quorum, request_id: int, answer: ApiVersionsRe
         voter = Voter(key.id, key.directory_id, change.voter.endpoints, low, high)
         added = quorum.sets.voters.adding(voter)
         assert added is not None, key
-        change.offset = append_voters(quorum, added, now_ms)
+        change.offset = append_voters(quorum, added)
         if change.answered_on_append:
             change.reply(quorum, ErrorCode.NONE)
 
@@ -167,13 +167,13 @@ def remove_voter(quorum: Quorum, inbound: Inbound, request: RemoveRaftVoterReque
         return
     change = VoterChange(inbound, RemoveRaftVoterResponse, now_ms + quorum.config.answer_timeout_ms)
     quorum.leading().change = change
-    change.offset = append_voters(quorum, removed, now_ms)
+    change.offset = append_voters(quorum, removed)
 
 
 def update_voter(quorum: Quorum, inbound: Inbound, request: UpdateRaftVoterRequest, now_ms: int) -> None:
     """Sent by a voter that listens elsewhere, or supports other versions, than the voter set says.
 
-    Answered when it is in the log. With kraft.version 0 there is nothing to write: it is taken note of.
+    Answered when it is in the log. With kraft.version 0 there is nothing to write: it is taken note of, see ``kraft_upgrade``.
     """
     versions = request.kraft_version_feature
     low, high = versions.min_supported_version, versions.max_supported_version
@@ -186,6 +186,7 @@ def update_voter(quorum: Quorum, inbound: Inbound, request: UpdateRaftVoterReque
     known = quorum.sets.voters.find(key)
     if error is ErrorCode.UNSUPPORTED_VERSION and known is not None:
         error = ErrorCode.NONE
+        quorum.leading().introduced[key.id] = Voter(key.id, key.directory_id, endpoints, low, high)
     elif error is ErrorCode.NONE and not low <= quorum.sets.kraft_version <= high:
         error = ErrorCode.INVALID_REQUEST
     elif error is ErrorCode.NONE and known is None:
@@ -193,16 +194,16 @@ def update_voter(quorum: Quorum, inbound: Inbound, request: UpdateRaftVoterReque
     elif error is ErrorCode.NONE and known != (voter := Voter(key.id, key.directory_id, endpoints, low, high)):
         updated = quorum.sets.voters.updating(voter)
         assert updated is not None, key
-        append_voters(quorum, updated, now_ms)
+        append_voters(quorum, updated)
     quorum.reply(inbound, messages.update_voter_answer(quorum, inbound, error))
 
 
-def append_voters(quorum: Quorum, voters: VoterSet, now_ms: int) -> int:
+def append_voters(quorum: Quorum, voters: VoterSet) -> int:
     """The new set counts from here on; the offset of its record."""
     offset = quorum.append_control([(ControlType.KRAFT_VOTERS, voters_value(voters.voters))])
     quorum.leading().set_voters(quorum.sets.voters)
     quorum.story.append(f"epoch {quorum.epoch}: voters {voters.ids} at {offset}")
-    wake(quorum, now_ms)
+    wake_voters(quorum)
     return offset
 
 

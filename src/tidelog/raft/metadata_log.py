@@ -94,6 +94,14 @@ class MetadataLog:
             _logger.warning("The metadata log ends at %d, before snapshot %s: emptied", self.log.log_end_offset, newest)
             self.log.truncate_fully_and_start_at(newest.offset, now_ms)
             self.log.leader_epochs.assign(newest.epoch, newest.offset)
+        oldest = next((each.offset for each in self.snapshots if not each.is_bootstrap), 0)
+        start = self.log.log_start_offset
+        epochs = self.log.leader_epochs.entries()
+        if start < oldest and (start > 0 or (epochs and epochs[0][1] > start)):
+            # It was cleaned, and the segment that holds what came before is still there. Of that the epochs are not known any
+            # more: to a replica that has parted there, this log would seem to go on from what the replica has.
+            self.log.update_high_watermark(oldest)
+            self.log.delete_records_before(oldest)
 
     @property
     def dir(self) -> str:

@@ -125,9 +125,9 @@ def _leader(quorum: Quorum, state: LeaderState, now_ms: int) -> int:
                 quorum.send(node, messages.begin_request(quorum, key), now_ms)
         state.begin_ms = now_ms + period_ms
         state.forget_silent_observers(now_ms)
-    waiting = min((each.deadline_ms for each in quorum.parked.values()), default=NEVER)
+    waiting = quorum.parked.next_deadline_ms()
     change_ms = NEVER if state.change is None else state.change.deadline_ms
-    return min(quorum.deadline_of_role(), state.begin_ms, waiting, change_ms)
+    return min(quorum.deadline_of_role(), state.begin_ms, NEVER if waiting is None else waiting, change_ms)
 
 
 def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:

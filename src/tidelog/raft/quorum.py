@@ -16,7 +16,6 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER, ZERO_UUID
 from tidelog.model.machine import Token
 from tidelog.model.ports import Rng
-from tidelog.protocol.messages.fetch import FetchPartition
 from tidelog.raft import messages
 from tidelog.raft.connections import Connections
 from tidelog.raft.effects import AppendControl, Effects, HighWatermarkMoved, LeaderChanged, Node, Persist, Reply, Send, Truncate
@@ -24,6 +23,7 @@ from tidelog.raft.election import LEGAL_MOVES, Ballot, Candidate, Prospective, R
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
 from tidelog.raft.log_shape import LogEnd, LogShape
+from tidelog.raft.parked import ParkedFetches
 from tidelog.raft.quorum_state import QuorumState
 from tidelog.raft.voter_history import VoterSets
 from tidelog.raft.voters import ReplicaKey
@@ -84,17 +84,6 @@ class Inbound:
     listener: str
 
 
-@dataclass(slots=True)
-class ParkedFetch:
-    """A long poll."""
-
-    inbound: Inbound
-    key: ReplicaKey
-    partition: FetchPartition
-    max_bytes: int
-    deadline_ms: int
-
-
 RoleState = Unattached | Prospective | Candidate | Resigned | FollowerState | LeaderState
 
 
@@ -111,7 +100,7 @@ class Quorum:
         self.sets = sets
         self.effects = Effects()
         self.connections = Connections(config.answer_timeout_ms, config.retry_backoff_ms, rng)
-        self.parked: dict[Token, ParkedFetch] = {}
+        self.parked = ParkedFetches()
         self.high_watermark = -1
         """-1 until this process has heard of one."""
         self.installing = False
@@ -287,8 +276,7 @@ class Quorum:
 
     def let_parked_go(self) -> None:
         """The leadership they wait on has ended; said in the epoch that is now."""
-        parked, self.parked = self.parked, {}
-        for each in parked.values():
+        for each in self.parked.take_all():
             self.reply(each.inbound, messages.fetch_answer(self, each.inbound, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
     def become_unattached(

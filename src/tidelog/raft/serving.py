@@ -1,9 +1,10 @@
 """The leader's side of replication: Fetch and FetchSnapshot of the metadata log, by voters and observers alike.
 
 A fetch from an offset says that everything below is on the fetcher's disk. It is answered at once when there is something to
-say: records (committed or not), a high watermark that the fetcher does not know yet, another history (a diverging epoch), a
-snapshot to begin with, an error. Otherwise it is parked, for ``max_wait_ms`` at most; it goes on when the log grows, when the
-high watermark moves, and when the leadership ends.
+say: records, a high watermark that the fetcher does not know yet, another history (a diverging epoch), a snapshot to begin with,
+an error. Otherwise it is parked, for ``max_wait_ms`` at most; it goes on when the high watermark moves, when the leadership ends,
+and, of a voter, when the log grows. An observer can do nothing with records that are not committed: it is told of them and of
+their commit at once. With hundreds of brokers that is half of the answers, and nobody hears of anything later.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from tidelog.raft.effects import ReplyRecords, ReplySnapshotPart
 from tidelog.raft.election import Role
 from tidelog.raft.inbound import wrong_cluster
 from tidelog.raft.log_shape import Fit
-from tidelog.raft.quorum import Inbound, ParkedFetch, Quorum
+from tidelog.raft.parked import ParkedFetch
+from tidelog.raft.quorum import Inbound, Quorum
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey
 
@@ -66,7 +68,7 @@ def fetch(quorum: Quorum, inbound: Inbound, request: FetchRequest, now_ms: int) 
     wait_ms = min(request.max_wait_ms, MAX_WAIT_MS)
     parked = ParkedFetch(inbound, key, partition, min(request.max_bytes, quorum.config.fetch_max_bytes), now_ms + wait_ms)
     if not answer_fetch(quorum, parked, now_ms, final=wait_ms == 0 or len(quorum.parked) >= MAX_PARKED):
-        quorum.parked[inbound.token] = parked
+        quorum.parked.park(parked)
 
 
 def answer_fetch(quorum: Quorum, parked: ParkedFetch, now_ms: int, *, final: bool) -> bool:
@@ -85,15 +87,28 @@ def answer_fetch(quorum: Quorum, parked: ParkedFetch, now_ms: int, *, final: boo
         return True
     _progress(quorum, parked, now_ms)
     high_watermark = quorum.leading().high_watermark
-    grown = quorum.shape.end_offset > asked.fetch_offset
-    if not grown and not final and not _news(asked, inbound, high_watermark):
+    if not final and not _has_records(quorum, parked) and not _news(asked, inbound, high_watermark):
         return False
-    answer = messages.fetch_answer(quorum, inbound, error, high_watermark=high_watermark)
-    if grown:
-        quorum.effects.add(ReplyRecords(inbound.token, answer, asked.fetch_offset, parked.max_bytes))
+    _hand_out(quorum, parked)
+    return True
+
+
+def _has_records(quorum: Quorum, parked: ParkedFetch) -> bool:
+    """Whether there are records that are of use to who asked."""
+    offset, state = parked.partition.fetch_offset, quorum.leading()
+    if state.is_voter(parked.key):
+        return quorum.shape.end_offset > offset
+    return state.high_watermark is not None and state.high_watermark > offset
+
+
+def _hand_out(quorum: Quorum, parked: ParkedFetch) -> None:
+    """The answer, with all records that there are."""
+    inbound, offset = parked.inbound, parked.partition.fetch_offset
+    answer = messages.fetch_answer(quorum, inbound, ErrorCode.NONE, high_watermark=quorum.leading().high_watermark)
+    if quorum.shape.end_offset > offset:
+        quorum.effects.add(ReplyRecords(inbound.token, answer, offset, parked.max_bytes))
     else:
         quorum.reply(inbound, answer)
-    return True
 
 
 def _news(asked: FetchPartition, inbound: Inbound, high_watermark: int | None) -> bool:
@@ -106,7 +121,8 @@ def _progress(quorum: Quorum, parked: ParkedFetch, now_ms: int) -> None:
         return
     state = quorum.leading()
     state.replica_fetched(parked.key, parked.partition.fetch_offset, quorum.shape.end_offset, now_ms)
-    advance(quorum, now_ms)
+    if state.is_voter(parked.key):
+        advance(quorum, now_ms)
 
 
 def advance(quorum: Quorum, now_ms: int) -> None:
@@ -121,38 +137,33 @@ def advance(quorum: Quorum, now_ms: int) -> None:
     if not quorum.is_voter and quorum.sets.offset < moved:
         # Its removal is committed: it has done its last.
         state.resign_requested = True
-    wake(quorum, now_ms)
+    wake(quorum)
 
 
-def wake(quorum: Quorum, now_ms: int) -> None:
-    """The log grew, or the high watermark moved: answer those who have waited for it."""
-    parked, quorum.parked = quorum.parked, {}
-    for token, each in parked.items():
-        state = quorum.leading()
-        grown = quorum.shape.end_offset > each.partition.fetch_offset
+def wake_voters(quorum: Quorum) -> None:
+    """The log grew: voters who have waited for it are answered."""
+    for each in [each for each in quorum.parked if quorum.leading().is_voter(each.key) and _has_records(quorum, each)]:
+        quorum.parked.abandon(each.inbound.token)
+        _hand_out(quorum, each)
+
+
+def wake(quorum: Quorum) -> None:
+    """The high watermark moved: answer those who have waited for it."""
+    high_watermark = quorum.leading().high_watermark
+    for each in quorum.parked.take_all():
         # A long poll below version 18 cannot say what it knows: any move of the high watermark is news (trap 63).
         known = each.partition.high_watermark if each.inbound.version >= 18 else -1
-        news = state.high_watermark is not None and known < state.high_watermark
-        if grown or news:
-            high_watermark = state.high_watermark
-            answer = messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark)
-            if grown:
-                offset = each.partition.fetch_offset
-                quorum.effects.add(ReplyRecords(each.inbound.token, answer, offset, each.max_bytes))
-            else:
-                quorum.reply(each.inbound, answer)
+        if _has_records(quorum, each) or (high_watermark is not None and known < high_watermark):
+            _hand_out(quorum, each)
         else:
-            quorum.parked[token] = each
+            quorum.parked.park(each)
 
 
 def expire_fetches(quorum: Quorum, now_ms: int) -> None:
     """Long polls whose time is over."""
-    for token, each in list(quorum.parked.items()):
-        if now_ms >= each.deadline_ms:
-            del quorum.parked[token]
-            high_watermark = quorum.leading().high_watermark
-            answer = messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark)
-            quorum.reply(each.inbound, answer)
+    for each in quorum.parked.take_expired(now_ms):
+        high_watermark = quorum.leading().high_watermark
+        quorum.reply(each.inbound, messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark))
 
 
 def fetch_snapshot(quorum: Quorum, inbound: Inbound, request: FetchSnapshotRequest, now_ms: int) -> None:

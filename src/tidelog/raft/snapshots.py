@@ -7,7 +7,7 @@ renamed: a file with the final name is whole. ``bootstrap.checkpoint`` and the 0
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tidelog.metadata.image import ClusterImage
@@ -37,6 +37,8 @@ PART_SUFFIX = ".part"
 DELETED_SUFFIX = ".deleted"
 MAX_BATCH_RECORDS = 1024
 MAX_BATCH_BYTES = 8 * 1024 * 1024
+RECORDS_A_BREATH = 64
+"""Encoded by a job in some tenths of a millisecond, before it lets others go on."""
 READ_ONLY = 0o400
 
 
@@ -195,6 +197,13 @@ def write_snapshot(fs: FileSystem, directory: str, snapshot_id: SnapshotId, batc
     return position
 
 
+def _at_ease(records: Iterable[MetadataRecord], breathe: Callable[[], None]) -> Iterator[MetadataRecord]:
+    for number, record in enumerate(records, 1):
+        if not number % RECORDS_A_BREATH:
+            breathe()
+        yield record
+
+
 class SnapshotJob:
     """Writing one snapshot of an image, which cannot change meanwhile. Made on the loop, run in a thread."""
 
@@ -208,16 +217,17 @@ class SnapshotJob:
         self._voters = voters
         self._now_ms = now_ms
 
-    def run(self) -> None:
-        """Blocks. OSError is kept for whoever finishes the job."""
+    def run(self, breathe: Callable[[], None] = lambda: None) -> None:
+        """Blocks. OSError is kept for whoever finishes the job. ``breathe`` is called again and again: a large cluster is seconds
+        of work, and the loop must not have to fight for the interpreter at each of its calls to the system meanwhile."""
         try:
-            self.size = write_snapshot(self._fs, self._directory, self.id, self._encode())
+            self.size = write_snapshot(self._fs, self._directory, self.id, self._encode(breathe))
         except OSError as problem:
             self.error = problem
 
-    def _encode(self) -> Iterator[bytearray]:
+    def _encode(self, breathe: Callable[[], None]) -> Iterator[bytearray]:
         return encode_snapshot(
-            snapshot_records(self._image),
+            _at_ease(snapshot_records(self._image), breathe),
             metadata_version=self._image.metadata_version,
             epoch=self.id.epoch,
             now_ms=self._now_ms,

@@ -28,6 +28,10 @@ from tidelog.replication.partition import Partition
 FIRST_BACKOFF_MS = 20
 """A leader that does not know yet that it leads is asked again so soon; then ever later, up to replica.fetch.backoff.ms."""
 MAX_EPOCH = 0x7FFFFFFF
+CALM_MS = 500
+BRIEF_MS = 10
+"""Partitions come in groups, one after another, when a broker stops or starts: for ``CALM_MS`` after some came, polls wait no
+longer than ``BRIEF_MS``, so that those that come next are named soon, and no poll has to be given up for them."""
 
 _QUICK = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_TOPIC_ID})
 """Metadata reaches brokers at different times: these are over soon."""
@@ -140,6 +144,9 @@ class ReplicaFetcher:
         self._no_room = False
         """The leader gave us no session: each fetch names everything, and waits for news."""
         self._requests = 0
+        self._calm_ms = 0
+        self.waits_ms = 0
+        """How long the poll that was asked last may wait."""
         self._by_key: dict[tuple[bytes, int], Followed] = {}
 
     def __len__(self) -> int:
@@ -212,6 +219,11 @@ class ReplicaFetcher:
         """Whether the fetch that was asked last, or is to be asked next, opens a session: it is answered at once."""
         return self._session_epoch == 0 and not self._no_room
 
+    @property
+    def answers_soon(self) -> bool:
+        """Whether the fetch that was asked last needs not be given up for others to be named soon."""
+        return self.opens_session or self.waits_ms <= BRIEF_MS
+
     def request(self, now_ms: int, broker_epoch: int) -> wire.FetchRequest | None:
         """The next Fetch; None when there is nothing to ask for until ``next_due_ms`` or a call of ``follow``."""
         while self._delayed and self._delayed[0][0] <= now_ms:
@@ -228,6 +240,8 @@ class ReplicaFetcher:
         elif not named and not self.has_work:
             return None
         self._requests += 1
+        if any(not entry.asked_in for entry in named):
+            self._calm_ms = now_ms + CALM_MS
         topics: dict[Uuid, wire.FetchTopic] = {}
         for entry in named:
             self._name(entry, topics, full=full)
@@ -239,6 +253,9 @@ class ReplicaFetcher:
         elif (due_ms := self.next_due_ms()) is not None:
             # Who comes back soon must not wait for the end of the others' poll.
             max_wait_ms = min(max_wait_ms, due_ms - now_ms)
+        if now_ms < self._calm_ms:
+            max_wait_ms = min(max_wait_ms, BRIEF_MS)
+        self.waits_ms = max_wait_ms
         return wire.FetchRequest(
             replica_state=wire.ReplicaState(replica_id=self._broker_id, replica_epoch=broker_epoch),
             max_wait_ms=max_wait_ms,

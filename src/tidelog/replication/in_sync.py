@@ -108,6 +108,17 @@ def _expand(partition: Partition, leadership: Leadership, replica: Replica) -> N
         partition.host.isr_wanted(partition)
 
 
+def is_followed(partition: Partition, now_ms: int, within_ms: int) -> bool:
+    """Whether everybody who could have been elected in this leader's place has fetched from it so lately, and so does not know of
+    another leader. True where nobody could."""
+    leadership = partition.leadership
+    return leadership is None or all(
+        replica.asked_within(now_ms, within_ms)
+        for replica in leadership.replicas.values()
+        if replica.broker_id in leadership.maximal_isr
+    )
+
+
 def let_join(partition: Partition, now_ms: int) -> None:
     """Ask for followers that could join by now although they have not fetched since: their broker was fenced then, or a change
     was given up. A quiet partition's followers fetch other partitions, not this one."""

@@ -13,13 +13,14 @@ Elsewhere: one partition's rules (``partition``), fetches (``fetch``, ``fetch_se
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, TopicImage
 from tidelog.model.errors import ErrorCode, StorageFailure
-from tidelog.model.ids import ZERO_UUID, TopicPartition, Uuid
+from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, ZERO_UUID, TopicPartition, Uuid
 from tidelog.model.ports import Rng
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext, FetchPartition, FetchSessionCache
@@ -35,6 +36,9 @@ from tidelog.storage.log_dir import LogDir
 from tidelog.storage.log_manager import LogManager
 
 logger = logging.getLogger(__name__)
+
+CREATED_AT_ONCE, CREATED_IN_A_STEP = 50, 10
+"""Logs made with the change of the metadata that brings them, and with each ``create_step`` after it."""
 
 
 class Background(Protocol):
@@ -92,6 +96,10 @@ class ReplicaManager:
         logs.on_roll = self._rolled
         for log in logs.logs():
             log.on_roll = self._rolled
+        self.on_postponed: Callable[[], None] | None = None
+        """Called when there are partitions for ``create_step``. As long as nobody is, all are made at once."""
+        self._to_create: dict[tuple[Uuid, int], None] = {}
+        self._room = sys.maxsize
         self._by_id: dict[bytes, HostedTopic] = {}
         self._by_name: dict[str, HostedTopic] = {}
         self._deleted_stats = TopicStats()
@@ -109,10 +117,13 @@ class ReplicaManager:
     def apply(self, delta: ClusterDelta, image: ClusterImage, now_ms: int) -> None:
         """Follow what ``delta`` changed on the way to ``image``."""
         self.image = image
+        self._room = CREATED_AT_ONCE if self.on_postponed is not None else sys.maxsize
         for topic_id in delta.topics.deleted:
             self._remove_topic(topic_id, now_ms)
         for topic_id, changed in delta.topics.changed.items():
             self._follow_topic(image.topics.by_id[topic_id], sorted(changed.changed), now_ms)
+        if self._to_create and self.on_postponed is not None:
+            self.on_postponed()
         self._follow_configs(delta)
         if delta.brokers.touched:
             # One that was fenced may join where it has long caught up.
@@ -122,6 +133,8 @@ class ReplicaManager:
     def load(self, image: ClusterImage, now_ms: int) -> None:
         """Take over all of ``image``: at the start, or after a snapshot. Logs of partitions that are not in it become stray."""
         self.image = image
+        self._room = sys.maxsize
+        self._to_create.clear()
         for topic_id in [topic_id for topic_id in self._by_id if topic_id not in image.topics.by_id]:
             self._remove_topic(Uuid(topic_id), now_ms)
         for topic in image.topics.by_id.values():
@@ -130,6 +143,26 @@ class ReplicaManager:
             if not isinstance(self.by_name(*log.topic_partition), Partition):
                 logger.warning("%s is not placed on this broker: its directory is set aside", log.topic_partition)
                 self._set_aside(log, now_ms)
+
+    @property
+    def postponed(self) -> int:
+        """Partitions that the metadata places here and that are not here yet."""
+        return len(self._to_create)
+
+    def create_step(self, now_ms: int) -> list[Partition]:
+        """Makes some of those; the ones that it made, as the metadata is by now. They are in ``moved``, too."""
+        self._room, made = CREATED_IN_A_STEP, list[Partition]()
+        while self._to_create and self._room > 0:
+            topic_id, index = next(iter(self._to_create))
+            del self._to_create[topic_id, index]
+            image = self.image.topics.by_id.get(topic_id)
+            if image is None or isinstance(self.by_id(topic_id, index), Partition):
+                continue
+            self._follow_topic(image, (index,), now_ms)
+            found = self.by_id(topic_id, index)
+            if isinstance(found, Partition):
+                made.append(found)
+        return made
 
     def _set_aside(self, log: UnifiedLog, now_ms: int) -> None:
         try:
@@ -148,12 +181,20 @@ class ReplicaManager:
                     self.moved[hosted] = None
                     self._drop(hosted, now_ms)
                 continue
+            if hosted is None and not self._has_room(image.name):
+                self._to_create[image.id, index] = None
+                continue
             if topic is None:
                 topic = self._by_id[image.id] = self._by_name[image.name] = HostedTopic(image.name, image.id)
             if hosted is None:
                 hosted = topic.partitions[index] = self._create(image, index, topic.stats, now_ms)
             hosted.update_metadata(partition_image, now_ms)
             self.moved[hosted] = None
+
+    def _has_room(self, topic: str) -> bool:
+        self._room -= 1
+        # Whoever coordinates on a partition looks for it when the metadata comes.
+        return self._room >= 0 or topic in (OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC)
 
     def _create(self, topic: TopicImage, index: int, stats: TopicStats, now_ms: int) -> Partition:
         log: UnifiedLog | None = None

@@ -56,13 +56,14 @@ class ReplicationQuota:
 
 
 class Throttles:
-    """Both directions."""
+    """Both directions, and moves between this broker's log dirs, of which each counts (KIP-113)."""
 
-    __slots__ = ("follower", "leader")
+    __slots__ = ("follower", "leader", "log_dirs")
 
-    def __init__(self, windows: int = 11, window_ms: int = 1000) -> None:
+    def __init__(self, windows: int = 11, window_ms: int = 1000, log_dirs: ReplicationQuota | None = None) -> None:
         self.leader = ReplicationQuota(windows, window_ms)
         self.follower = ReplicationQuota(windows, window_ms)
+        self.log_dirs = log_dirs or ReplicationQuota(windows, window_ms)
 
 
 def throttled_partitions(listed: tuple[str, ...], broker_id: int) -> frozenset[int]:

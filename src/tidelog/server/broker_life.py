@@ -38,7 +38,8 @@ RETRY_MS = 100
 """After an attempt that was not answered, unless the leader changes before."""
 REFUSED_MS = 500
 """After a registration that was refused, mostly because an earlier life of this broker is not over for the controller."""
-SHUT_DOWN_MS = 50
+SHUT_DOWN_MS = 20
+"""Between heartbeats of a broker that stops: with each, some hundreds of its leaderships move."""
 FIRST_PROGRESS_MS = 1000
 PROGRESS_MS = 5000
 LONGEST_SHUT_DOWN_MS = 300_000
@@ -70,11 +71,18 @@ class BrokerLife:
         self.cordoned: Callable[[], list[bytes]] = list
         """Which log dirs take no new replicas (KIP-1066); asked at each heartbeat."""
         self._heard_ms = 0
+        self._standing_ms = 0
+        """When the latest heartbeat was sent that was answered, or the registration: since then the session counts."""
         self._poked: asyncio.Future[None] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._registering = False
         self._changed: Callable[[], None] | None = None
         replica.on_leader.append(self.poke)
+
+    @property
+    def in_touch(self) -> bool:
+        """Whether a heartbeat was answered so lately that this broker's session cannot be over."""
+        return self._runtime.real_ms() - self._standing_ms < self._config.broker_session_timeout_ms
 
     # What the node says
 
@@ -187,7 +195,7 @@ class BrokerLife:
             raise KafkaError(ErrorCode(response.error_code), "the controller does not register this broker")
         self.epoch = response.broker_epoch
         self.fenced = True
-        self._heard_ms = self._runtime.real_ms()
+        self._heard_ms = self._standing_ms = self._runtime.real_ms()
         log.info("registered as broker %d with epoch %d", self._config.node_id, self.epoch)
 
     @property
@@ -229,12 +237,14 @@ class BrokerLife:
             offline_log_dirs=list(self._offline),
             cordoned_log_dirs=self.cordoned() if self._says_cordoned else None,
         )
+        sent_ms = self._runtime.real_ms()
         try:
             response: BrokerHeartbeatResponse = await self._attempt(QuorumController.broker_heartbeat, request)
         except KafkaError as error:
             return self._not_taken(error.code, str(error))
         if response.error_code != ErrorCode.NONE:
             return self._not_taken(ErrorCode(response.error_code), "")
+        self._standing_ms = sent_ms
         return self._taken(response)
 
     @property

@@ -214,13 +214,7 @@ class Channel:
         ``version``: the highest to ask in; whoever passes a client's request on asks in the client's, which may say what later
         ones cannot, and is answered in it. ChannelError when there is no response; it says why.
         """
-        loop = self._runtime.loop
-        asked = _Asked(request, raw, loop.create_future(), version)
-        if self._closed:
-            raise ChannelError(Failure.DISCONNECTED, f"{self}: this node closed the connection")
-        asked.alarm = loop.call_later(max(0, timeout_ms) / 1000, self._overdue, asked, timeout_ms)
-        self._unsent.append(asked)
-        self.pump()
+        asked = self._asked(request, timeout_ms, raw, version)
         try:
             return await asked.answer
         finally:
@@ -228,6 +222,21 @@ class Channel:
                 self._unsent.remove(asked)
                 asked.settle(None)
             asked.answer.cancel()
+
+    def begin(self, request: Any, *, timeout_ms: int) -> asyncio.Future[Any]:
+        """The same for who asks all the time: what ``ask`` returns or raises, without a coroutine. It may be cancelled."""
+        return self._asked(request, timeout_ms, False, None).answer
+
+    def _asked(self, request: Any, timeout_ms: int, raw: bool, version: int | None) -> _Asked:
+        loop = self._runtime.loop
+        asked = _Asked(request, raw, loop.create_future(), version)
+        if self._closed:
+            asked.settle(ChannelError(Failure.DISCONNECTED, f"{self}: this node closed the connection"))
+        else:
+            asked.alarm = loop.call_later(max(0, timeout_ms) / 1000, self._overdue, asked, timeout_ms)
+            self._unsent.append(asked)
+            self.pump()
+        return asked
 
     def pump(self) -> None:
         """Send what can be sent."""
@@ -240,6 +249,9 @@ class Channel:
             return
         while self._unsent and len(line.asked) < IN_FLIGHT and not line.paused and line.lost is None:
             asked = self._unsent.popleft()
+            if asked.answer.done():
+                asked.settle(None)
+                continue
             try:
                 line.send(asked)
             except (UnsupportedByBroker, ValueError) as error:

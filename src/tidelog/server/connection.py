@@ -2,8 +2,9 @@
 
 What is decided here:
 
-- One request is in flight, as Kafka mutes the channel. What arrives meanwhile waits in the kernel's buffer, and that is the
-  back-pressure on a client that asks faster than it reads. The request's bytes stay where they are until it is answered.
+- One request is in flight, as Kafka mutes the channel; but a Produce whose records are in the log lets the next one in before it
+  is acknowledged (``in_order``). What arrives meanwhile waits in the kernel's buffer, and that is the back-pressure on a client
+  that asks faster than it reads. The request's bytes stay where they are for as long as they are needed.
 - Several small requests that arrived together are answered in a row, with one call to the socket, but not more than
   ``REQUESTS_PER_TURN`` before other connections have their turn. Where several clients ask at once, their small answers leave
   together at the end of the loop's turn (``server.turn``).
@@ -24,12 +25,13 @@ from collections.abc import Callable
 from types import CoroutineType
 from typing import Any, Protocol
 
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, Waiting
 from tidelog.broker.dispatch import Dispatcher, Outgoing
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
+from tidelog.server.in_order import InOrder, Place
 from tidelog.server.runtime import Driver, LoopRuntime
 from tidelog.server.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
 from tidelog.server.transport import PlainTransport
@@ -44,16 +46,14 @@ COALESCE_BYTES = 64 * 1024
 
 
 class Owner(Protocol):
-    """What a connection asks of the listener that accepted it."""
+    """What a connection asks of the listener that accepted it: ``closed`` when it is, and will not be heard of again."""
 
     runtime: LoopRuntime
     dispatcher: Dispatcher
     violations: Violations
     turn: Turn
 
-    def closed(self, connection: Connection) -> None:
-        """It is closed and will not be heard of again."""
-        ...
+    def closed(self, connection: Connection) -> None: ...
 
 
 class Connection:
@@ -65,14 +65,15 @@ class Connection:
         "_driver",
         "_ended",
         "_handle",
+        "_in_order",
         "_loop",
         "_output",
         "_owner",
+        "_places",
         "_reading",
         "_received",
         "_sending",
         "_transport",
-        "_turn",
         "active",
         "closed",
         "draining",
@@ -91,12 +92,13 @@ class Connection:
         self._loop = owner.runtime.loop
         self._handle: Callable[[Context, memoryview], Any] = owner.dispatcher.handle
         self._transport = transport
-        self._turn = owner.turn
         self._ctx = ctx
         self._received = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES)
         self._output = Output(transport)
         self._driver: Driver | None = None
         self._answers: list[Buffer] = []
+        self._in_order = InOrder()
+        self._places = self._in_order.places
         self._sending = False
         self._ended = False
         self._reading = True
@@ -108,12 +110,12 @@ class Connection:
     @property
     def busy(self) -> bool:
         """Whether a request is in flight or an answer on its way."""
-        return self._driver is not None or self._sending
+        return self._driver is not None or self._sending or bool(self._places)
 
     @property
     def waiting(self) -> bool:
         """Whether the client waits for an answer: it may be silent as long as it likes."""
-        return self._driver is not None and not self._ended
+        return (self._driver is not None or bool(self._places)) and not self._ended
 
     def drain(self) -> None:
         """Handle no further request; close once nothing is in flight."""
@@ -134,29 +136,39 @@ class Connection:
         self._stop_reading()
         if self._sending:
             self._loop.remove_writer(self._transport.fd)
-        driver, self._driver = self._driver, None
-        if driver is not None:
-            driver.abandon()
+        self._abandon()
+        self._in_order.give_up()
         self._output.clear()
         self._answers.clear()
         self._transport.close()
-        self._turn.forget(self)
+        self._owner.turn.forget(self)
         if self._ctx.on_closed is not None:
             self._ctx.on_closed()
         self._owner.closed(self)
 
     # Reading
 
-    def _readable(self) -> None:
+    @property
+    def _takes_next(self) -> bool:
+        """Whether a request may be handled now, as far as those before it are concerned."""
         if self._driver is not None or self._sending:
-            self._readable_while_busy()
-            return
+            return False
+        return not self._places or self._in_order.lets_in(self._received.next_key())
+
+    def _readable(self) -> None:
+        receives = self._takes_next and not self.draining
         try:
-            count = self._transport.receive(self._received.writable())
+            if receives:
+                count = self._transport.receive(self._received.writable())
+            else:
+                # The next request waits in the kernel until it may be handled; but a client that has gone is noticed.
+                count = 0 if self._transport.peer_has_ended() else -1
         except OSError as error:
             log.debug("%s: %s", self.peer_host, error)
             count = 0
         if count < 0:
+            if not receives:
+                self._stop_reading()
             return
         self.active = True
         if not count:
@@ -164,18 +176,6 @@ class Connection:
             return
         self._received.received(count)
         self._process()
-
-    def _readable_while_busy(self) -> None:
-        """The next request waits in the kernel until the one in flight is answered; but a client that has gone is noticed."""
-        try:
-            ended = self._transport.peer_has_ended()
-        except OSError as error:
-            log.debug("%s: %s", self.peer_host, error)
-            ended = True
-        if ended:
-            self._peer_ended()
-        else:
-            self._stop_reading()
 
     def _stop_reading(self) -> None:
         if self._reading:
@@ -186,10 +186,16 @@ class Connection:
         """The client will neither send nor read: handle what it sent, without answering, and close."""
         self._ended = True
         self._stop_reading()
-        if self._driver is not None and self._may_abandon():
-            driver, self._driver = self._driver, None
-            driver.abandon()
+        if self._may_abandon():
+            self._abandon()
+        # A Produce among them has its records in the log.
+        self._in_order.give_up()
         self._handle_rest()
+
+    def _abandon(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.abandon()
 
     def _may_abandon(self) -> bool:
         """Whether the request in flight means nothing to anybody but the client that asked."""
@@ -224,6 +230,9 @@ class Connection:
 
     def _break_off(self) -> None:
         """The end, behind the answers to what was asked before."""
+        if self._places and not self.closed:
+            self.draining = True
+            return
         try:
             if not self.closed and not self._sending:
                 self._flush()
@@ -233,8 +242,11 @@ class Connection:
 
     def _requests(self) -> None:
         next_frame, handle, ctx, answers = self._received.next_frame, self._handle, self._ctx, self._answers
+        places, lets_in, next_key = self._places, self._in_order.lets_in, self._received.next_key
         left = REQUESTS_PER_TURN
         while left and not self.draining:
+            if places and not lets_in(next_key()):
+                break
             frame = next_frame()
             if frame is None:
                 break
@@ -244,43 +256,99 @@ class Connection:
                 outgoing = self._resolve(outgoing)
                 if outgoing is None:
                     break
-            if len(outgoing) == 1 and len(outgoing[0]) <= COALESCE_BYTES:
+            if places:
+                if outgoing:
+                    self._in_order.queue(outgoing)
+            elif len(outgoing) == 1 and len(outgoing[0]) <= COALESCE_BYTES:
                 answers.append(outgoing[0])
             elif outgoing and not self._send([*answers, *outgoing]):
                 return
         if answers:
-            if self._driver is None and not self._ended and not self.draining and self._turn.defers(self):
+            if self._driver is None and not (places or self._ended or self.draining) and self._owner.turn.defers(self):
                 self._sending = True
                 return
             self._flush()
-        if self.busy or self.closed:
-            return
-        if self.draining:
-            self.close()
+        if self.closed or self.draining or not self._takes_next:
+            if self.draining and not self.busy:
+                self.close()
         elif not left:
             self._sending = True
-            self._loop.call_soon(self._next_turn)
+            self._loop.call_soon(self._sent, SENT)
         elif not self._reading and not self._ended:
             self._reading = True
             self._loop.add_reader(self._transport.fd, self._readable)
-
-    def _next_turn(self) -> None:
-        self._sending = False
-        self._process()
 
     def _resolve(self, outgoing: Any) -> list[Part] | None:
         """The answer in parts; empty when there is none, None when no further request may be handled now."""
         if outgoing is NO_RESPONSE:
             return []
         if outgoing is CLOSE_CONNECTION:
-            self._flush()
-            self.close()
+            if self._places:
+                self.draining = True
+            else:
+                self._flush()
+                self.close()
             return None
+        if isinstance(outgoing, Waiting):
+            return self._park(outgoing)
         if type(outgoing) is CoroutineType:
             resolved = self._drive(outgoing)
             return None if resolved is None else self._resolve(resolved)
         assert isinstance(outgoing, list)
         return outgoing
+
+    def _park(self, waiting: Waiting) -> list[Part] | None:
+        """It is answered when what it waits for is there: then ``_go_on`` goes on."""
+        if self._ended:
+            waiting.parked.finish()
+            return []
+        place = self._in_order.wait_for(waiting)
+        self._owner.runtime.when_done(waiting.parked, lambda: self._go_on(place))
+        return [] if waiting.lets_next_in else None
+
+    def _go_on(self, place: Place) -> Callable[[], None] | None:
+        """What this one waited for is there. Returned is what sends the answers that may leave by then."""
+        waiting = place.waiting
+        if waiting is None:
+            return None
+        self.active = True
+        try:
+            outgoing = waiting.go_on()
+            if isinstance(outgoing, Waiting):
+                place.waiting = outgoing
+                self._owner.runtime.when_done(outgoing.parked, lambda: self._go_on(place))
+                return None
+            if type(outgoing) is CoroutineType:
+                self._in_order.drop(place)
+                place.waiting = None
+                outgoing = self._drive(outgoing)
+                if outgoing is not None:
+                    self._answered(outgoing, None)
+                return None
+        except Exception:
+            log.exception("a request of %s failed, closing its connection", self.peer_host)
+            self.close()
+            return None
+        assert isinstance(outgoing, list)
+        place.waiting, place.parts = None, outgoing
+        return self._send_ready
+
+    def _send_ready(self) -> None:
+        """Send what is ready, and go on."""
+        if self.closed or self._sending:
+            return
+        parts = self._in_order.take_ready()
+        if parts:
+            try:
+                if not self._send(parts):
+                    return
+            except OSError as error:
+                self._cannot_send(error)
+                return
+        if self.draining and not self.busy:
+            self.close()
+        else:
+            self._process()
 
     def _drive(self, coroutine: CoroutineType[Any, Any, Outgoing]) -> Outgoing | None:
         """Its answer if it did not have to wait, else None: then ``_answered`` goes on."""
@@ -318,22 +386,21 @@ class Connection:
                 self._violated(error)
             else:
                 log.error("a request of %s failed, closing its connection", self.peer_host, exc_info=error)
-            self.close()
+            self._break_off()
             return
         if self._ended:
             self._handle_rest()
             return
         try:
             parts = self._resolve(outgoing)
-            if self._sending:
-                # Answers to earlier requests are still on their way; who sends them goes on with this one.
-                self._output.add(parts or ())
-                return
+            if parts and (self._places or self._sending):
+                self._in_order.queue(parts)
+                parts = []
             proceed = parts is not None and (not parts or self._send(parts))
         except OSError as failure:
             self._cannot_send(failure)
             return
-        if proceed:
+        if proceed and not self._sending:
             self._process()
 
     # Answers
@@ -384,28 +451,25 @@ class Connection:
             assert state == COLD
             self._owner.runtime.run_blocking(self._output.cold_read()).add_done_callback(self._warmed)
 
-    def _writable(self) -> None:
+    def _pump(self) -> int | None:
+        """How far sending has come; None when the connection has ended over it."""
         self.active = True
         try:
-            state = self._output.pump()
+            return self._output.pump()
         except OSError as error:
             self._cannot_send(error)
-            return
-        if state == PEER_SLOW:
-            return
-        self._loop.remove_writer(self._transport.fd)
-        self._sent(state)
+            return None
+
+    def _writable(self) -> None:
+        state = self._pump()
+        if state is not None and state != PEER_SLOW:
+            self._loop.remove_writer(self._transport.fd)
+            self._sent(state)
 
     def _send_on(self) -> None:
-        if self.closed:
-            return
-        self.active = True
-        try:
-            state = self._output.pump()
-        except OSError as error:
-            self._cannot_send(error)
-            return
-        self._sent(state)
+        state = None if self.closed else self._pump()
+        if state is not None:
+            self._sent(state)
 
     def _warmed(self, reading: asyncio.Future[bytes]) -> None:
         if self.closed or reading.cancelled():
@@ -422,7 +486,10 @@ class Connection:
             self._wait_to_send(state)
             return
         self._sending = False
-        self._process()
+        if self._places:
+            self._send_ready()
+        else:
+            self._process()
 
     def _cannot_send(self, error: OSError) -> None:
         if isinstance(error, ConnectionError | TimeoutError):

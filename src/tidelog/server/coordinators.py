@@ -17,6 +17,8 @@ from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.features import TRANSACTION_VERSION
 from tidelog.model.ids import NO_BROKER, NO_SEQUENCE, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from tidelog.model.ports import Rng
+from tidelog.replication.in_sync import is_followed
+from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.markers import MarkerCarrier, WriteMarker
 from tidelog.server.runtime import Alarm, LoopRuntime
@@ -28,18 +30,14 @@ BATCH_ROOM = 1_024
 class LoopWorld:
     """What shards ask of the node: time, threads, tasks, and one alarm for each callback."""
 
-    def __init__(self, runtime: LoopRuntime) -> None:
+    def __init__(self, runtime: LoopRuntime, leads: Callable[[Partition], bool] = lambda partition: True) -> None:
         self._runtime = runtime
+        self.leads = leads
         self._alarms: dict[Callable[[], None], Alarm] = {}
-        self._told_ms = 0
-        self._told_at_ms = 0
 
     def now_ms(self) -> int:
-        """The wall clock, but never set back: sessions and rebalances that end in three seconds must not end in an hour."""
-        steady_ms = self._runtime.steady_ms()
-        self._told_ms = max(self._runtime.now_ms(), self._told_ms + steady_ms - self._told_at_ms)
-        self._told_at_ms = steady_ms
-        return self._told_ms
+        """Sessions and rebalances that end in three seconds end neither at once nor in an hour when somebody sets the clock."""
+        return self._runtime.even_ms()
 
     def run_blocking(self, job: Callable[[], Any]) -> Awaitable[Any]:
         return self._runtime.run_blocking(job)
@@ -66,7 +64,8 @@ class Coordinators:
     """The shards of both coordinators, and what makes them follow the cluster.
 
     ``new_id`` gives producer ids; ``write_marker`` ends a transaction in one partition of this node, ``others`` are asked about
-    partitions that they lead.
+    partitions that they lead. ``in_touch``: whether the controller has heard of this broker so lately that nobody else can have
+    been elected in its place. While all controllers are down, what followers ask for shows the same.
     """
 
     def __init__(
@@ -77,8 +76,12 @@ class Coordinators:
         new_id: NewId,
         write_marker: WriteMarker,
         others: OtherBrokers | None = None,
+        in_touch: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._world = LoopWorld(runtime)
+        def leads(partition: Partition) -> bool:
+            return in_touch() or is_followed(partition, runtime.even_ms(), config.broker_session_timeout_ms)
+
+        self._world = LoopWorld(runtime, leads)
         self._stopped = False
         groups, transactions = group_settings(config), transaction_settings(config)
         rng: Rng = runtime.rng

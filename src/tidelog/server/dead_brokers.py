@@ -17,6 +17,7 @@ import socket
 from tidelog.broker.controller_side import Lives
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.image import BrokerImage
+from tidelog.server.channels import is_address
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ KNOCKS = 3
 """So many refusals in a row: a listener that is opened anew must not look like none."""
 PAUSE_S = 0.05
 ANSWER_S = 1.0
+AT_ONCE = 16
+"""Knocks under way at the same time: a new active controller of hundreds of brokers has other things to do, too."""
 
 
 class DeadBrokers(Lives):
@@ -36,6 +39,7 @@ class DeadBrokers(Lives):
         self._asking: set[int] = set()
         self._heard: set[int] = set()
         self._looked_in_epoch = -1
+        self._places = asyncio.Semaphore(AT_ONCE)
         self.stopped = False
 
     def leader_changed(self) -> None:
@@ -83,7 +87,7 @@ class DeadBrokers(Lives):
         """Does nobody listen at any of its addresses?"""
         for endpoint in broker.endpoints.values():
             try:
-                async with asyncio.timeout(ANSWER_S):
+                async with self._places, asyncio.timeout(ANSWER_S):
                     await self._knock(endpoint.host, endpoint.port)
             except ConnectionRefusedError:
                 continue
@@ -93,7 +97,8 @@ class DeadBrokers(Lives):
         return bool(broker.endpoints)
 
     async def _knock(self, host: str, port: int) -> None:
-        found = await self._runtime.run_blocking(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        address = min(found, key=lambda each: each[0] != socket.AF_INET)[4]
-        transport, _ = await self._runtime.loop.create_connection(asyncio.Protocol, str(address[0]), port)
+        if not is_address(host):
+            found = await self._runtime.run_blocking(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+            host = str(min(found, key=lambda each: each[0] != socket.AF_INET)[4][0])
+        transport, _ = await self._runtime.loop.create_connection(asyncio.Protocol, host, port)
         transport.abort()

@@ -54,7 +54,7 @@ class Following:
         self._runtime = replication.runtime
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        self._poll: asyncio.Task[FetchResponse] | None = None
+        self._poll: asyncio.Future[FetchResponse] | None = None
         self._interrupting: asyncio.TimerHandle | None = None
         self._interrupted_s = -1e9
         self._line = 0
@@ -83,15 +83,15 @@ class Following:
         if not self.machine.follow(partition):
             return
         self._wake.set()
-        if self._poll is not None and self._interrupting is None and not self.machine.opens_session:
+        if self._poll is not None and self._interrupting is None and not self.machine.answers_soon:
             # The new session names everything: the more that is, the less often.
             again_s = self._interrupted_s + PARTITION_S * len(self.machine) - self._runtime.loop.time()
             self._interrupting = self._runtime.loop.call_later(max(INTERRUPT_AFTER_S, again_s), self._interrupt)
 
     def _interrupt(self) -> None:
         self._interrupting = None
-        if self.machine.opens_session:
-            return  # its answer comes at once
+        if self.machine.answers_soon:
+            return
         self._interrupted_s = self._runtime.loop.time()
         if self._poll is not None and self._poll.cancel():
             # That answer still comes, on its connection; the other one is free.
@@ -147,7 +147,8 @@ class Following:
             await self._runtime.sleep(NOBODY_S)
             return None
         timeout_ms = self._replication.config.replica_socket_timeout_ms
-        poll = self._poll = self._runtime.loop.create_task(channel.ask(request, timeout_ms=timeout_ms))
+        poll: asyncio.Future[FetchResponse] = channel.begin(request, timeout_ms=timeout_ms)
+        self._poll = poll
         try:
             response = await poll
         except ChannelError as error:
@@ -206,7 +207,7 @@ class Following:
         partition = followed.partition
         here = partition.log
         assert here is not None
-        now_ms = self._runtime.now_ms()
+        now_ms = self._runtime.even_ms()
         try:
             if len(records):
                 following.append(partition, self._replicas.logs, memoryview(records), followed.leader_epoch, now_ms)
@@ -244,8 +245,8 @@ class Following:
         deferred: Deferred = []
         cut.append((here, deferred))
         try:
-            self._replicas.restart_move(partition, self._runtime.now_ms())
-            following.truncate(partition, self._replicas.logs, offset, self._runtime.now_ms(), deferred)
+            self._replicas.restart_move(partition, self._runtime.even_ms())
+            following.truncate(partition, self._replicas.logs, offset, self._runtime.even_ms(), deferred)
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
 
@@ -310,8 +311,8 @@ class Following:
             self._truncate(followed, end, cut)
         elif start > ours:
             try:
-                self._replicas.restart_move(partition, self._runtime.now_ms())
-                following.start_over(partition, self._replicas.logs, start, self._runtime.now_ms())
+                self._replicas.restart_move(partition, self._runtime.even_ms())
+                following.start_over(partition, self._replicas.logs, start, self._runtime.even_ms())
             except StorageFailure as failure:
                 self._replicas.storage_failed(failure)
 

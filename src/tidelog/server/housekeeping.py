@@ -32,7 +32,7 @@ class Housekeeping:
 
     def start(self) -> None:
         """Begin all duties."""
-        broker, config, now_ms = self._broker, self._broker.config, self._runtime.now_ms
+        broker, config, now_ms = self._broker, self._broker.config, self._runtime.even_ms
         replicas = broker.replicas
         checkpoint_ms = min(
             config.replica_high_watermark_checkpoint_interval_ms,
@@ -74,7 +74,7 @@ class Housekeeping:
 
     def _name_late(self) -> None:
         replicas, config = self._broker.replicas, self._broker.config
-        for line in self.late.look(replicas.partitions(), self._runtime.now_ms(), config.transaction_max_timeout_ms):
+        for line in self.late.look(replicas.partitions(), self._runtime.even_ms(), config.transaction_max_timeout_ms):
             log.warning("%s", line)
 
     def _transactional_id(self, producer_id: int) -> str | None:
@@ -86,5 +86,5 @@ class Housekeeping:
         return next((each.transactional_id for each in known if each.producer_id == producer_id), None)
 
     def _retain(self) -> None:
-        for reason in self._broker.replicas.retention_step(self._runtime.now_ms()):
+        for reason in self._broker.replicas.retention_step(self._runtime.even_ms()):
             log.info("retention: %s", reason)

@@ -55,6 +55,7 @@ class MetadataReplica:
         self._on_failure = on_failure
         self._timers: dict[str, Alarm] = {}
         self._stopping = False
+        self._told_replaced = False
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self.on_leader: list[Callable[[], None]] = []
         """Called when who leads has changed, and when this process has become the active controller."""
@@ -98,6 +99,7 @@ class MetadataReplica:
         self.runner = RaftRunner(member, runtime, self._failed)
         self.runner.on_leader = self._leader_changed
         member.committed.listeners.append(lambda old, new, delta: self._look())
+        member.committed.listeners.append(lambda old, new, delta: self._tell_if_replaced())
 
     def _advertised(self, ports: Mapping[str, int]) -> list[EndPoint]:
         told = {point.listener: point for point in self.config.advertised_endpoints}
@@ -228,6 +230,27 @@ class MetadataReplica:
         finally:
             self._waiting.remove(entry)
 
+    def _tell_if_replaced(self) -> None:
+        """The vote of this node's id is another disk's: else nobody notices before the next controller fails."""
+        config, machine = self.config, self.member.machine
+        voter, me = machine.voters.by_id(config.node_id), machine.quorum.me
+        replaced = voter is not None and machine.voters.find(me) is None
+        if not config.is_controller or not replaced or config.controller_quorum_auto_join_enable:
+            self._told_replaced = False
+        elif not self._told_replaced:
+            assert voter is not None
+            self._told_replaced = True
+            log.warning(
+                "node %d votes on metadata with directory %s, and this is directory %s: this disk has no vote. If the other one "
+                "will not come back, take its vote (metadata-quorum remove-controller -i %d -d %s), then give this one a vote "
+                "(metadata-quorum add-controller)",
+                config.node_id,
+                uuid_to_text(voter.directory_id),
+                uuid_to_text(me.directory_id),
+                config.node_id,
+                uuid_to_text(voter.directory_id),
+            )
+
     def _look(self) -> None:
         for what, future in self._waiting:
             if not future.done() and (self._stopping or what()):
@@ -235,6 +258,7 @@ class MetadataReplica:
 
     def _leader_changed(self) -> None:
         self._look()
+        self._tell_if_replaced()
         for told in list(self.on_leader):
             told()
 

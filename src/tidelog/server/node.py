@@ -26,7 +26,7 @@ from tidelog.config.listeners import EndPoint
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
-from tidelog.model.errors import ConfigError, StorageFailure
+from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
 from tidelog.model.ids import Uuid, random_uuid
 from tidelog.model.ports import FileSystem
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
@@ -40,6 +40,7 @@ from tidelog.server.channels import Channels
 from tidelog.server.compaction import Compaction
 from tidelog.server.controller_link import ControllerLink
 from tidelog.server.coordinators import Coordinators
+from tidelog.server.creating import Creating
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.housekeeping import Housekeeping
 from tidelog.server.listener import ConnectionCount, Listener
@@ -62,6 +63,7 @@ LOAD_THREADS = 4
 CLOSE_THREADS = 16
 ACCEPT_WITHIN_S = 2.0
 """Who connects while the broker starts waits for so long at most for it to be unfenced; then it is served by a fenced one."""
+TELL_DIRS_MS = 10_000
 PROGRESS_MS = 5000
 """How often a long recovery says how far it is."""
 
@@ -133,6 +135,9 @@ class Node:
         self.housekeeping = Housekeeping(self.broker, runtime)
         self.housekeeping.start()
         self.housekeeping.every("log dirs", 1000, self._watch_dirs)
+        if len(self.logs.dirs) > 1:
+            # What the controller was told may have been lost with it.
+            self.housekeeping.every("log dirs told", TELL_DIRS_MS, lambda: self._tell_dirs(self.broker.replicas.partitions()))
         self.compaction = Compaction(self.broker.replicas, config, runtime)
         self.compaction.start()
 
@@ -149,6 +154,7 @@ class Node:
         for listener in self.listeners:
             listener.stop_accepting()
         if self._serving:
+            self.creating.stop()
             await self.replication.stop()
             self.coordinators.stop()
         if hasattr(self.replica, "member"):
@@ -163,6 +169,7 @@ class Node:
     async def stop(self) -> None:
         """In order; what fails on the way is reported and the rest goes on."""
         self._stopping = True
+        self.creating.stop()
         self.housekeeping.stop()
         await self.compaction.stop()
         await self.monitoring.stop()
@@ -179,7 +186,7 @@ class Node:
         except StorageFailure as failure:
             log.error("the metadata log was not closed in order: %s", failure)
         self.channels.close()
-        self.broker.replicas.stop_moves(self.runtime.now_ms())
+        self.broker.replicas.stop_moves(self.runtime.even_ms())
         while self._in_flight:
             # A log with a flush under way cannot be closed; what ends may start the next one.
             await asyncio.wait(self._in_flight)
@@ -293,7 +300,7 @@ class Node:
         jobs = self.logs.load_jobs()
         if not jobs:
             return
-        now_ms = self.runtime.now_ms()
+        now_ms = self.runtime.even_ms()
         started = told = self.runtime.real_ms()
 
         def tell(done: int) -> None:
@@ -334,6 +341,7 @@ class Node:
             producer_ids.take,
             lambda where, marker: write_marker(self.broker, where, marker, runtime.now_ms()),
             others,
+            lambda: self.life.in_touch,
         )
         assert self.logs.cluster_id is not None
         self.broker = Broker(
@@ -353,6 +361,7 @@ class Node:
             others=others,
         )
         self.replication = Replication(replicas, self.controller, self.channels, runtime, config, lambda: self.life.epoch)
+        self.creating = Creating(replicas, runtime, self._created)
         self._serving = True
         self._load(self._image)
         self.replication.start()
@@ -378,7 +387,7 @@ class Node:
     def _load(self, image: ClusterImage) -> None:
         """All of it may be new."""
         self.broker.image = image
-        self.broker.replicas.load(image, self.runtime.now_ms())
+        self.broker.replicas.load(image, self.runtime.even_ms())
         for partition in self.broker.replicas.partitions():
             partition.set_config(self.logs.config_for(partition.topic))
         self.coordinators.follow()
@@ -388,7 +397,7 @@ class Node:
 
     def _apply(self, image: ClusterImage, delta: ClusterDelta) -> None:
         self.broker.image = image
-        self.broker.replicas.apply(delta, image, self.runtime.now_ms())
+        self.broker.replicas.apply(delta, image, self.runtime.even_ms())
         self.coordinators.follow(delta)
         self.replication.follow(image)
         if len(self.logs.dirs) > 1:
@@ -398,6 +407,11 @@ class Node:
                 for index in sorted(changed.changed)
             )
             self._tell_dirs(partition for partition in found if isinstance(partition, Partition))
+
+    def _created(self, partitions: Iterable[Partition]) -> None:
+        self.replication.follow(self._image)
+        if len(self.logs.dirs) > 1:
+            self._tell_dirs(partitions)
 
     def _follow_settings(self, image: ClusterImage) -> None:
         try:
@@ -426,10 +440,13 @@ class Node:
                 where.append((partition.topic_id, partition.index, Uuid(log_dir.directory_id)))
         placement = lifecycle.placed_elsewhere(self._image, self.config.node_id, where)
         if placement:
-            self.runtime.spawn(
-                lifecycle.assign_to_dirs(self.controller, self.config.node_id, self.life.epoch, placement),
-                "telling in which log dirs replicas lie",
-            )
+            self.runtime.spawn(self._assign_to_dirs(placement), "telling in which log dirs replicas lie")
+
+    async def _assign_to_dirs(self, placement: lifecycle.Placement) -> None:
+        try:
+            await lifecycle.assign_to_dirs(self.controller, self.config.node_id, self.life.epoch, placement)
+        except KafkaError as error:
+            log.warning("the controller was not told in which log dirs replicas lie, and will be told again: %s", error)
 
     def _log_config(self, topic: str) -> LogConfig:
         overrides: Mapping[str, str] = self._image.topic_configs(topic)
@@ -440,7 +457,7 @@ class Node:
             self._in_flight.discard(future)
             if not future.cancelled():
                 future.result()
-                done(self.runtime.now_ms())
+                done(self.runtime.even_ms())
 
         future = self.runtime.run_blocking(job)
         self._in_flight.add(future)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
-from tidelog.model.errors import ProtocolViolation
+from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest
 from tidelog.raft.effects import Node
 from tidelog.server.runtime import LoopRuntime
@@ -76,6 +76,7 @@ class Peers:
         self._client_id = client_id
         self._lines: dict[Node, _Line] = {}
         self._tasks: dict[int, asyncio.Task[Any]] = {}
+        self._strangers: set[Node] = set()
         self._closed = False
 
     def send(self, request_id: int, to: Node, request: Any) -> None:
@@ -92,6 +93,7 @@ class Peers:
         try:
             line = self._lines.get(to) or await self._connect(to)
             message = await line.ask(request)
+            self._look(to, message)
 
             def tell() -> None:
                 self._answers.answered(request_id, message)
@@ -113,6 +115,18 @@ class Peers:
             del self._tasks[to.id]
         if not self._closed:
             tell()
+
+    def _look(self, to: Node, message: Any) -> None:
+        """Who has the wrong disk, or asks at a wrong address, would wait for a leader for ever and not know why."""
+        if getattr(message, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID and to not in self._strangers:
+            self._strangers.add(to)
+            log.error(
+                "node %d at %s:%d is of another cluster than this node. Compare cluster.id in the meta.properties of both nodes' "
+                "log dirs: one has the wrong disk or was formatted with another id, or controller.quorum.* names a wrong address",
+                to.id,
+                to.host,
+                to.port,
+            )
 
     async def _connect(self, to: Node) -> _Line:
         for old in [each for each in self._lines if each.id == to.id]:

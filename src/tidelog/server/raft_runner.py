@@ -23,7 +23,6 @@ from tidelog.metadata.features import UnsupportedFeatureLevel
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.model.machine import Token
-from tidelog.protocol.messages.fetch import FetchResponse
 from tidelog.raft import log_changes, quorum_state
 from tidelog.raft.description import QuorumDescription, describe_quorum
 from tidelog.raft.effects import (
@@ -44,8 +43,10 @@ from tidelog.raft.effects import (
 )
 from tidelog.raft.log_changes import IncomingSnapshot, snapshot_part
 from tidelog.raft.quorum import QuorumFault
+from tidelog.raft.shared_reads import SharedReads
 from tidelog.raft.snapshots import Snapshot, SnapshotJob
 from tidelog.raft.voters import VoterSet
+from tidelog.server.deadline import Deadline
 from tidelog.server.peers import Peers
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.flush import FlushJob
@@ -77,7 +78,7 @@ class RaftRunner:
         self._busy = False
         self._flushing = False
         self._after_flush: Callable[[], None] | None = None
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm = Deadline(runtime, self._ring)
         self._ticking: asyncio.TimerHandle | None = None
         self._pumping = False
         self._deferred: deque[Callable[[], None]] = deque()
@@ -86,6 +87,7 @@ class RaftRunner:
         self._asking: dict[int, asyncio.Future[Any]] = {}
         self._submitted: dict[int, tuple[asyncio.Future[Any], Any]] = {}
         self._incoming: IncomingSnapshot | None = None
+        self._reads = SharedReads(member.log)
         self._told = (-1, -1)
         self._stopped: asyncio.Future[None] | None = None
         self._work: set[asyncio.Future[Any]] = set()
@@ -102,9 +104,9 @@ class RaftRunner:
             await asyncio.wait([self._stopped], timeout=timeout_ms / 1000)
         self._failed = True
         self._peers.close()
-        for alarm in (self._alarm, self._ticking):
-            if alarm is not None:
-                alarm.cancel()
+        self._alarm.cancel()
+        if self._ticking is not None:
+            self._ticking.cancel()
         self._queue.clear()
         self._refuse_all(KafkaError(ErrorCode.NOT_CONTROLLER, "the controller stops"))
         if self._work:
@@ -194,7 +196,13 @@ class RaftRunner:
             return
         self._ticking = self._runtime.loop.call_later(TICK_S, self._tick)
         if self.member.controller is not None:
-            self._when_settled(lambda: self._by_itself(self.member.tick))
+            self._when_settled(self._look_at_time)
+
+    def _look_at_time(self) -> None:
+        self._by_itself(self.member.tick)
+        if self.member.more_due and self._ticking is not None and not self._failed:
+            self._ticking.cancel()
+            self._ticking = self._runtime.loop.call_later(0, self._tick)
 
     def _by_itself(self, decide: Callable[[int, int], list[Effect]]) -> None:
         now_ms = self._runtime.now_ms()
@@ -239,6 +247,7 @@ class RaftRunner:
             self._fail(problem)
         finally:
             self._pumping = False
+            self._reads.forget()
         if self._failed:
             return
         if self._deferred and not self._busy:
@@ -390,11 +399,8 @@ class RaftRunner:
             future.set_result(response)
 
     def _reply_records(self, effect: ReplyRecords) -> None:
-        response: FetchResponse = effect.response
-        found = self.member.log.log.read(effect.offset, effect.max_bytes, upto=self.member.log.end_offset, min_one=True)
-        if found.slice is not None:
-            response.responses[0].partitions[0].records = found.slice.read()
-        self._reply(effect.token, response)
+        effect.response.responses[0].partitions[0].records = self._reads.read(effect.offset, effect.max_bytes)
+        self._reply(effect.token, effect.response)
 
     def _release(self, released: list[Pending]) -> None:
         for pending in released:
@@ -443,16 +449,9 @@ class RaftRunner:
     # Time and snapshots
 
     def _arm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        deadline_ms = self.member.machine.deadline_ms
-        delay_ms = deadline_ms - self._steady()
-        if delay_ms < 1 << 32:
-            self._alarm = self._runtime.loop.call_later(max(delay_ms, 0) / 1000, self._ring)
+        self._alarm.after(self.member.machine.deadline_ms - self._steady())
 
     def _ring(self) -> None:
-        self._alarm = None
         self._do(lambda: self.member.machine.tick(self._steady()))
 
     def snapshot_step(self) -> None:
@@ -460,7 +459,7 @@ class RaftRunner:
         if self._failed or not self.member.snapshot_due(self._runtime.now_ms()):
             return
         job = self.member.snapshot_job(self._runtime.now_ms())
-        self._runtime.run_long(job.run).add_done_callback(lambda _: self._snapshot_finished(job))
+        self._runtime.run_long(lambda: job.run(self._runtime.breathe)).add_done_callback(lambda _: self._snapshot_finished(job))
 
     def _snapshot_finished(self, job: SnapshotJob) -> None:
         try:

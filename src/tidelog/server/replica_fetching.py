@@ -26,7 +26,7 @@ from tidelog.model.errors import KafkaError
 from tidelog.replication.fetcher import FetcherSettings
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
-from tidelog.replication.throttle import Throttles, throttled_partitions
+from tidelog.replication.throttle import ReplicationQuota, Throttles, throttled_partitions
 from tidelog.server.channels import ChannelError, Channels
 from tidelog.server.following import Following
 from tidelog.server.runtime import Alarm, LoopRuntime
@@ -38,6 +38,7 @@ ISR_RETRY_S = 0.05
 
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
+LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 """Dynamic settings of brokers alone, in bytes a second."""
 THROTTLED = frozenset(("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"))
 
@@ -72,7 +73,14 @@ class Replication:
         broker_epoch: Callable[[], int],
     ) -> None:
         replicas.lag_max_ms = config.replica_lag_time_max_ms
-        replicas.throttles = Throttles(config.replication_quota_window_num, config.replication_quota_window_size_seconds * 1000)
+        replicas.throttles = Throttles(
+            config.replication_quota_window_num,
+            config.replication_quota_window_size_seconds * 1000,
+            ReplicationQuota(
+                config.alter_log_dirs_replication_quota_window_num,
+                config.alter_log_dirs_replication_quota_window_size_seconds * 1000,
+            ),
+        )
         replicas.rack_aware = config.replica_selector_class == RACK_AWARE_SELECTOR
         self.replicas = replicas
         self.channels = channels
@@ -83,6 +91,7 @@ class Replication:
         self.fetchers: dict[tuple[int, int], Following] = {}
         """By leader and number; each has at least one partition."""
         self._controller = controller
+        self._listener = config.inter_broker_listener
         self._where: dict[Partition, Following] = {}
         self._running = False
         self._alarm: Alarm | None = None
@@ -145,16 +154,17 @@ class Replication:
                 followers[topic] = throttled_partitions(listed.follower_replication_throttled_replicas, broker_id)
         self.replicas.throttles.leader.change(_rate(rates, LEADER_RATE), leaders)
         self.replicas.throttles.follower.change(_rate(rates, FOLLOWER_RATE), followers)
+        self.replicas.throttles.log_dirs.change(_rate(rates, LOG_DIR_RATE), {})
 
     def endpoint(self, broker_id: int) -> Endpoint | None:
         """Where brokers talk to this one; None while nobody knows."""
         broker = self.image.brokers.get(broker_id)
-        return broker.endpoints.get(self.config.inter_broker_listener) if broker is not None else None
+        return broker.endpoints.get(self._listener) if broker is not None else None
 
     # -- ISRs -----------------------------------------------------------------------------------------------------------
 
     def _watch_isrs(self) -> None:
-        self.replicas.isr_step(self.runtime.now_ms())
+        self.replicas.isr_step(self.runtime.even_ms())
         self._alarm = self.runtime.call_later(self.replicas.lag_max_ms / 2000, self._watch_isrs)
 
     def _ask_controller(self) -> None:
@@ -184,7 +194,7 @@ class Replication:
             log.debug("ISR changes were not decided: %s", error)
             changes.failed()
             return False
-        return changes.answered(response, self.runtime.now_ms())
+        return changes.answered(response, self.runtime.even_ms())
 
     # -- the end --------------------------------------------------------------------------------------------------------
 

@@ -21,12 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
 from tidelog.replication.delayed import Parked, Purgatory
+from tidelog.server.even_clock import EvenClock
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 BLOCKING_THREADS = 8
 LONG_THREADS = 2
+BREATH_S = 0.0005
 LONGEST_ALARM_MS = 3_600_000
 """Some requests have no deadline; timers of centuries are not to be relied on."""
 
@@ -60,11 +62,14 @@ class LoopRuntime:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.now_ms: Callable[[], int] = system_now_ms
+        # Both are looked up each time: who moves the node's time puts other clocks in their places.
+        self._even = EvenClock(lambda: self.now_ms(), lambda: self.steady_ms())  # noqa: PLW0108
         self.rng = random.Random(int.from_bytes(random.SystemRandom().randbytes(32), "big"))
         self._tasks: set[asyncio.Task[Any]] = set()
         self._blocking = ThreadPoolExecutor(BLOCKING_THREADS, "blocking")
         self._long = ThreadPoolExecutor(LONG_THREADS, "long")
         self._purgatory = Purgatory()
+        self._done: list[Callable[[], Callable[[], None] | None]] = []
         self._alarm: Alarm | None = None
         self._alarm_ms = sys.maxsize
 
@@ -94,6 +99,11 @@ class LoopRuntime:
         """The result of ``job``, run in a thread; for work that takes long and that nobody waits for."""
         return self.loop.run_in_executor(self._long, job)
 
+    def breathe(self) -> None:
+        """In a thread that is at work in Python for long: lets the loop go on. A thread that holds the interpreter for its whole
+        interval costs the loop that interval at each call to the system; one that rests costs it nothing."""
+        time.sleep(BREATH_S)
+
     def in_parallel(
         self, jobs: Sequence[Callable[[], None]], threads: int, name: str, each_done: Callable[[int], None] | None = None
     ) -> None:
@@ -121,17 +131,48 @@ class LoopRuntime:
             if not future.done():
                 future.set_result(None)
 
+        self._park(parked, done)
+        return future
+
+    def when_done(self, parked: Parked, then: Callable[[], Callable[[], None] | None]) -> None:
+        """``then`` is called when ``parked`` is done, at the end of that turn of the loop, and after all of those what they
+        return, once for those that return the same: what ends together is answered together. Who gives up unsets ``on_done``."""
+
+        def done() -> None:
+            self._done.append(then)
+            if len(self._done) == 1:
+                self.loop.call_soon(self._go_on)
+
+        if parked.done:
+            done()
+        else:
+            self._park(parked, done)
+
+    def _go_on(self) -> None:
+        done, self._done = self._done, []
+        afterwards: dict[Callable[[], None], None] = {}
+        for then in done:
+            last = then()
+            if last is not None:
+                afterwards[last] = None
+        for last in afterwards:
+            last()
+
+    def _park(self, parked: Parked, done: Callable[[], None]) -> None:
         parked.on_done = done
         # From here on it is how long that counts, not until when: the wall clock may be set back, by an hour even.
         parked.deadline_ms += self.steady_ms() - self.now_ms()
         self._purgatory.park(parked)
         if parked.deadline_ms < self._alarm_ms:
             self._set_alarm(parked.deadline_ms)
-        return future
 
     def steady_ms(self) -> int:
         """Milliseconds on a clock that nobody sets, for how long something takes."""
         return time.monotonic_ns() // 1_000_000
+
+    def even_ms(self) -> int:
+        """The wall clock without its jumps, for how old something is (``server.even_clock``)."""
+        return self._even.now_ms()
 
     def real_ms(self) -> int:
         """The same, of the machine itself: for what happens on sockets. A test may move the node's time, never its peers'."""

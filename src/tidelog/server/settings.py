@@ -41,13 +41,17 @@ def limits(config: BrokerConfig) -> Limits:
 
 
 def controller_settings(config: BrokerConfig) -> ControllerSettings:
-    """What the controller's decisions depend on."""
+    """What the controller's decisions depend on.
+
+    ``min.insync.replicas`` is what the file says: dynamic values are in the controller's image already, and one of this node
+    alone must not become that of the cluster when it gets eligible leader replicas (KIP-966). As Apache Kafka 4.3.1 does it.
+    """
     return ControllerSettings(
         num_partitions=config.num_partitions,
         default_replication_factor=config.default_replication_factor,
         delete_topic_enable=config.delete_topic_enable,
         unclean_leader_election_enable=config.unclean_leader_election_enable,
-        min_insync_replicas=config.min_insync_replicas,
+        min_insync_replicas=BrokerConfig(config.static).min_insync_replicas,
         broker_session_timeout_ms=config.broker_session_timeout_ms,
         auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
         leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1_000,

@@ -6,11 +6,13 @@ leader epochs and partition.metadata travel with the same job, and so do the dir
 
 ``flush_job`` runs on the loop and takes copies; ``run`` blocks, in any thread; ``UnifiedLog.flushed`` takes the result on the
 loop. One job per log at a time. A failed sync is final: the job keeps the error, ``flushed`` raises StorageFailure, and no
-later job is made (a kernel reports a lost write once, and forgets it).
+later job is made: a kernel reports a lost write once, forgets it, and shows to the next process, too, what is not on the disk.
+So the job leaves a file ``.flush-failed`` in the log's directory, and recovery writes anew what it reads there.
 """
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from tidelog.model.ports import File
@@ -26,6 +28,9 @@ from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
 
 if TYPE_CHECKING:
     from tidelog.storage.log import UnifiedLog
+
+FLUSH_FAILED = ".flush-failed"
+"""In a partition's directory: a sync failed there, and what can be read is not all on the disk."""
 
 
 class FlushJob:
@@ -96,6 +101,8 @@ class FlushJob:
                 self.fs.sync_dir(self.directory.rpartition("/")[0])
         except OSError as problem:
             self.error = problem
+            with contextlib.suppress(OSError):  # On a disk that is gone there will be nothing to recover, either.
+                replace_file(self.fs, f"{self._log.dir}/{FLUSH_FAILED}", b"")
 
 
 def flush_job(log: UnifiedLog) -> FlushJob:

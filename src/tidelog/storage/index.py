@@ -104,10 +104,11 @@ class OffsetIndex:
         self.positions.append(position)
         self.relative_offsets.append(offset - self.base_offset)
 
-    def position_at_or_before(self, offset: int) -> int:
-        """The start of a batch from which a scan forward meets ``offset``; 0 when the index knows nothing that early."""
+    def entry_at_or_before(self, offset: int) -> tuple[int, int]:
+        """(The start of a batch from which a scan forward meets ``offset``, that batch's last offset); (0, -1) when the index
+        knows nothing that early."""
         found = bisect_right(self.relative_offsets, offset - self.base_offset) - 1
-        return self.positions[found] if found >= 0 else 0
+        return (self.positions[found], self.relative_offsets[found] + self.base_offset) if found >= 0 else (0, -1)
 
     def last_boundary(self, above: int, limit: int) -> int:
         """The greatest indexed batch start in (above, limit]; -1 when there is none."""

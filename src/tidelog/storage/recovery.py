@@ -2,8 +2,9 @@
 
 Decided here, in this order: files that a crash left half way go or are finished (``.deleted``, ``.cleaned``, ``.swap``); after an
 unclean stop every segment from the recovery point on is read batch by batch, its indexes made anew, and the log cut at the first
-batch that is not whole, in order and of the right checksum, later segments with it; leader epochs follow the batches; producer
-state comes from the newest snapshot that reads well, and from the batches after it.
+batch that is not whole, in order and of the right checksum, later segments with it; where a sync had failed, what is left of them
+is written once more; leader epochs follow the batches; producer state comes from the newest snapshot that reads well, and from
+the batches after it.
 
 Invariants after ``load_log``: every batch of the log was written whole; indexes, leader epochs and producer state say nothing
 of what is not in it. Loading a directory blocks, and touches nothing but that directory: many may load at once.
@@ -24,6 +25,7 @@ from tidelog.model.ports import FileSystem, Rng
 from tidelog.records.batch import crc_is_valid
 from tidelog.storage.checkpoints import LEADER_EPOCHS, BadCheckpoint, read_epochs, read_partition_metadata
 from tidelog.storage.epochs import LeaderEpochCache
+from tidelog.storage.flush import FLUSH_FAILED
 from tidelog.storage.index import MAX_RELATIVE_OFFSET, CorruptIndex, Indexer
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
@@ -42,6 +44,7 @@ from tidelog.storage.segment import (
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
+_COPY_BYTES = 1 << 20
 _INTERRUPTED = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, ".tmp")
 
 _logger = logging.getLogger(__name__)
@@ -70,13 +73,16 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
         names = finish_interrupted(fs, directory)
         segments = _find_segments(fs, directory, names)
         epochs = _load_epochs(fs, directory)
-        if segments and request.clean:
+        sync_failed = FLUSH_FAILED in names
+        if segments and request.clean and not sync_failed:
             _link(segments)
             for segment in segments[:-1]:
                 segment.sealed = True
             _find_end(segments[-1])
         elif segments:
             segments = _recover(fs, request, segments, epochs)
+        if sync_failed:
+            _write_again(fs, directory, [segment for segment in segments if not segment.sealed])
         _check_transaction_indexes(segments, names)
         if not segments or segments[-1].next_offset < request.log_start_offset:
             segments = _start_anew(fs, request, segments, epochs, now_ms)
@@ -294,6 +300,17 @@ def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache
     segment.aborted.reset(segment.file_system, segment.path(TXN_INDEX_SUFFIX))
     segment.sealed = False
     return size - end
+
+
+def _write_again(fs: FileSystem, directory: str, segments: list[LogSegment]) -> None:
+    """After a failed sync the kernel may hold for clean what never reached the disk: only what is written anew is synced anew."""
+    for segment in segments:
+        for position in range(0, segment.size, _COPY_BYTES):
+            segment.file.write(position, segment.file.read(position, min(_COPY_BYTES, segment.size - position)))
+        segment.file.sync()
+    _logger.warning("%s: a sync had failed before the last stop; %d segments are written anew", directory, len(segments))
+    fs.remove(f"{directory}/{FLUSH_FAILED}")
+    fs.sync_dir(directory)
 
 
 def _refuse_old_format(segment: LogSegment, position: int) -> None:

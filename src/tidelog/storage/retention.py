@@ -88,13 +88,18 @@ def _by_age(log: UnifiedLog, now_ms: int, skip: int) -> list[tuple[LogSegment, s
     segment = _deletable(log, skip)
     while segment is not None:
         greatest = segment.largest_timestamp()[0]
-        if greatest < 0:
-            greatest = segment.modified_ms()
+        if now_ms - _or_modified(segment, greatest) <= retention_ms:
+            break
+        greatest = _or_modified(segment, segment.confirm_largest_timestamp())
         if now_ms - greatest <= retention_ms:
             break
         doomed.append((segment, f"{now_ms - greatest} ms old, retention.ms is {retention_ms}"))
         segment = _deletable(log, skip + len(doomed))
     return doomed
+
+
+def _or_modified(segment: LogSegment, timestamp: int) -> int:
+    return timestamp if timestamp >= 0 else segment.modified_ms()
 
 
 def _by_size(log: UnifiedLog, skip: int) -> list[tuple[LogSegment, str]]:

@@ -295,6 +295,19 @@ class LogSegment:
             self.max_timestamp, self.max_timestamp_offset = self._last_time_entry() or self.time_index().last()
         return self.max_timestamp, self.max_timestamp_offset
 
+    def confirm_largest_timestamp(self) -> int:
+        """The same, as the batch says that is meant; before something is deleted for its age: no checksum covers the time index,
+        and where a bit of it has turned a segment of yesterday may seem to be of another century. Reads."""
+        timestamp, offset = self.largest_timestamp()
+        span = self.find(offset) if timestamp >= 0 else None
+        if span is None or span.max_timestamp != timestamp:
+            indexer = self._index_again()
+            if indexer.max_timestamp != timestamp:
+                _logger.warning("%s: its time index is wrong: indexes are made anew", self.path(LOG_SUFFIX))
+                self._time_index, self._offset_index = indexer.times, indexer.offsets
+                self.max_timestamp, self.max_timestamp_offset = indexer.max_timestamp, indexer.max_timestamp_offset
+        return self.max_timestamp
+
     def _last_time_entry(self) -> tuple[int, int] | None:
         """From the end of the file, without loading the index; None when that does not tell."""
         if self._time_index is not None or not self._fs.exists(self.path(TIME_INDEX_SUFFIX)):
@@ -344,7 +357,7 @@ class LogSegment:
 
     def find(self, offset: int, start: int | None = None) -> BatchSpan | None:
         """The first batch whose last offset is at or past ``offset``, looked for from ``start`` (or from the index) on."""
-        position = self.offset_index().position_at_or_before(offset) if start is None else start
+        position = self._indexed_start(offset) if start is None else start
         raw, raw_at, size, lengths = b"", position, self.size, _LENGTHS.unpack_from
         while position < size:
             at = position - raw_at
@@ -360,6 +373,19 @@ class LogSegment:
                 return BatchSpan(position, end, base_offset, base_offset + delta, max_timestamp)
             position = end
         return None
+
+    def _indexed_start(self, offset: int) -> int:
+        """Where the index says that a scan should begin. An entry that is not as the batch it points at (a bit has turned on the
+        disk, and no checksum covers it) has both indexes made anew: else records would be passed over in silence."""
+        position, last_offset = self.offset_index().entry_at_or_before(offset)
+        if position:
+            span = self.span_at(position)
+            if span is None or not self.base_offset <= span.base_offset <= span.last_offset <= last_offset:
+                _logger.warning("%s: its index leads astray: indexes are made anew", self.path(LOG_SUFFIX))
+                indexer = self._index_again()
+                self._time_index, self._offset_index = indexer.times, indexer.offsets
+                position, _ = indexer.offsets.entry_at_or_before(offset)
+        return position
 
     def recent_position(self, offset: int) -> int:
         """The start of the first batch that ends at or past ``offset``, from memory; -1 when that does not know.

@@ -59,6 +59,9 @@ class FakeRuntime:
     def now_ms(self) -> int:
         return NOW_MS
 
+    def even_ms(self) -> int:
+        return self.now_ms()
+
     def run_blocking(self, job: Callable[[], T]) -> Ready:
         return Ready(job())
 
@@ -103,6 +106,13 @@ class InstantController:
         return Ready(result.response)
 
 
+class NoShards:
+    """Nobody is coordinated here."""
+
+    def doubts(self, key: str) -> bool:
+        return False
+
+
 class NodeWorld:
     """One broker, number 1, with the listeners EXTERNAL and INTERNAL."""
 
@@ -139,8 +149,8 @@ class NodeWorld:
             producer_ids=ProducerIds(),
             apis=APIS if apis is None else apis,
             metadata_answers=Answers(),
-            groups=None,  # type: ignore[arg-type]
-            transactions=None,  # type: ignore[arg-type]
+            groups=NoShards(),  # type: ignore[arg-type]
+            transactions=NoShards(),  # type: ignore[arg-type]
         )
 
     def context(self, version: int = 0, listener: str = "EXTERNAL") -> Context:

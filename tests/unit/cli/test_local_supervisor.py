@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 
 from tidelog.cli import local_supervisor
+from tidelog.cli.broker_connection import BrokerConnection
 from tidelog.cli.local_layout import LocalCluster, grown, new_cluster, save, without
 from tidelog.cli.local_nodes import RESTART, STOP, NodeFolder
 from tidelog.cli.local_supervisor import Supervisor, claim, who_runs
 from tidelog.cli.refusal import CommandFailed
+from tidelog.protocol.messages.metadata import MetadataRequest
+from tidelog.testing import Broker
 
 BOUND_S = 30
 SLEEPER = "import signal, sys, time; signal.signal(15, lambda *a: sys.exit(0)); print('up', flush=True); time.sleep(60)"
@@ -104,7 +107,26 @@ def test_only_one_runs_a_cluster_and_others_see_which(tmp_path: Path) -> None:
 
 
 def test_who_does_not_answer_knows_nobody() -> None:
-    assert local_supervisor.known_brokers("localhost:1") == 0
+    assert local_supervisor.known_brokers("localhost:1", "x") == 0
+
+
+def test_another_clusters_broker_at_the_same_port_knows_nobody_of_ours() -> None:
+    with Broker() as broker:
+        asked = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        with BrokerConnection(broker.bootstrap_servers) as connection:
+            own = connection.ask(asked).cluster_id
+        assert local_supervisor.known_brokers(broker.bootstrap_servers, own) == 1
+        assert local_supervisor.known_brokers(broker.bootstrap_servers, "another") == 0
+
+
+def test_who_is_stopped_before_all_nodes_serve_does_not_say_that_they_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodeFolder, "start", start)
+    monkeypatch.setattr(local_supervisor, "TICK_S", 0.001)
+    world = World(tmp_path, new_cluster("c", 1, 1, (), {}))
+    monkeypatch.setattr(local_supervisor, "known_brokers", lambda *_: world.supervisor._stop(2, None) or 0)
+    world.supervisor._watch_for_ready()
+    assert not world.supervisor._ready.is_set()
+    world.supervisor.stop_all()
 
 
 def test_all_are_stopped_brokers_first_and_the_last_controllers_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,15 @@ def test_the_lag_is_that_of_the_first_voter_with_the_least(capsys, leader, time)
     assert "MaxFollowerLag:         0" in lines
 
 
+def test_a_voter_that_was_never_seen_is_behind_by_no_known_time(capsys):
+    voters = [
+        ReplicaState(replica_id=1, log_end_offset=7, last_caught_up_timestamp=1_700_000_000_000),
+        ReplicaState(replica_id=2, log_end_offset=-1, last_caught_up_timestamp=-1),
+    ]
+    _print_status("abc", ResponsePartitionData(leader_id=1, current_voters=voters), [], "table")
+    assert "MaxFollowerLagTimeMs:   -1" in capsys.readouterr().out.splitlines()
+
+
 def run(*words):
     return CliRunner().invoke(command, ["--bootstrap-server", "nowhere:1", *words])
 

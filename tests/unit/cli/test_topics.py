@@ -26,7 +26,8 @@ def test_a_topic_is_created_described_listed_and_deleted_in_kafkas_words(server:
     assert created.stdout == "Created topic orders.\n"
     described = topics(server, "--describe", "--topic", "orders").stdout.splitlines()
     assert re.fullmatch(
-        "Topic: orders\tTopicId: [A-Za-z0-9_-]{22}\tPartitionCount: 2\tReplicationFactor: 1\tConfigs: retention.ms=3600000",
+        "Topic: orders\tTopicId: [A-Za-z0-9_-]{22}\tPartitionCount: 2\tReplicationFactor: 1"
+        "\tConfigs: min.insync.replicas=1,retention.ms=3600000",
         described[0],
     )
     assert described[1:] == [

@@ -78,6 +78,7 @@ class Cluster:
             "features": [
                 Feature(name="metadata.version", min_supported_version=7, max_supported_version=30),
                 Feature(name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1),
+                Feature(name="kraft.version", min_supported_version=0, max_supported_version=1),
             ],
             "rack": rack,
             "log_dirs": [bytes([broker_id, n, 0xD0, 0]) * 4 for n in range(directories)],

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from tidelog.controller.brokers import GIVEN_AWAY_AT_ONCE
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages import assign_replicas_to_dirs as messages
@@ -107,6 +108,38 @@ def test_a_broker_shuts_down_in_order_and_comes_back_in_a_new_epoch(make_cluster
     cluster.register(1, incarnation=1)
     cluster.heartbeat(1)
     assert cluster.leaders("t") == [(1, 2), (1, 2)]
+
+
+def test_a_broker_with_many_leaderships_gives_them_away_in_steps_and_stops_when_all_have_heard_of_the_last(
+    make_cluster: Callable[..., Any],
+) -> None:
+    cluster = make_cluster(1, 2)
+    count = 2 * GIVEN_AWAY_AT_ONCE + 50
+    create(cluster, "t", *[[1, 2]] * count)
+    left = []
+    while cluster.controller.partitions.leads(1):
+        assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
+        left.append(cluster.controller.partitions.leads(1))
+    assert left == [count - GIVEN_AWAY_AT_ONCE, count - 2 * GIVEN_AWAY_AT_ONCE, 0]
+    assert set(isrs(cluster, "t")) == {(2,)}
+    last = cluster.image.offset
+    cluster.heartbeat(2, current_metadata_offset=last - 1)
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down, "broker 2 does not know of the last step"
+    cluster.heartbeat(2, current_metadata_offset=last)
+    response = cluster.heartbeat(1, want_shut_down=True)
+    assert (response.should_shut_down, response.is_fenced) == (True, True)
+    assert [record.NAME for record in cluster.records] == ["BrokerRegistrationChangeRecord"]
+
+
+def test_a_broker_that_follows_many_partitions_leaves_their_isrs_in_steps_too(make_cluster: Callable[..., Any]) -> None:
+    cluster = make_cluster(1, 2)
+    create(cluster, "t", *[[2, 1]] * (GIVEN_AWAY_AT_ONCE + 1))
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    assert len(cluster.records) == GIVEN_AWAY_AT_ONCE + 1
+    assert not cluster.heartbeat(1, want_shut_down=True).should_shut_down
+    assert len(cluster.records) == 1
+    cluster.heartbeat(2)
+    assert cluster.heartbeat(1, want_shut_down=True).should_shut_down
 
 
 def test_a_process_that_died_loses_its_leaderships_when_the_next_one_registers(make_cluster: Callable[..., Any]) -> None:

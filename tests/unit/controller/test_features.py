@@ -5,6 +5,7 @@ import pytest
 
 from tests.unit.controller.test_configs import alter
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.controller.result import KRaftVersion
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.broker_registration import Feature
 from tidelog.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -31,7 +32,8 @@ def test_a_feature_moves_up(make_cluster: Callable[..., Any]) -> None:
     ("asked", "says"),
     [
         (("foo.version", 1, 1), "does not support this feature"),
-        (("kraft.version", 1, 1), "does not support this feature"),
+        (("kraft.version", 2, 1), "only supports versions 0-1"),
+        (("kraft.version", 0, 2), "Can't downgrade the version of this feature."),
         (("group.version", -1, 1), "cannot be less than 0"),
         (("group.version", 0, 0), "does not support the given upgrade type"),
         (("metadata.version", 31, 1), "only supports versions 7-30"),
@@ -112,3 +114,18 @@ def test_a_feature_may_need_a_metadata_version(make_cluster: Callable[..., Any])
     cluster = make_cluster(1, metadata_version=22)
     assert "depends on metadata.version level 23" in update(cluster, (ELR, 1, 1)).error_message
     assert update(cluster, (ELR, 1, 1), ("metadata.version", 23, 1)).error_code == 0
+
+
+def test_kraft_version_is_the_quorums_own_and_raised_with_the_others(make_cluster: Callable[..., Any]) -> None:
+    cluster = make_cluster(1, metadata_version=29)
+    controller = cluster.controller
+    assert update(cluster, ("kraft.version", 1, 1), ("metadata.version", 30, 1)).error_code == 0, "it is there already"
+    controller.kraft = KRaftVersion(0, "not all of the voters support it")
+    response = update(cluster, ("kraft.version", 1, 1), ("transaction.version", 1, 2))
+    assert (response.error_code, "not all of the voters" in response.error_message) == (ErrorCode.INVALID_UPDATE_VERSION, True)
+    controller.kraft = KRaftVersion(0)
+    for dry_run in (True, False):
+        keys = [FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)]
+        asked = UpdateFeaturesRequest(feature_updates=keys, validate_only=dry_run)
+        result = controller.update_features(asked, 0)
+        assert (result.response.error_code, result.records, result.raises_kraft_version) == (0, (), not dry_run)

@@ -7,9 +7,11 @@ from tests.unit.controller.conftest import CLUSTER, Rules
 from tests.unit.server.controllers import setting
 from tidelog.controller.quorum_member import MemberConfig, QuorumMember
 from tidelog.controller.result import ControllerResult
+from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.features import supported_ranges
 from tidelog.metadata.image import ControllerImage
 from tidelog.metadata.image import Endpoint as Place
+from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.no_op_record import NoOpRecord
@@ -123,9 +125,9 @@ def test_an_idle_leader_gives_a_sign_of_life(tmp_path: Path) -> None:
     alone = Alone(tmp_path / "d")
     alone.sync()
     before = alone.member.log.end_offset
-    alone.do(alone.member.sign_of_life(NOW + 10, 0, 500))
+    alone.do(alone.member.sign_of_life(NOW, 10, 500))
     assert alone.member.log.end_offset == before
-    alone.do(alone.member.sign_of_life(NOW + 500, 0, 500))
+    alone.do(alone.member.sign_of_life(NOW - 3_600_000, 500, 500))
     assert alone.member.log.end_offset == before + 1
 
 
@@ -165,3 +167,56 @@ def test_a_leader_that_resigns_with_an_append_decides_nothing_more(tmp_path: Pat
     alone.do(member.tick(NOW, 0))
     assert member.log.end_offset == before + 1
     assert len(list(decisions)) == 2
+
+
+def test_each_tick_does_one_thing_and_says_whether_more_is_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = Alone(tmp_path / "d")
+    alone.sync()
+    member = alone.member
+    assert member.controller is not None
+    decisions = iter([ControllerResult(True, (NoOpRecord(),)), ControllerResult(True), ControllerResult(False, (NoOpRecord(),))])
+    monkeypatch.setattr(member.controller, "tick", lambda now_ms, steady_ms: next(decisions))
+    before, seen = member.log.end_offset, []
+    for _ in range(3):
+        alone.do(member.tick(NOW, 0))
+        seen.append((member.log.end_offset - before, member.more_due))
+    assert seen == [(1, True), (1, True), (2, False)]
+
+
+def test_what_the_controller_has_replayed_is_not_replayed_again_when_it_is_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = Alone(tmp_path / "d")
+    alone.sync()
+    member = alone.member
+    heard: list[tuple[object, object, object]] = []
+    member.committed.listeners.append(lambda old, new, delta: heard.append((old, new, delta)))
+    before = member.image
+    replayed: list[MetadataRecord] = []
+    replay = ClusterDelta.replay
+
+    def counted(delta: ClusterDelta, record: MetadataRecord) -> None:
+        replayed.append(record)
+        replay(delta, record)
+
+    monkeypatch.setattr(ClusterDelta, "replay", counted)
+    alone.submit("4")
+    alone.sync()
+    assert len(replayed) == 1 and member.controller is not None
+    ((old, new, delta),) = heard
+    assert old is before and new is member.image is member.controller.image
+    assert isinstance(delta, ClusterDelta) and delta.base is before
+    assert member.image.cluster_configs["num.partitions"] == "4"
+    assert not member.committed.advance(member.log, member.machine.high_watermark)
+
+
+def test_a_snapshot_is_made_from_the_image_that_a_commit_left(tmp_path: Path) -> None:
+    alone = Alone(tmp_path / "d")
+    alone.sync()
+    alone.submit("5")
+    alone.sync()
+    breaths: list[None] = []
+    job = alone.member.snapshot_job(NOW)
+    job.run(lambda: breaths.append(None))
+    alone.member.snapshot_finished(job, NOW)
+    assert job.id.offset == alone.member.machine.high_watermark and not breaths, "so few records need no rest"

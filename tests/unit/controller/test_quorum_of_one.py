@@ -22,6 +22,7 @@ from tidelog.protocol.messages.config_record import ConfigRecord
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.protocol.messages.topic_record import TopicRecord
+from tidelog.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.metadata_log import MetadataLogConfig
 from tidelog.raft.snapshots import encode_snapshot
@@ -32,7 +33,8 @@ from tidelog.server.disk import DiskFileSystem
 GOLDEN = Path(__file__).parents[2] / "golden" / "metadata"
 FS = DiskFileSystem()
 NOW = 1_800_000_000_000
-LEVELS = ["FeatureLevelRecord"] * len(default_levels())
+LEVELS = [*["FeatureLevelRecord"] * len(default_levels()), "ConfigRecord"]
+"""With eligible leader replicas comes the min.insync.replicas that they go by, as Apache Kafka 4.3.1 writes it."""
 BEGINNING = 4 + len(LEVELS)
 """Where the log of a new cluster ends: its leader, its levels in a transaction, its controller."""
 
@@ -286,3 +288,29 @@ def test_a_record_of_newer_software_stops_the_start_with_its_offset(log_dir: Pat
     node.log.close()
     with pytest.raises(MetadataLogError, match=f"offset {BEGINNING}: metadata record type 99"):
         start(log_dir)
+
+
+def test_the_voters_of_the_configuration_go_into_the_log_with_kraft_version_1_and_stay(log_dir: Path) -> None:
+    node = start(log_dir)
+    serve(node)
+    assert node.member.machine.kraft_version == 0
+    keys = [
+        FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1),
+        FeatureUpdateKey(feature="transaction.version", max_version_level=1, upgrade_type=2),
+    ]
+    asked = node.submit(QuorumController.update_features, UpdateFeaturesRequest(feature_updates=keys), NOW)
+    assert not asked.done
+    assert node.flush_now(NOW) == [asked]
+    assert (asked.response.error_code, node.image.features["transaction.version"]) == (0, 1)
+    written = [header.is_control for header, _ in node.log.batches_from(BEGINNING)]
+    assert written[-2:] == [False, True]
+    node.close(NOW)
+    again = start(log_dir)
+    machine = again.member.machine
+    assert machine.kraft_version == 1
+    assert [each.endpoints[0].name for each in machine.voters.voters] == ["CONTROLLER"]
+    assert machine.voters.keys == (machine.quorum.me,)
+    job = again.snapshot_job(NOW)
+    job.run()
+    again.snapshot_finished(job, NOW)
+    assert start(log_dir).member.machine.kraft_version == 1

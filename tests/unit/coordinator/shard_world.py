@@ -12,6 +12,7 @@ from tidelog.model.ids import OFFSETS_TOPIC
 from tidelog.model.machine import NOTHING, Outcome, Reply, Token
 from tidelog.records.builder import RecordData
 from tidelog.records.record import Record
+from tidelog.replication.partition import Partition
 from tidelog.storage.log_config import LogConfig
 
 
@@ -65,6 +66,8 @@ class ShardWorld:
         self.alarms: dict[Callable[[], None], int] = {}
         self.held: list[Coroutine[Any, Any, Any]] = []
         self.hold = False
+        self.doubtful = False
+        """Whether somebody else may lead by now."""
         self.shards: Shards[Notebook] = Shards(
             OFFSETS_TOPIC,
             self.world.manager,
@@ -79,6 +82,9 @@ class ShardWorld:
 
     def now_ms(self) -> int:
         return self.world.now_ms
+
+    def leads(self, partition: Partition) -> bool:
+        return not self.doubtful
 
     async def run_blocking(self, job: Callable[[], Any]) -> Any:
         return job()

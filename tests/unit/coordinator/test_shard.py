@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit.coordinator.shard_world import Notebook, ShardWorld
 from tests.unit.replication.world import batch
 from tidelog.coordinator.shard import Shard, Waiting
@@ -65,6 +67,20 @@ def test_a_new_shard_reads_what_the_former_one_wrote() -> None:
     assert read(world).response == [b"a", b"x", b"y"]
     machine = found(world).machine
     assert machine is not None and machine.loaded_at == world.now_ms()
+
+
+def test_a_shard_whose_log_is_damaged_is_not_loaded_from_it(caplog: pytest.LogCaptureFixture) -> None:
+    world = ShardWorld()
+    write(world, b"a")
+    log = world.world.partition(OFFSETS_TOPIC).log
+    assert log is not None
+    data = bytearray(log.active.file.read(0, log.active.size))
+    data[-2] ^= 4
+    log.active.file.write(0, bytes(data))
+    world.shards.stop()
+    world.shards.follow()
+    assert isinstance(world.shards.find("g"), ErrorCode)
+    assert "the batch at offset 0 has not the checksum it claims" in caplog.text
 
 
 def test_an_append_that_fails_drops_the_machine_and_tells_everybody_who_waits() -> None:

@@ -269,6 +269,29 @@ def test_replicas_that_come_and_go_while_nobody_asks_change_nothing() -> None:
     assert world.shards.find("g") is shard
 
 
+def test_who_may_have_been_replaced_answers_nothing_and_begins_anew_when_he_was_not() -> None:
+    """A coordinator that is cut off from the others, but not from its clients: what it knows may be old by now."""
+    world = ShardWorld()
+    write(world, b"kept")
+    shard = world.shards.find("g")
+    assert isinstance(shard, Shard) and shard.machine is not None and not world.shards.doubts("g")
+    shard.machine.deadline_ms = world.now_ms() + 10
+    world.shards._arm()
+    world.doubtful = True
+    assert world.shards.doubts("g")
+    assert world.shards.find("g") is world.shards.find("g", writes=False) is ErrorCode.NOT_COORDINATOR
+    assert world.shards.machines() == [], "nor is it listed"
+    for _ in range(3):
+        world.advance(1_000)
+    assert shard.machine is not None and shard.machine.expired == [], "nobody loses a session for heartbeats that were sent away"
+    world.doubtful = False
+    assert world.shards.find("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    world.advance(0)
+    again = world.shards.find("g")
+    assert isinstance(again, Shard) and again is not shard and again.machine is not None
+    assert again.machine.notes == [b"kept"]
+
+
 def test_a_leadership_of_another_epoch_begins_anew_and_sends_everybody_away() -> None:
     world = ShardWorld(config=LogConfig(flush_messages=1))
     waiting = write(world, b"a")

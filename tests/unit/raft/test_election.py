@@ -32,7 +32,8 @@ def test_the_vote_of_an_epoch_stays_with_whom_it_was_given_to() -> None:
     free = Unattached(0)
     assert free.grants(TWO, True, False) and not free.grants(TWO, False, False)
     given = Unattached(0, voted=TWO)
-    assert given.grants(TWO, False, False) and not given.grants(THREE, True, False)
+    assert given.grants(TWO, True, False) and not given.grants(THREE, True, False)
+    assert not given.grants(TWO, False, False), "its log was longer when it got the vote: it has lost it"
     assert given.grants(THREE, True, True), "a pre-vote promises nothing"
     assert not Unattached(0, leader_id=3).grants(TWO, True, False), "the epoch has its leader"
 

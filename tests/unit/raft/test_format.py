@@ -41,6 +41,7 @@ def test_every_dir_gets_whose_it_is_and_what_the_cluster_begins_with(tmp_path: P
         snapshot = read_snapshot(FS, str(tmp_path / name / "bootstrap.checkpoint"))
         assert [(r.name, r.feature_level) for r in snapshot.records if isinstance(r, FeatureLevelRecord)] == [
             ("metadata.version", 30),
+            ("eligible.leader.replicas.version", 1),
             ("group.version", 1),
             ("transaction.version", 2),
         ]
@@ -50,7 +51,7 @@ def test_every_dir_gets_whose_it_is_and_what_the_cluster_begins_with(tmp_path: P
 
 
 def test_the_same_levels_give_the_bootstrap_checkpoint_that_kafka_writes_but_for_its_times(tmp_path: Path) -> None:
-    format_at(tmp_path / "a", levels=feature_levels(["group.version=0", "transaction.version=0"]))
+    format_at(tmp_path / "a", levels={"metadata.version": 30})
     ours = (tmp_path / "a" / "bootstrap.checkpoint").read_bytes()
     theirs = (GOLDEN / "bootstrap.checkpoint").read_bytes()
     assert [without_times(ours, header) for header in iter_headers(ours)] == [
@@ -113,7 +114,11 @@ def test_nothing_to_format_or_one_dir_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_levels_come_from_features_and_release() -> None:
-    assert feature_levels([]) == {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
+    newest = {"group.version": 1, "transaction.version": 2, "eligible.leader.replicas.version": 1}
+    assert feature_levels([]) == {"metadata.version": 30, **newest}
+    assert feature_levels([], "4.1-IV0") == {"metadata.version": 26, **newest}
+    assert feature_levels([], "4.0-IV3") == {"metadata.version": 25, "group.version": 1, "transaction.version": 2}
+    assert "eligible.leader.replicas.version" not in feature_levels(["eligible.leader.replicas.version=0"])
     assert feature_levels([], "3.9-IV0") == {"metadata.version": 21}
     assert feature_levels([], "4.0-IV0") == {"metadata.version": 22, "group.version": 1}
     assert feature_levels(["metadata.version=21", "kraft.version=1"]) == {"metadata.version": 21, "kraft.version": 1}

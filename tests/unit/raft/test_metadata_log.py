@@ -5,6 +5,8 @@ import pytest
 
 from tidelog.metadata.records import MetadataLogError, decode_record
 from tidelog.model.errors import ConfigError, StorageFailure
+from tidelog.raft.log_changes import log_shape
+from tidelog.raft.log_shape import Fit
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.snapshots import SnapshotId, encode_snapshot, write_snapshot
 from tidelog.records.control import ControlType, LeaderChange, leader_change_value
@@ -79,6 +81,35 @@ def test_a_snapshot_past_the_end_of_the_log_starts_it_again_behind_the_snapshot(
     again = opened(tmp_path)
     assert (again.end_offset, again.last_epoch) == (10, 3)
     assert again.append_values([NO_OP], 4, 1) == 10
+
+
+def test_a_log_whose_first_snapshot_was_dropped_begins_at_the_next_one_also_after_a_restart(tmp_path: Path) -> None:
+    log = opened(tmp_path)
+    log.log.truncate_fully_and_start_at(5, 1)
+    log.append_values([NO_OP] * 4, 1, 1)
+    flush(log)
+    snapshot(log, 7)
+    log.close()
+    again = opened(tmp_path)
+    assert (again.log.log_start_offset, again.end_offset) == (7, 9)
+
+
+def test_a_log_that_was_cleaned_within_its_first_segment_begins_at_its_snapshot_also_after_a_restart(tmp_path: Path) -> None:
+    """Else a replica with records of epoch 2 that were never committed would be told to go on with what follows."""
+    log = opened(tmp_path, MetadataLogConfig(retention_ms=0))
+    for epoch in (1, 2, 3):
+        log.append_values([NO_OP] * 4, epoch, 1)
+    flush(log)
+    for offset in (6, 9):
+        snapshot(log, offset, epoch=(2, 3)[offset > 8])
+    log.log.update_high_watermark(12)
+    assert len(log.clean(1 << 50)) == 1
+    flush(log)
+    shape = log_shape(log)
+    assert (shape.start_offset, shape.fitness(8, 1).fit) == (9, Fit.SNAPSHOT)
+    log.close()
+    again = log_shape(opened(tmp_path))
+    assert (again.start_offset, again.fitness(8, 1).fit, again.fitness(8, 2).fit) == (9, Fit.SNAPSHOT, Fit.SNAPSHOT)
 
 
 def test_a_log_that_begins_after_what_is_needed_is_refused(tmp_path: Path) -> None:

@@ -107,3 +107,29 @@ def test_a_fetch_too_old_to_be_told_more_gets_an_answer_that_can_be_written(vers
     for last_epoch in (1, 3):
         answer = node.ask(fetch_request(-1, 3, 8, last_epoch, max_wait_ms=0), version)
         assert answer.encode(version)
+
+
+def test_an_observer_hears_of_records_when_they_are_committed_and_a_voter_at_once() -> None:
+    node = leader()
+    node.commit()
+    end = node.quorum.shape.end_offset
+    assert node.ask(fetch_request(9, 1, end, 1, high_watermark=end)) is None
+    observing = node.tokens
+    node.did(node.machine.appended(end + 1, node.now))
+    assert node.answer_to(observing) is None, "it could do nothing with them"
+    assert node.ask(fetch_request(8, 1, end, 1, high_watermark=end)) is None
+    late = node.tokens
+    assert node.ask(fetch_request(3, 1, end, 1, high_watermark=end)) is not None
+    node.commit()
+    for token in (observing, late):
+        assert only(node.answer_to(token)).high_watermark == end + 1
+        assert [each.offset for each in node.of(ReplyRecords) if each.token == token] == [end]
+
+
+def test_an_observer_without_what_is_committed_gets_all_that_there_is() -> None:
+    node = leader()
+    node.commit()
+    end = node.quorum.shape.end_offset
+    node.did(node.machine.appended(end + 1, node.now))
+    assert only(node.ask(fetch_request(9, 1, 0, 0))).high_watermark == end
+    assert node.of(ReplyRecords)[-1].offset == 0

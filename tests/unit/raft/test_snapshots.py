@@ -7,9 +7,11 @@ import pytest
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import EMPTY_IMAGE
 from tidelog.metadata.records import MetadataLogError, MetadataRecord
+from tidelog.protocol.messages.config_record import ConfigRecord
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.protocol.messages.topic_record import TopicRecord
 from tidelog.raft.snapshots import (
+    RECORDS_A_BREATH,
     Snapshot,
     SnapshotId,
     SnapshotJob,
@@ -159,3 +161,13 @@ def test_a_job_keeps_the_error_of_a_directory_that_is_gone(tmp_path: Path) -> No
     job = SnapshotJob(FS, str(tmp_path / "gone"), EMPTY_IMAGE, None, 0)
     job.run()
     assert isinstance(job.error, FileNotFoundError)
+
+
+def test_a_job_of_a_large_image_rests_again_and_again(tmp_path: Path) -> None:
+    delta = ClusterDelta(EMPTY_IMAGE)
+    for number in range(3 * RECORDS_A_BREATH):
+        delta.replay(ConfigRecord(resource_type=4, resource_name=str(number), name="a", value="b"))
+    breaths: list[None] = []
+    job = SnapshotJob(FS, str(tmp_path), delta.apply(41, 7, 500), None, 600)
+    job.run(lambda: breaths.append(None))
+    assert job.error is None and len(breaths) == 3

@@ -16,7 +16,7 @@ from tidelog.protocol.messages.fetch import (
 )
 from tidelog.records.batch import assign_offsets, read_header
 from tidelog.replication import following
-from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher
+from tidelog.replication.fetcher import BRIEF_MS, CALM_MS, Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher
 from tidelog.replication.partition import Partition
 
 
@@ -244,6 +244,7 @@ def test_a_poll_ends_when_a_delayed_partition_is_due() -> None:
     story = Story(2)
     story.ask()
     story.answer(data(0))
+    story.now_ms += CALM_MS
     assert story.ask().max_wait_ms == 500
     story.answer(data(0, None, error_code=ErrorCode.UNKNOWN_LEADER_EPOCH))
     assert story.ask().max_wait_ms == 20
@@ -253,6 +254,7 @@ def test_a_fetch_that_opens_a_session_does_not_wait_since_nobody_could_end_its_w
     story = Story(2)
     assert story.fetcher.opens_session and story.ask().max_wait_ms == 0
     story.answer(data(0))
+    story.now_ms += CALM_MS
     assert not story.fetcher.opens_session and story.ask().max_wait_ms == 500
     story.fetcher.interrupted()
     assert story.fetcher.opens_session and story.ask().max_wait_ms == 0
@@ -263,7 +265,27 @@ def test_a_leader_without_room_for_sessions_is_polled_and_not_asked_over_and_ove
     story.ask()
     story.answer(data(0), session=0)
     assert not story.fetcher.opens_session
+    story.now_ms += CALM_MS
     request = story.ask()
     assert (request.session_epoch, request.max_wait_ms) == (0, 500)
     story.answer(data(0), session=8)
     assert (story.ask().session_epoch, story.fetcher.opens_session) == (1, False)
+
+
+def test_after_partitions_came_polls_are_brief_for_others_may_follow_them() -> None:
+    story = Story(2)
+    assert story.ask().max_wait_ms == 0 and story.fetcher.answers_soon
+    story.answer(data(0))
+    assert story.ask().max_wait_ms == BRIEF_MS and story.fetcher.answers_soon
+    story.answer(data(0))
+    story.now_ms += CALM_MS
+    assert story.ask().max_wait_ms == 500 and not story.fetcher.answers_soon
+    story.answer(data(0))
+    story.elect(1)
+    assert story.ask().max_wait_ms == BRIEF_MS
+    story.now_ms += CALM_MS
+    story.answer(data(0))
+    story.fetcher.interrupted()
+    assert story.ask().max_wait_ms == 0
+    story.answer(data(0))
+    assert story.ask().max_wait_ms == 500, "a session that is opened anew brings nobody new"

@@ -6,7 +6,7 @@ from tests.unit.replication.followed import EPOCH, follow, followed, led, produc
 from tests.unit.replication.world import NOW_MS, World, batch
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
-from tidelog.replication.in_sync import Leadership, follower_left, shrink
+from tidelog.replication.in_sync import Leadership, follower_left, is_followed, shrink
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig
@@ -41,6 +41,20 @@ def test_a_follower_that_caught_up_is_asked_for_and_counts_before_the_controller
     produce(partition)
     assert high_watermark(partition) == 1, "the maximal ISR holds it back"
     assert partition.isr == (1,) and world.manager.isr_changes.ready
+
+
+def test_a_leader_is_followed_while_all_who_could_follow_it_in_office_fetch_from_it() -> None:
+    _, partition = followed()
+    assert not is_followed(partition, NOW_MS, 1000), "nobody has fetched yet"
+    follow(partition, 0)
+    assert is_followed(partition, NOW_MS + 1000, 1000) and not is_followed(partition, NOW_MS + 1001, 1000)
+    _, alone = followed(isr=(1,))
+    assert is_followed(alone, NOW_MS + 1 << 40, 1000), "nobody else could be elected"
+    follow(alone, 0)
+    produce(alone)
+    follow(alone, 1)
+    assert leadership(alone).pending == (1, 2)
+    assert not is_followed(alone, NOW_MS + 1001, 1000), "the controller may have agreed, and elected it"
 
 
 def test_a_follower_joins_only_from_where_this_leaders_epoch_began() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.replication.world import NOW_MS, World, batch, led_by_us, topic_id
 from tidelog.metadata.image import TOPIC_RESOURCE, PartitionImage
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import ZERO_UUID, TopicPartition, Uuid
+from tidelog.model.ids import OFFSETS_TOPIC, ZERO_UUID, TopicPartition, Uuid
 from tidelog.protocol.messages.config_record import ConfigRecord
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 from tidelog.protocol.messages.partition_record import PartitionRecord
@@ -11,6 +11,7 @@ from tidelog.protocol.messages.remove_topic_record import RemoveTopicRecord
 from tidelog.protocol.messages.topic_record import TopicRecord
 from tidelog.replication.fetch_sessions import FetchPartition
 from tidelog.replication.partition import Partition
+from tidelog.replication.replica_manager import CREATED_AT_ONCE, CREATED_IN_A_STEP
 from tidelog.storage.log_config import LogConfig
 
 ELSEWHERE = PartitionImage((2,), (2,), 2, directories=(b"C" * 16,))
@@ -274,3 +275,58 @@ def test_partitions_are_listed_topic_by_topic() -> None:
 def test_the_id_that_stands_for_none_is_an_unknown_topic_and_no_crash() -> None:
     world = World()
     assert world.manager.locate(FetchPartition(None, ZERO_UUID, 0)) is ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def many(*indexes: int) -> list[PartitionRecord]:
+    return [created(index) for index in indexes]
+
+
+def test_many_new_partitions_are_made_in_steps_when_somebody_takes_them() -> None:
+    world = World()
+    called: list[None] = []
+    world.manager.on_postponed = lambda: called.append(None)
+    count = CREATED_AT_ONCE + CREATED_IN_A_STEP + 3
+    world.replay(TopicRecord(name="t", topic_id=T), *many(*range(count)))
+    assert called and world.manager.postponed == CREATED_IN_A_STEP + 3
+    assert world.manager.by_name("t", count - 1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert isinstance(world.manager.by_name("t", CREATED_AT_ONCE - 1), Partition)
+    world.manager.moved.clear()
+    first = world.manager.create_step(NOW_MS)
+    assert [each.index for each in first] == list(range(CREATED_AT_ONCE, CREATED_AT_ONCE + CREATED_IN_A_STEP))
+    assert list(world.manager.moved) == first
+    assert len(world.manager.create_step(NOW_MS)) == 3
+    assert not world.manager.postponed and world.manager.create_step(NOW_MS) == []
+    assert all(world.partition("t", index).is_leader for index in range(count))
+
+
+def test_a_partition_that_waits_to_be_made_is_made_as_the_metadata_is_by_then() -> None:
+    world = World()
+    world.manager.on_postponed = lambda: None
+    count = CREATED_AT_ONCE + 3
+    world.replay(TopicRecord(name="t", topic_id=T), *[created(index, (1, 2)) for index in range(count)])
+    led, gone, left = range(CREATED_AT_ONCE, count)
+    world.replay(
+        PartitionChangeRecord(topic_id=T, partition_id=led, leader=2),
+        PartitionChangeRecord(topic_id=T, partition_id=gone, replicas=[2], isr=[2], leader=2),
+    )
+    while world.manager.postponed:
+        world.manager.create_step(NOW_MS)
+    assert (world.partition("t", led).leader, world.partition("t", led).leader_epoch) == (2, 1)
+    assert world.manager.by_name("t", gone) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert world.partition("t", left).is_leader
+
+
+def test_a_topic_that_is_deleted_before_all_of_it_was_made_comes_to_nothing() -> None:
+    world = World()
+    world.manager.on_postponed = lambda: None
+    world.replay(TopicRecord(name="t", topic_id=T), *many(*range(CREATED_AT_ONCE + 2)))
+    world.replay(RemoveTopicRecord(topic_id=T))
+    assert world.manager.create_step(NOW_MS) == [] and not world.manager.postponed
+    assert not list(world.manager.partitions())
+
+
+def test_partitions_of_coordinators_are_made_at_once() -> None:
+    world = World()
+    world.manager.on_postponed = lambda: None
+    world.replay(TopicRecord(name=OFFSETS_TOPIC, topic_id=T), *many(*range(CREATED_AT_ONCE + 2)))
+    assert not world.manager.postponed and isinstance(world.manager.by_name(OFFSETS_TOPIC, CREATED_AT_ONCE + 1), Partition)

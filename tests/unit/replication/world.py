@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from tidelog.broker.context import Broker, Context
+from tidelog.broker.context import Broker, Context, Waiting, settled
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import BrokerImage, ClusterImage, Endpoint, PartitionImage, TopicImage, TopicsImage
 from tidelog.model.errors import StorageFailure
@@ -211,7 +211,7 @@ class World:
 
     def context(self, version: int, *, client_id: str = "test") -> Context:
         """A connection whose request has this version."""
-        runtime = SimpleNamespace(now_ms=lambda: self.now_ms)
+        runtime = SimpleNamespace(now_ms=lambda: self.now_ms, even_ms=lambda: self.now_ms)
         broker: Any = Broker.__new__(Broker)
         broker.replicas = self.manager
         broker.image = self.image
@@ -225,12 +225,12 @@ class World:
 
 
 class Pending:
-    """A handler's coroutine, driven by hand: it stops where it waits."""
+    """A handler's answer that is to come, driven by hand: it stops where it waits."""
 
-    def __init__(self, ctx: Context, coroutine: Coroutine[Any, Any, Any]) -> None:
+    def __init__(self, ctx: Context, answer: Coroutine[Any, Any, Any] | Waiting) -> None:
         self.parked: Parked | None = None
         self.blocking: Callable[[], Any] | None = None
-        self._coroutine = coroutine
+        self._coroutine: Coroutine[Any, Any, Any] = settled(ctx, answer)
         self.answer: Any = None
         self.done = False
         runtime: Any = ctx.broker.runtime

@@ -10,6 +10,7 @@ from typing import Any
 from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, Pending, World, batch
 from tidelog.broker.apis.fetch import fetch
 from tidelog.broker.apis.offsets import list_offsets
+from tidelog.broker.context import Waiting
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.fastpath import FetchView
@@ -74,18 +75,24 @@ class Pair:
             replica_selector_class=None,
             replication_quota_window_num=11,
             replication_quota_window_size_seconds=1,
+            alter_log_dirs_replication_quota_window_num=11,
+            alter_log_dirs_replication_quota_window_size_seconds=1,
             topic_config=_topic_config,
             num_replica_fetchers=1,
             inter_broker_listener="PLAINTEXT",
         )
-        channels: Any = SimpleNamespace(
-            to=lambda host, _port, _purpose: SimpleNamespace(ask=lambda *a, **k: self._ask(host, *a, **k))
-        )
+        channels: Any = SimpleNamespace(to=lambda host, _port, _purpose: self._channel(host))
         controller: Any = self
         self.replications = {
             number: Replication(world.manager, controller, channels, runtime, config, lambda: 5)  # type: ignore[arg-type]
             for number, world in self.worlds.items()
         }
+
+    def _channel(self, host: str) -> Any:
+        def ask(*asked: Any, **how: Any) -> Any:
+            return self._ask(host, *asked, **how)
+
+        return SimpleNamespace(ask=ask, begin=lambda *asked, **how: self.runtime.loop.create_task(ask(*asked, **how)))
 
     def _background(self, job: Callable[[], None], done: Callable[[int], None]) -> None:
         job()
@@ -128,7 +135,7 @@ class Pair:
         return FetchResponse.decode(raw[FRAME_BEGINS:], 18)
 
     async def _settle(self, ctx: Any, answer: Any) -> Any:
-        if not isinstance(answer, Coroutine):
+        if not isinstance(answer, Coroutine | Waiting):
             await asyncio.sleep(0)
             return answer
         pending = Pending(ctx, answer)

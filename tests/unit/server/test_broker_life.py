@@ -95,6 +95,20 @@ def test_a_broker_only_observes_and_serves(tmp_path: Path) -> None:
     world.close()
 
 
+def test_a_broker_knows_that_the_controller_may_have_given_it_up(tmp_path: Path) -> None:
+    """Its session counts from when the heartbeat was sent that was answered last."""
+    world = SeveralNodes(tmp_path, controllers=1, brokers=1, broker_session_timeout_ms="400")
+
+    async def main() -> None:
+        await world.start()
+        assert world.nodes[2].life.in_touch
+        await world.nodes[1].stop()
+        await world.until(lambda: not world.nodes[2].life.in_touch)
+
+    world.run(main)
+    world.close()
+
+
 def test_cordoned_log_dirs_are_told_when_the_setting_changes(tmp_path: Path) -> None:
     world = SeveralNodes(tmp_path, controllers=1, brokers=1, broker_heartbeat_interval_ms="1400")
 

@@ -21,7 +21,7 @@ from tidelog.protocol.messages.fetch import (
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tidelog.protocol.messages.vote import VoteRequest
 from tidelog.server import channels
-from tidelog.server.channels import ChannelError, Channels, Failure, RawAnswer, is_address
+from tidelog.server.channels import Channel, ChannelError, Channels, Failure, RawAnswer, is_address
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 
 LONG_MS = 30_000
@@ -247,11 +247,23 @@ def test_a_server_that_never_says_its_versions_lets_questions_time_out(world: Wo
     world.run(main)
 
 
-def test_who_gives_up_a_question_leaves_the_others_their_answers(world: World) -> None:
+def ask(channel: Channel, request: Any) -> asyncio.Future[Any]:
+    return asyncio.ensure_future(channel.ask(request, timeout_ms=LONG_MS))
+
+
+def begin(channel: Channel, request: Any) -> asyncio.Future[Any]:
+    return channel.begin(request, timeout_ms=LONG_MS)
+
+
+Begin = Callable[[Channel, Any], asyncio.Future[Any]]
+
+
+@pytest.mark.parametrize("asks", [ask, begin])
+def test_who_gives_up_a_question_leaves_the_others_their_answers(world: World, asks: Begin) -> None:
     async def main() -> None:
         channel = world.to_server()
-        first = asyncio.ensure_future(channel.ask(MetadataRequest(), timeout_ms=LONG_MS))
-        second = asyncio.ensure_future(channel.ask(MetadataRequest(), timeout_ms=LONG_MS))
+        first = asks(channel, MetadataRequest())
+        second = asks(channel, MetadataRequest())
         held = [await world.server.heard.get() for _ in range(2)]
         first.cancel()
         for number, (key, version, correlation_id, _, writer) in enumerate(held, 1):
@@ -262,13 +274,14 @@ def test_who_gives_up_a_question_leaves_the_others_their_answers(world: World) -
     world.run(main)
 
 
-def test_a_question_given_up_before_it_was_sent_is_never_sent(world: World) -> None:
+@pytest.mark.parametrize("asks", [ask, begin])
+def test_a_question_given_up_before_it_was_sent_is_never_sent(world: World, asks: Begin) -> None:
     async def main() -> None:
         channel = world.to_server()
-        first = asyncio.ensure_future(channel.ask(FetchRequest(), timeout_ms=LONG_MS))
+        first = asks(channel, FetchRequest())
         await asyncio.sleep(0)
         first.cancel()
-        second = asyncio.ensure_future(channel.ask(MetadataRequest(), timeout_ms=LONG_MS))
+        second = asks(channel, MetadataRequest())
         key, version, correlation_id, _, writer = await world.server.heard.get()
         assert key == ApiKey.METADATA
         answer(writer, correlation_id, ApiKey.METADATA, version, MetadataResponse(controller_id=1))
@@ -294,6 +307,8 @@ def test_closing_tells_everybody_and_nothing_is_asked_afterwards(world: World, c
             with pytest.raises(ChannelError) as failure:
                 await each.ask(MetadataRequest(), timeout_ms=LONG_MS)
             assert failure.value.kind is Failure.DISCONNECTED
+            with pytest.raises(ChannelError, match="this node closed"):
+                await each.begin(MetadataRequest(), timeout_ms=LONG_MS)
 
     world.run(main)
 

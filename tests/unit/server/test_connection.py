@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, Waiting
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.replication.delayed import ParkedAppend
 from tidelog.server.connection import REQUESTS_PER_TURN, Connection
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.transport import PlainTransport
@@ -341,6 +342,154 @@ def test_a_produce_that_is_being_checked_when_its_client_goes_is_finished_and_so
         checked.set_result(None)
         await until(lambda: side.closed_connections)
         assert appended == [b"1", b"2"]
+
+    world.run(main)
+
+
+class Later(Waiting):
+    """A request that waits until it is told to go on; ``produce`` as one whose records are in the log."""
+
+    def __init__(self, body: bytes, *, produce: bool = True) -> None:
+        super().__init__(ParkedAppend(1 << 50, -1))
+        self.body = body
+        self.lets_next_in = produce
+
+    def go_on(self) -> Any:
+        return echo(self.body)
+
+
+def request(api_key: ApiKey, name: bytes) -> bytes:
+    """A body that begins as requests do."""
+    return api_key.to_bytes(2, "big") + name
+
+
+def test_a_produce_is_handled_while_the_one_before_it_waits_and_answered_behind_it(world: World) -> None:
+    bodies = [request(ApiKey.PRODUCE, b"%d" % number) for number in range(4)]
+    waiting = {body: Later(body) for body in bodies[:3]}
+    side = world.side(lambda body: waiting.get(body) or echo(body))
+
+    async def main() -> None:
+        await side.send(frame(bodies[0]) + frame(bodies[1]))
+        await until(lambda: side.handled == bodies[:2])
+        await side.send(b"".join(map(frame, bodies[2:])))
+        await until(lambda: side.handled == bodies)
+        waiting[bodies[1]].parked.finish()
+        waiting[bodies[2]].parked.finish()
+        await settle()
+        with pytest.raises(BlockingIOError):
+            side.client.recv(1)
+        waiting[bodies[0]].parked.finish()
+        expected = b"".join(echo(body)[0] for body in bodies)
+        assert await side.receive(len(expected)) == expected
+
+    world.run(main)
+
+
+@pytest.mark.parametrize("produce", [True, False])
+def test_other_requests_wait_for_a_produce_and_all_wait_for_a_fetch(world: World, produce: bool) -> None:
+    first = Later(request(ApiKey.PRODUCE, b"first"), produce=produce)
+    second = request(ApiKey.METADATA if produce else ApiKey.PRODUCE, b"second")
+    side = world.side(lambda body: first if body == first.body else echo(body))
+
+    async def main() -> None:
+        await side.send(frame(first.body) + frame(second))
+        await settle()
+        assert side.handled == [first.body]
+        first.parked.finish()
+        expected = echo(first.body)[0] + echo(second)[0]
+        assert await side.receive(len(expected)) == expected
+
+    world.run(main)
+
+
+def test_a_request_that_waits_twice_is_answered_once(world: World) -> None:
+    class Twice(Later):
+        def go_on(self) -> Any:
+            return second
+
+    first, second = Twice(b"first"), Later(b"second")
+    side = world.side(lambda body: first)
+
+    async def main() -> None:
+        await side.send(frame(b"poll"))
+        await settle()
+        first.parked.finish()
+        await settle()
+        second.parked.finish()
+        assert await side.receive(13) == frame(b"re:second")
+
+    world.run(main)
+
+
+@pytest.mark.parametrize("bad", [violate, fail, lambda _: CLOSE_CONNECTION])
+def test_a_connection_that_has_to_end_does_so_behind_the_answers_that_wait(world: World, bad: Handle) -> None:
+    good, ill = request(ApiKey.PRODUCE, b"good"), request(ApiKey.PRODUCE, b"ill")
+    waiting = Later(good)
+    side = world.side(lambda body: waiting if body == good else bad(body))
+
+    async def main() -> None:
+        await side.send(frame(good) + frame(ill) + frame(ill))
+        await settle()
+        assert side.handled == [good, ill] and not side.closed_connections
+        waiting.parked.finish()
+        assert await side.receive(len(echo(good)[0])) == echo(good)[0]
+        assert await side.ended()
+        assert side.handled == [good, ill]
+
+    world.run(main)
+
+
+def test_a_client_that_goes_leaves_nobody_waiting_and_what_it_sent_is_handled(world: World) -> None:
+    waiting = [Later(request(ApiKey.PRODUCE, b"%d" % number)) for number in range(3)]
+    side = world.side(lambda body: waiting[int(body[2:])])
+
+    async def main() -> None:
+        await side.send(frame(waiting[0].body) + frame(waiting[1].body))
+        await until(lambda: len(side.handled) == 2)
+        await side.send(frame(waiting[2].body))
+        side.client.close()
+        await until(lambda: side.closed_connections)
+        assert side.handled == [each.body for each in waiting]
+        assert all(each.parked.done for each in waiting)
+
+    world.run(main)
+
+
+def test_a_draining_connection_sends_the_answers_that_wait_and_closes(world: World) -> None:
+    first, second = Later(request(ApiKey.PRODUCE, b"first")), request(ApiKey.PRODUCE, b"second")
+    side = world.side(lambda body: first if body == first.body else echo(body))
+
+    async def main() -> None:
+        await side.send(frame(first.body))
+        await settle()
+        side.connection.drain()
+        await side.send(frame(second))
+        await settle()
+        assert side.handled == [first.body] and not side.closed_connections
+        first.parked.finish()
+        assert await side.receive(len(echo(first.body)[0])) == echo(first.body)[0]
+        assert await side.ended()
+
+    world.run(main)
+
+
+def test_a_slow_reader_gets_the_answers_that_waited_in_order(world: World) -> None:
+    content = bytes(range(256)) * 16384
+    large = [len(content).to_bytes(4, "big") + content]
+    first, second, third = (Later(request(ApiKey.PRODUCE, name)) for name in (b"first", b"second", b"third"))
+    second.go_on = lambda: large  # type: ignore[method-assign]
+    known = {each.body: each for each in (first, second, third)}
+    side = world.side(lambda body: known[body])
+
+    async def main() -> None:
+        await side.send(b"".join(map(frame, known)))
+        await until(lambda: len(side.handled) == 3)
+        second.parked.finish()
+        first.parked.finish()
+        await settle()
+        third.parked.finish()
+        expected = echo(first.body)[0] + large[0] + echo(third.body)[0]
+        assert await side.receive(len(expected)) == expected
 
     world.run(main)
 

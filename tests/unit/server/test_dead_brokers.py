@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.unit.server.several_nodes import SeveralNodes
+from tidelog.server.dead_brokers import AT_ONCE, DeadBrokers
 from tidelog.server.node import Node
+from tidelog.server.runtime import LoopRuntime
 
 
 @pytest.fixture
@@ -107,3 +111,34 @@ def test_a_broker_that_goes_on_with_its_heartbeats_lives_wherever_its_address_le
 
     world.settings["broker.heartbeat.interval.ms"] = "20"
     world.run(main)
+
+
+def test_a_new_controller_of_hundreds_of_brokers_knocks_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    under_way, most, gone = 0, 0, set[int]()
+
+    async def knock(dead_brokers: DeadBrokers, host: str, port: int) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        raise ConnectionRefusedError
+
+    async def main() -> None:
+        runtime = LoopRuntime(asyncio.get_running_loop())
+        place = SimpleNamespace(host="127.0.0.1", port=1)
+        image = {n: SimpleNamespace(id=n, epoch=5, fenced=False, endpoints={"P": place}) for n in range(3 * AT_ONCE)}
+        heartbeats = SimpleNamespace(gone=lambda broker_id, epoch: gone.add(broker_id))
+        controller = SimpleNamespace(image=SimpleNamespace(brokers=image), heartbeats=heartbeats)
+        own = SimpleNamespace(controller=SimpleNamespace(id=999))
+        member = SimpleNamespace(controller=controller, machine=SimpleNamespace(epoch=1), config=own)
+        dead_brokers = DeadBrokers(member, runtime)  # type: ignore[arg-type]
+        dead_brokers.leader_changed()
+        while dead_brokers._asking:  # noqa: ASYNC110 - nobody tells us
+            await asyncio.sleep(0.001)
+        await runtime.close()
+
+    monkeypatch.setattr(DeadBrokers, "_knock", knock)
+    monkeypatch.setattr("tidelog.server.dead_brokers.PAUSE_S", 0)
+    asyncio.run(main())
+    assert gone == set(range(3 * AT_ONCE)) and most == AT_ONCE

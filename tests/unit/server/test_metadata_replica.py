@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.unit.server.controllers import FS
+from tests.unit.server.controllers import CLUSTER, FS, NOW, directory_id
 from tests.unit.server.several_nodes import SeveralNodes
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.records import MetadataLogError
+from tidelog.model.ids import uuid_to_text
+from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.server.node import Node
 
 
@@ -42,6 +46,27 @@ def test_a_directory_of_a_larger_quorum_is_refused_by_a_node_that_nobody_could_r
         node = Node(config, world.runtime, FS)
         with pytest.raises(MetadataLogError, match=r"no listener on which they could reach it"):
             await node.start()
+
+    world.run(main)
+    world.close()
+
+
+def test_a_node_whose_disk_was_replaced_says_that_its_vote_is_with_the_old_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody would notice before the next controller fails."""
+    world = SeveralNodes(tmp_path)
+    shutil.rmtree(world.path(3))
+    format_dirs(FS, FormatRequest([world.path(3)], 3, CLUSTER), rng=random.Random(99), now_ms=NOW)
+
+    def said() -> list[str]:
+        return [record.getMessage() for record in caplog.records if "this disk has no vote" in record.getMessage()]
+
+    async def main() -> None:
+        await world.start()
+        await world.until(said)
+        (text,) = said()
+        assert "node 3" in text and f"remove-controller -i 3 -d {uuid_to_text(directory_id(3))}" in text
 
     world.run(main)
     world.close()

@@ -3,17 +3,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.server.test_connection import until
+from tidelog.broker import lifecycle
 from tidelog.broker.apis.metadata import Question, metadata
 from tidelog.broker.context import Context
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.records import MetadataLogError
-from tidelog.model.errors import ConfigError, StorageFailure
-from tidelog.model.ids import TopicPartition
+from tidelog.model.errors import ConfigError, ErrorCode, KafkaError, StorageFailure
+from tidelog.model.ids import TopicPartition, Uuid
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -24,6 +26,7 @@ from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.replication.partition import Partition
+from tidelog.server import node as node_module
 from tidelog.server.node import Node, ready_line
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.storage.checkpoints import META_PROPERTIES
@@ -79,6 +82,30 @@ def seen_offline(node: Node, topic: str, index: int) -> list[int]:
     answer = metadata(ctx, Question(memoryview(body), 12))
     found = MetadataResponse.decode(bytes(answer.parts[0]), 12)
     return list(found.topics[0].partitions[index].offline_replicas)
+
+
+def test_a_controller_that_was_not_told_where_replicas_lie_is_told_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else a dir that fails takes partitions with it that the controller does not know to lie there."""
+    monkeypatch.setattr(node_module, "TELL_DIRS_MS", 20)
+    assign, refused = lifecycle.assign_to_dirs, iter([True, True])
+
+    async def lost(*asked: Any) -> None:
+        if next(refused, False):
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "it is being elected")
+        await assign(*asked)
+
+    monkeypatch.setattr(lifecycle, "assign_to_dirs", lost)
+
+    async def talk(node: Node) -> None:
+        await create(node, "t")
+        dirs = {Uuid(each.directory_id) for each in node.logs.dirs}
+        await until(lambda: node.broker.image.topics.partition("t", 0).directory(1) in dirs)  # type: ignore[union-attr]
+
+    with_node(tmp_path, talk, log_dirs=f"{tmp_path}/one,{tmp_path}/two")
+    said = [record.levelname for record in caplog.records if "log dirs replicas lie" in record.getMessage()]
+    assert said == ["WARNING", "WARNING"]
 
 
 async def nothing(node: Node) -> None:

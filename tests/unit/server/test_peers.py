@@ -80,3 +80,20 @@ def test_who_is_asked_anew_has_forgotten_the_first_question(one: Controllers) ->
         one.run(main)
     finally:
         silent.close()
+
+
+def test_a_node_of_another_cluster_is_named_once(one: Controllers, caplog: pytest.LogCaptureFixture) -> None:
+    heard = Heard()
+
+    async def main() -> None:
+        await one.start()
+        peers = Peers(one.runtime, heard, "test")
+        here = Node(1, "localhost", one.ports[1])
+        for request_id in (1, 2):
+            peers.send(request_id, here, VoteRequest(cluster_id="another"))
+            await one.until(lambda request_id=request_id: heard.answers and heard.answers[-1][0] == request_id)
+        peers.close()
+
+    one.run(main)
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert "node 1 at localhost" in said and "of another cluster" in said and "meta.properties" in said

@@ -66,12 +66,15 @@ def test_throttles_come_from_the_brokers_and_the_topics_settings() -> None:
         follower = pair.replications[2]
         configs = {
             (BROKER_RESOURCE, ""): {"follower.replication.throttled.rate": "1000"},
-            (BROKER_RESOURCE, "2"): {"leader.replication.throttled.rate": "5"},
+            (BROKER_RESOURCE, "2"): {
+                "leader.replication.throttled.rate": "5",
+                "replica.alter.log.dirs.io.max.bytes.per.second": "7",
+            },
             (TOPIC_RESOURCE, "t"): {"follower.replication.throttled.replicas": "0:2,1:1"},
         }
         follower.follow(replace(follower.replicas.image, configs=configs))
         throttles = follower.replicas.throttles
-        assert (throttles.follower.rate, throttles.leader.rate) == (1000, 5)
+        assert (throttles.follower.rate, throttles.leader.rate, throttles.log_dirs.rate) == (1000, 5, 7)
         assert throttles.follower.applies("t", 0) and not throttles.follower.applies("t", 1)
         assert not throttles.leader.applies("t", 0)
 

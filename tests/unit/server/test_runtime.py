@@ -116,6 +116,39 @@ def test_a_request_without_a_deadline_may_wait(runtime: LoopRuntime) -> None:
     complete(runtime, main())
 
 
+def test_what_ends_in_one_turn_goes_on_together_and_what_follows_is_done_once(runtime: LoopRuntime) -> None:
+    said: list[str] = []
+    first, second, third, given_up = (parked(runtime, 60_000) for _ in range(4))
+
+    def send() -> None:
+        said.append("sent")
+
+    def says(name: str, then: Callable[[], None] | None = send) -> Callable[[], Callable[[], None] | None]:
+        def go_on() -> Callable[[], None] | None:
+            said.append(name)
+            return then
+
+        return go_on
+
+    async def main() -> None:
+        runtime.when_done(first, says("1"))
+        runtime.when_done(second, says("2"))
+        runtime.when_done(third, says("3", None))
+        runtime.when_done(given_up, says("given up"))
+        given_up.on_done = None
+        for request in (second, first, given_up):
+            request.finish()
+        assert said == []
+        await asyncio.sleep(0)
+        assert said == ["2", "1", "sent"]
+        third.finish()
+        runtime.when_done(third, says("over already", None))
+        await asyncio.sleep(0)
+        assert said == ["2", "1", "sent", "3", "over already"]
+
+    complete(runtime, main())
+
+
 class Result:
     """What a driver said, once."""
 

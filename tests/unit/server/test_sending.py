@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidelog.model.ports import Buffer, File, FileSlice
@@ -199,6 +199,7 @@ def test_a_file_may_lose_its_descriptor_between_two_calls(tmp_path: Path) -> Non
     assert bytes(peer.received) == CONTENT[:500_000]
 
 
+@settings(deadline=None)
 @given(data=st.data())
 def test_whatever_the_peer_takes_the_bytes_arrive_in_order(file: File, data: st.DataObject) -> None:
     part = st.one_of(

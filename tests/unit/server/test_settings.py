@@ -61,6 +61,13 @@ def test_the_controller_and_its_log_have_their_settings() -> None:
     assert settings.metadata_log_config(broker).max_snapshot_interval_ms == 1000
 
 
+def test_the_minimum_in_sync_that_a_cluster_gets_is_that_of_the_file_not_one_of_this_node_alone() -> None:
+    broker = config(min_insync_replicas="2")
+    broker.apply_dynamic({}, {"min.insync.replicas": "3"})
+    assert broker.min_insync_replicas == 3
+    assert settings.controller_settings(broker).min_insync_replicas == 2
+
+
 def test_log_dirs_win_over_log_dir() -> None:
     assert settings.log_dirs(config(log_dir="/a")) == ("/a",)
     assert settings.log_dirs(config(log_dir="/a", log_dirs="/b,/c")) == ("/b", "/c")

@@ -5,13 +5,13 @@ from functools import partial
 
 import pytest
 
-from sim.disk import SimDisk
 from sim.workload import NOW_MS, append, batch, end_transaction, new_log, offsets
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.records.batch import read_header
 from tidelog.storage.appending import read_marker
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.testing.simulation.disk import SimDisk
 
 
 def test_batches_get_the_next_offsets_and_the_leaders_epoch_in_the_file() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from sim.disk import SimDisk
 from tidelog.model.ids import TopicPartition, uuid_from_text
 from tidelog.storage import checkpoints
 from tidelog.storage.checkpoints import BadCheckpoint, MetaProperties
+from tidelog.testing.simulation.disk import SimDisk
 
 GOLDEN = Path("tests/golden/log")
 

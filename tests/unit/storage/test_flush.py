@@ -4,10 +4,11 @@ import errno
 
 import pytest
 
-from sim.disk import SimDisk
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log
 from tidelog.model.errors import StorageFailure
+from tidelog.storage.flush import FLUSH_FAILED
 from tidelog.storage.log_config import LogConfig
+from tidelog.testing.simulation.disk import SimDisk
 
 
 def kinds(disk: SimDisk) -> list[tuple[str, str]]:
@@ -117,3 +118,27 @@ def test_what_to_checkpoint_lies_in_the_first_segment_that_is_not_sealed() -> No
     assert log.recovery_checkpoint == 4
     log.flush()
     assert log.recovery_checkpoint == 9
+
+
+def test_what_a_failed_sync_left_in_the_cache_is_written_anew_at_the_next_start() -> None:
+    """The kernel takes its pages for clean: the next process reads them, syncs them, and has nothing on the disk."""
+    for seed in range(20):
+        disk = SimDisk(seed)
+        log = new_log(disk, LogConfig(segment_bytes=1 << 20))
+        append(log, batch(2))
+        log.flush()
+        disk.sync_dir("/")
+        append(log, batch(3))
+        disk.fail("sync", 1, errno.EIO)
+        with pytest.raises(StorageFailure, match="Input/output error"):
+            log.flush()
+        assert disk.exists(f"{log.dir}/{FLUSH_FAILED}")
+        disk = disk.kill()
+        log = load(disk, clean=False)
+        assert log.log_end_offset == 5
+        assert not disk.exists(f"{log.dir}/{FLUSH_FAILED}")
+        append(log, batch(1))
+        log.roll(NOW_MS)
+        log.flush()
+        sizes = [segment.size for segment in log.segments]
+        assert [segment.size for segment in load(disk.crash(seed), clean=False).segments] == sizes

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sim.disk import SimDisk
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log, offsets, read_offsets
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.storage.log_config import LogConfig
+from tidelog.testing.simulation.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
 

@@ -78,7 +78,8 @@ def test_a_search_starts_at_a_batch_that_ends_at_or_before_the_offset() -> None:
     index = OffsetIndex(1000)
     index.append(1009, 500)
     index.append(1019, 900)
-    assert [index.position_at_or_before(offset) for offset in (1000, 1008, 1009, 1018, 1019, 5000)] == [0, 0, 500, 500, 900, 900]
+    found = [index.entry_at_or_before(offset) for offset in (1000, 1008, 1009, 1018, 1019, 5000)]
+    assert found == [(0, -1), (0, -1), (500, 1009), (500, 1009), (900, 1019), (900, 1019)]
 
 
 def test_the_last_boundary_is_above_the_start_and_within_the_limit() -> None:

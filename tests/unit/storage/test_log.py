@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from sim.disk import SimDisk
 from sim.workload import NOW_MS, PARTITION, TOPIC_ID, append, batch, end_transaction, load, new_log, offsets
 from tidelog.storage import checkpoints
 from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig
+from tidelog.testing.simulation.disk import SimDisk
 
 
 def test_a_new_log_has_its_topic_id_on_the_disk_before_any_data() -> None:

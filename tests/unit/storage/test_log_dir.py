@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from sim.disk import SimDisk
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import TopicPartition
 from tidelog.storage import checkpoints
 from tidelog.storage.checkpoints import MetaProperties
 from tidelog.storage.log_dir import LogDir, check_same_owner, set_aside_name
+from tidelog.testing.simulation.disk import SimDisk
 
 
 def formatted(disk: SimDisk, path: str, *, cluster: str = "c1", node: int = 1, directory_id: bytes | None = b"\7" * 16) -> LogDir:

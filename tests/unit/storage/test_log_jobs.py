@@ -3,13 +3,13 @@
 import errno
 import random
 
-from sim.disk import SimDisk
 from sim.workload import DIRECTORY, NOW_MS, PARTITION, append, batch, new_log
 from tidelog.model.errors import StorageFailure
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_dir import LogDir
 from tidelog.storage.log_jobs import CheckpointJob, LoadJob, RemovalJob, tree_remover
 from tidelog.storage.recovery import LoadRequest
+from tidelog.testing.simulation.disk import SimDisk
 
 
 def log_dir(disk: SimDisk) -> LogDir:

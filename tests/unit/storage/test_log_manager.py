@@ -5,7 +5,6 @@ import random
 
 import pytest
 
-from sim.disk import SimDisk
 from sim.workload import NOW_MS, append, batch, offsets
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import TopicPartition
@@ -13,6 +12,7 @@ from tidelog.storage import checkpoints
 from tidelog.storage.checkpoints import MetaProperties
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_manager import LogManager
+from tidelog.testing.simulation.disk import SimDisk
 
 TOPIC = b"\5" * 16
 

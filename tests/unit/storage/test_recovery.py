@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sim.disk import SimDisk
 from sim.workload import DIRECTORY, PARTITION, TOPIC_ID, append, batch, end_transaction, load, new_log, offsets
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.server.disk import DiskFileSystem
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.recovery import LoadRequest, load_log
+from tidelog.testing.simulation.disk import SimDisk
 
 GOLDEN = Path("tests/golden/log/tp0")
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)

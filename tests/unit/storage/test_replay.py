@@ -2,10 +2,10 @@
 
 import pytest
 
-from sim.disk import SimDisk
 from sim.workload import DIRECTORY, append, batch, load, new_log
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.replay import iter_batches, snapshot_offsets
+from tidelog.testing.simulation.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
 

@@ -1,9 +1,13 @@
 """Retention by age, by size and by log start: what goes, what must stay."""
 
-from sim.disk import SimDisk
-from sim.workload import NOW_MS, append, batch, new_log, offsets
+import pytest
+
+from sim.workload import NOW_MS, append, batch, load, new_log, offsets
+from tidelog.storage.index import TIME_ENTRY_BYTES
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import UNLIMITED, LogConfig
+from tidelog.storage.segment import TIME_INDEX_SUFFIX
+from tidelog.testing.simulation.disk import SimDisk
 
 
 def filled(config: LogConfig, disk: SimDisk | None = None) -> UnifiedLog:
@@ -27,6 +31,19 @@ def test_segments_older_than_retention_ms_go_from_the_oldest_on() -> None:
     assert (log.log_start_offset, offsets(log)[0]) == (3, (3, 3))
     assert "retention.ms" in result.reasons[0]
     log.check()
+
+
+@pytest.mark.parametrize("bit", range(64))
+def test_no_segment_goes_for_its_age_because_a_bit_has_turned_in_its_time_index(bit: int) -> None:
+    disk = SimDisk()
+    log = filled(LogConfig(segment_bytes=500, retention_ms=86_400_000), disk)
+    log.close()
+    path = log.segments[0].path(TIME_INDEX_SUFFIX)
+    disk.flip(path, disk.stat(path).size - TIME_ENTRY_BYTES + bit // 8, bit % 8)
+    again = load(disk, log.config, clean=True, recovery_point=10, high_watermark=10)
+    assert again.retention_step(NOW_MS + 8000).segments == ()
+    old = again.retention_step(NOW_MS + 86_400_000 + 8000)
+    assert [segment.base_offset for segment in old.segments][:2] in ([], [0, 1])
 
 
 def test_segments_go_while_the_rest_is_still_as_large_as_retention_bytes() -> None:

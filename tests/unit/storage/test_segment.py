@@ -1,8 +1,11 @@
 """LogSegment: index placement, rolling, finding and cutting."""
 
-from sim.disk import SimDisk
+import pytest
+
 from sim.workload import NOW_MS
-from tidelog.storage.segment import LogSegment, RollLimits, file_stem
+from tidelog.storage.index import OFFSET_ENTRY_BYTES
+from tidelog.storage.segment import INDEX_SUFFIX, LogSegment, RollLimits, file_stem
+from tidelog.testing.simulation.disk import SimDisk
 
 LIMITS = RollLimits(10_000, 60_000, 10 << 20)
 
@@ -54,6 +57,25 @@ def test_every_offset_is_found_in_its_batch_from_memory_and_from_the_file() -> N
             for offset in (1000 + number * 10, 1000 + number * 10 + 9):
                 assert segment.position_of(offset) == number * 500
         assert segment.position_of(1400) == segment.size
+
+
+@pytest.mark.parametrize("bit", range(8 * OFFSET_ENTRY_BYTES))
+def test_every_offset_is_found_in_its_batch_whichever_bit_of_an_index_entry_has_turned(bit: int) -> None:
+    disk = SimDisk()
+    segment = filled([500] * 40, interval=1000, disk=disk)
+    for file, position, data in segment.closing_index_writes():
+        file.write(position, data)
+    segment.sealed = True
+    entries = len(segment.offset_index())
+    assert entries > 4
+    disk.flip(segment.path(INDEX_SUFFIX), 2 * OFFSET_ENTRY_BYTES + bit // 8, bit % 8)
+    segment.drop_indexes()
+    segment.forget_recent()
+    for number in range(40):
+        for offset in (1000 + number * 10, 1000 + number * 10 + 9):
+            span = segment.find(offset)
+            assert span is not None
+            assert span.position == number * 500
 
 
 def test_recent_batches_are_remembered_up_to_a_limit() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sim.disk import SimDisk
 from tidelog.storage.index import AbortedTransaction, CorruptIndex
 from tidelog.storage.transaction_index import TransactionIndex
+from tidelog.testing.simulation.disk import SimDisk
 
 PATH = "/d/00000000000000000000.txnindex"
 FIRST = AbortedTransaction(7, 10, 20, 15)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tidelog.broker.context import Broker, Context
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.coordinator.placement import partition_of
+from tidelog.coordinator.shards import Shards
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from tidelog.protocol.messages.create_topics import (
@@ -83,8 +85,8 @@ def find_coordinator(ctx: Context, request: FindCoordinatorRequest) -> FindCoord
 
     The topic gets the replicas that its settings demand (offsets.topic.replication.factor,
     transaction.state.log.replication.factor), and is not there before so many brokers have registered.
-    Errors: 15 while the topic is being created or its partition has no leader, 35 for kinds that are not served. The empty
-    name has a coordinator like any other, as in Kafka.
+    Errors: 15 while the topic is being created or its partition has no leader, and where this broker, cut off, may have been
+    replaced; 35 for kinds that are not served. The empty name has a coordinator like any other, as in Kafka.
     """
     if ctx.api_version >= BATCHED_FROM:
         return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in request.coordinator_keys])
@@ -109,6 +111,9 @@ def _find(ctx: Context, key_type: int, key: str) -> Coordinator:
         message = f"{name} is being created; ask again." if refused is None else f"{name} cannot be created: {refused}"
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     leader = topic.partitions[partition_of(key, len(topic.partitions))].leader
+    shards: Shards[Any] = ctx.broker.transactions if key_type == TRANSACTION_KEY else ctx.broker.groups
+    if leader == ctx.broker.node_id and shards.doubts(key):
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "This broker is cut off from the others; ask another one.")
     broker = ctx.image.brokers.get(leader)
     endpoint = None if broker is None or broker.fenced else broker.endpoints.get(ctx.listener)
     if endpoint is None:

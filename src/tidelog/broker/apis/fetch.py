@@ -11,10 +11,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 from tidelog.broker.apis.leadership import current_leader, node_endpoints
-from tidelog.broker.context import Answer, Context
+from tidelog.broker.context import Answer, Context, Waiting
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import FetchResult, FetchTopicResult, FetchView, encode_fetch_response
+from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchPartition
 from tidelog.replication.reads import PartitionRead
@@ -36,7 +37,7 @@ def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answ
     Errors of the request: 70, 71, 106. Of a partition: 1, 3, 6, 56, 74, 75, 76, 100, 103.
     """
     replicas = ctx.broker.replicas
-    now_ms = ctx.now_ms()
+    now_ms = ctx.broker.runtime.even_ms()
     caller = Caller(request.replica_id, request.replica_epoch, now_ms) if request.replica_id >= 0 else None
     context = replicas.sessions.open(request, now_ms, by_id=ctx.api_version >= _BY_ID_FROM, caller=caller)
     if isinstance(context, ErrorCode):
@@ -50,31 +51,47 @@ def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answ
         any_replica=caller is None and ctx.api_version >= _FROM_FOLLOWERS,
         rack=request.rack_id if caller is None else "",
     )
-    if work.cold or not (work.is_complete or request.max_wait_ms <= 0):
-        return _wait(ctx, request, work)
-    return _answer(ctx, work)
+    if work.cold:
+        return _warmed(ctx, work, ctx.now_ms() + request.max_wait_ms)
+    if work.is_complete or request.max_wait_ms <= 0:
+        return _answer(ctx, work)
+    return _Poll(ctx, work, ctx.now_ms() + request.max_wait_ms)
 
 
-async def _wait(ctx: Context, request: FetchView, work: Fetch) -> Answer:
-    deadline_ms = ctx.now_ms() + request.max_wait_ms
-    while True:
-        if work.cold:
-            await ctx.run_blocking(work.warm_up)
-            work.read_warm()
-        if work.is_complete or ctx.now_ms() >= deadline_ms:
-            return _answer(ctx, work)
-        parked = work.park(deadline_ms)
-        try:
-            await ctx.wait(parked)
-        finally:
-            parked.finish()
+class _Poll(Waiting):
+    """A fetch that found too little, until there is enough or its time is over."""
+
+    __slots__ = ("_ctx", "_deadline_ms", "_work")
+
+    def __init__(self, ctx: Context, work: Fetch, deadline_ms: int) -> None:
+        self._ctx = ctx
+        self._work = work
+        self._deadline_ms = deadline_ms
+        self._park()
+
+    def _park(self) -> None:
+        self.parked: ParkedFetch = self._work.park(self._deadline_ms)
+
+    def go_on(self) -> Answer | Coroutine[Any, Any, Answer]:
+        ctx, work, parked = self._ctx, self._work, self.parked
         work.read_again(parked.touched)
-        if parked.expired and not work.cold:
+        if work.cold:
+            return _warmed(ctx, work, self._deadline_ms)
+        if work.is_complete or parked.expired or ctx.now_ms() >= self._deadline_ms:
             return _answer(ctx, work)
+        self._park()
+        return self
+
+
+async def _warmed(ctx: Context, work: Fetch, deadline_ms: int) -> Answer:
+    """What would have waited for a disk is read with the help of a thread."""
+    await ctx.run_blocking(work.warm_up)
+    work.read_warm()
+    return _answer(ctx, work) if work.is_complete or ctx.now_ms() >= deadline_ms else _Poll(ctx, work, deadline_ms)
 
 
 def _answer(ctx: Context, work: Fetch) -> Answer:
-    answer = work.finish(ctx.now_ms())
+    answer = work.finish(ctx.broker.runtime.even_ms())
     version = ctx.api_version
     topics: list[FetchTopicResult] = []
     results: list[FetchResult] = []

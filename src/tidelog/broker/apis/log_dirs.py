@@ -124,7 +124,7 @@ def _move(ctx: Context, path: str, partition: TopicPartition) -> ErrorCode:
         return found
     if found.log is None:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    move = replicas.begin_move(found, target, ctx.now_ms())
+    move = replicas.begin_move(found, target, ctx.broker.runtime.even_ms())
     if move is not None:
         ctx.broker.runtime.spawn(run_move(ctx.broker, move), f"moving {partition} to {path}")
     return ErrorCode.NONE

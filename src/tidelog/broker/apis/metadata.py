@@ -6,8 +6,10 @@ An answer that says "not there" to a client that lets us create topics starts th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
 
+from tidelog.broker.apis.metadata_bytes import CLUSTER_OPERATIONS_IN, TopicBytes, put_together
 from tidelog.broker.context import Broker, Context, Encoded
 from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from tidelog.controller.quorum_controller import QuorumController
@@ -27,6 +29,8 @@ from tidelog.protocol.messages.metadata import (
 
 MAX_KEPT_ANSWERS = 64
 MAX_KEPT_REQUEST_BYTES = 4096
+PARTITIONS_AT_ONCE = 2000
+"""Described in a turn of the loop: some ten milliseconds."""
 AUTO_CREATE_TIMEOUT_MS = 30_000
 MAX_BEING_CREATED = 1000
 """Topics being created at once because somebody asked for them; further ones wait for the client's next question."""
@@ -56,9 +60,11 @@ def read(frame: memoryview, position: int, version: int) -> Question:
 class Answers:
     """Encoded answers to questions that were asked before, for one image."""
 
-    __slots__ = ("_image", "_kept")
+    __slots__ = ("_image", "_kept", "topics")
 
     def __init__(self) -> None:
+        self.topics = TopicBytes()
+        """What was said of each topic to who asked for all of them."""
         self._image: ClusterImage | None = None
         self._kept: dict[_Key, bytes] = {}
 
@@ -76,7 +82,7 @@ class Answers:
         self._kept[key] = answer
 
 
-def metadata(ctx: Context, question: Question) -> Encoded:
+def metadata(ctx: Context, question: Question) -> Encoded | Coroutine[Any, Any, Encoded]:
     """Sent by every client. v0 asks for all topics with an empty list, later versions with null.
 
     v1 added controller and rack, v4 a say in auto creation, v5 offline replicas, v7 leader epochs, v8 to v10 the cluster's
@@ -91,7 +97,10 @@ def metadata(ctx: Context, question: Question) -> Encoded:
         known = answers.get(ctx.image, key)
         if known is not None:
             return Encoded((known,), len(known))
-    response, creating = _answer(ctx, question.read())
+    request = question.read()
+    if _asks_for_all(request, question.version) and sum(map(_size, ctx.image.topics.by_id.values())) > PARTITIONS_AT_ONCE:
+        return _all_topics(ctx, request, key)
+    response, creating = _answer(ctx, request)
     body = response.encode(question.version)
     if key is not None and not creating:
         answers.keep(key, body)
@@ -102,15 +111,11 @@ def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, b
     """The response, and whether it says that a topic is on its way."""
     version = ctx.api_version
     image = ctx.image
-    endpoints = {
-        broker.id: endpoint
-        for broker in image.brokers.values()
-        if not broker.fenced and (endpoint := broker.endpoints.get(ctx.listener)) is not None
-    }
+    endpoints = _endpoints(ctx, image)
     describe = _describer(image, endpoints, version, request.include_topic_authorized_operations)
     creating = False
-    asked = request.topics
-    if asked is None or (version == 0 and not asked):
+    asked = request.topics or ()
+    if _asks_for_all(request, version):
         topics = [describe(topic) for topic in image.topics.by_name.values()]
     else:
         topics = []
@@ -128,6 +133,60 @@ def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, b
             topics.append(found)
         if missing:
             _create(ctx.broker, missing)
+    return _response(ctx, request, version, image, endpoints, topics), creating
+
+
+def _asks_for_all(request: MetadataRequest, version: int) -> bool:
+    return request.topics is None or (version == 0 and not request.topics)
+
+
+def _size(topic: TopicImage) -> int:
+    return len(topic.partitions)
+
+
+async def _all_topics(ctx: Context, request: MetadataRequest, key: _Key | None) -> Encoded:
+    """Of a large cluster, as it is now: others have their turns while it is described."""
+    image, answers, version = ctx.image, ctx.broker.metadata_answers, ctx.api_version
+    endpoints = _endpoints(ctx, image)
+    with_operations = request.include_topic_authorized_operations
+    describe = _describer(image, endpoints, version, with_operations)
+    described = answers.topics.of((version, ctx.listener, with_operations), image.brokers, image.topics.by_id)
+    parts: list[bytes] = []
+    room = PARTITIONS_AT_ONCE
+    for topic in image.topics.by_name.values():
+        known = described.get(topic.id)
+        if known is None or known[0] is not topic:
+            if room <= 0:
+                room = PARTITIONS_AT_ONCE
+                await ctx.broker.runtime.sleep(0)
+            room -= len(topic.partitions)
+            out = bytearray()
+            describe(topic).encode_into(out, version)
+            known = described[topic.id] = topic, bytes(out)
+        parts.append(known[1])
+    body = put_together(_response(ctx, request, version, image, endpoints, []), parts, version)
+    if key is not None and ctx.image is image and answers.get(image, key) is None:
+        answers.keep(key, body)
+    return Encoded((body,), len(body))
+
+
+def _endpoints(ctx: Context, image: ClusterImage) -> dict[int, Endpoint]:
+    """Where brokers that are in service are reached by who came on this listener."""
+    return {
+        broker.id: endpoint
+        for broker in image.brokers.values()
+        if not broker.fenced and (endpoint := broker.endpoints.get(ctx.listener)) is not None
+    }
+
+
+def _response(
+    ctx: Context,
+    request: MetadataRequest,
+    version: int,
+    image: ClusterImage,
+    endpoints: Mapping[int, Endpoint],
+    topics: list[MetadataResponseTopic],
+) -> MetadataResponse:
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=id, host=endpoint.host, port=endpoint.port, rack=image.brokers[id].rack)
@@ -137,9 +196,9 @@ def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, b
         controller_id=ctx.broker.node_id if ctx.broker.node_id in endpoints else next(iter(endpoints), NO_BROKER),
         topics=topics,
     )
-    if 8 <= version <= 10 and request.include_cluster_authorized_operations:
+    if version in CLUSTER_OPERATIONS_IN and request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
-    return response, creating
+    return response
 
 
 def _once(asked: Iterable[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:

@@ -16,7 +16,7 @@ from struct import Struct
 from typing import Any
 
 from tidelog.broker.apis.leadership import current_leader, node_endpoints
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Answer, Context
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Answer, Context, Waiting
 from tidelog.broker.transaction_verification import Operation, operation_of_produce, produce_error, verify_or_add
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
@@ -68,22 +68,29 @@ def produce(ctx: Context, request: ProduceView) -> Answer | Coroutine[Any, Any, 
             if result.__class__ is AppendResult:
                 assert isinstance(result, AppendResult)
                 version = ctx.api_version
-                if result.error is _NONE and version >= _FLEXIBLE_FROM and partition.is_safe(result.last_offset, acks):
-                    pack, size, prefix = partition.produce_frames.get(version) or _frame(partition, version)
-                    frame = pack(
-                        size,
-                        ctx.correlation_id,
-                        0,
-                        prefix,
-                        0,
-                        result.first_offset,
-                        result.log_append_time_ms,
-                        result.log_start_offset,
-                        _NO_ERRORS_NO_THROTTLE,
-                    )
-                    return [frame]
-            return _Work(ctx, request, [_Entry(name, topic_id, index, partition, result)]).go_on()
-    return _Work(ctx, request, _append_all(ctx, request)).go_on()
+                if result.error is _NONE and version >= _FLEXIBLE_FROM:
+                    if partition.is_safe(result.last_offset, acks):
+                        return [_packed(partition, version, ctx.correlation_id, result)]
+                    work = _Work(ctx, request, [_Entry(name, topic_id, index, partition, result)])
+                    return work.wait_for(work.entries, ctx.now_ms() + request.timeout_ms)
+            return _Work(ctx, request, [_Entry(name, topic_id, index, partition, result)]).go_on(request)
+    return _Work(ctx, request, _append_all(ctx, request)).go_on(request)
+
+
+def _packed(partition: Partition, version: int, correlation_id: int, result: AppendResult) -> bytes:
+    """The answer to a request of one partition whose records are safe."""
+    pack, size, prefix = partition.produce_frames.get(version) or _frame(partition, version)
+    return pack(
+        size,
+        correlation_id,
+        0,
+        prefix,
+        0,
+        result.first_offset,
+        result.log_append_time_ms,
+        result.log_start_offset,
+        _NO_ERRORS_NO_THROTTLE,
+    )
 
 
 class _Unverified:
@@ -199,27 +206,59 @@ def _append_all(ctx: Context, request: ProduceView) -> list[_Entry]:
     return entries
 
 
-class _Work:
-    """A request whose batches were appended, or wait for a walk over their records, until it can be answered."""
+class _Acks(Waiting):
+    """The request is answered when its records are safe, or when its time is over."""
 
-    __slots__ = ("_ctx", "_entries", "_request")
+    __slots__ = ("_unsafe", "_work")
+
+    lets_next_in = True
+
+    def __init__(self, parked: ParkedAppend, work: _Work, unsafe: list[_Entry]) -> None:
+        super().__init__(parked)
+        self._work = work
+        self._unsafe = unsafe
+
+    def go_on(self) -> Answer:
+        work = self._work
+        for entry in self._unsafe:
+            assert entry.partition is not None and isinstance(entry.result, AppendResult)
+            error = entry.partition.acknowledge(entry.result.last_offset, work.acks)
+            if error is not _NONE:
+                entry.result = refused(error)
+        return work.answer()
+
+
+class _Work:
+    """A request whose batches were appended, or wait for a walk over their records, until it can be answered.
+
+    It keeps of its request what the answer needs, and none of the bytes: while it is not acknowledged, the connection goes on.
+    """
+
+    __slots__ = ("_correlation_id", "_ctx", "_version", "acks", "entries")
 
     def __init__(self, ctx: Context, request: ProduceView, entries: list[_Entry]) -> None:
         self._ctx = ctx
-        self._request = request
-        self._entries = entries
+        self._version = ctx.api_version
+        self._correlation_id = ctx.correlation_id
+        self.acks = request.acks
+        self.entries = entries
 
-    def go_on(self) -> Answer | Coroutine[Any, Any, Answer]:
-        """The answer, or a coroutine when something has to be waited for."""
-        if any(entry.result.__class__ is not AppendResult for entry in self._entries) or self._unsafe():
-            return self._wait()
-        return self._answer()
+    def go_on(self, request: ProduceView) -> Answer | Coroutine[Any, Any, Answer]:
+        """The answer, or what it waits for."""
+        deadline_ms = self._ctx.now_ms() + request.timeout_ms
+        if any(entry.result.__class__ is not AppendResult for entry in self.entries):
+            return self._checked(request, deadline_ms)
+        return self._acknowledged(deadline_ms)
+
+    def _acknowledged(self, deadline_ms: int) -> Answer:
+        unsafe = self._unsafe()
+        return self.wait_for(unsafe, deadline_ms) if unsafe else self.answer()
 
     def _unsafe(self) -> list[_Entry]:
-        acks = self._request.acks
+        acks = self.acks
         return [
             entry
-            for entry in self._entries
+            for entry in self.entries
             if acks != 0
             and entry.partition is not None
             and isinstance(entry.result, AppendResult)
@@ -227,14 +266,22 @@ class _Work:
             and not entry.partition.is_safe(entry.result.last_offset, acks)
         ]
 
-    async def _wait(self) -> Answer:
-        ctx, acks = self._ctx, self._request.acks
-        deadline_ms = ctx.now_ms() + self._request.timeout_ms
-        unverified = [entry for entry in self._entries if entry.result.__class__ is _Unverified]
+    def wait_for(self, unsafe: list[_Entry], deadline_ms: int) -> Waiting:
+        """Some of the request's records are not safe yet."""
+        parked = ParkedAppend(deadline_ms, self.acks)
+        for index, entry in enumerate(unsafe):
+            assert entry.partition is not None and isinstance(entry.result, AppendResult)
+            parked.watch(entry.partition, index, entry.result.last_offset)
+        return _Acks(parked, self, unsafe)
+
+    async def _checked(self, request: ProduceView, deadline_ms: int) -> Answer:
+        """Batches that were not appended at once are asked about or walked over first; the request's bytes stay until then."""
+        ctx, acks = self._ctx, self.acks
+        unverified = [entry for entry in self.entries if entry.result.__class__ is _Unverified]
         try:
             if unverified:
-                await self._verify(unverified)
-            for entry in self._entries:
+                await self._verify(request, unverified)
+            for entry in self.entries:
                 if isinstance(entry.result, DeepValidation):
                     assert entry.partition is not None
                     verdict = await ctx.run_blocking(entry.result.run)
@@ -243,26 +290,11 @@ class _Work:
             for entry in unverified:
                 if entry.proof is not None:
                     entry.proof.served()
-        unsafe = self._unsafe()
-        if unsafe:
-            parked = ParkedAppend(deadline_ms, acks)
-            for index, entry in enumerate(unsafe):
-                assert entry.partition is not None and isinstance(entry.result, AppendResult)
-                parked.watch(entry.partition, index, entry.result.last_offset)
-            try:
-                await ctx.wait(parked)
-            finally:
-                parked.finish()
-            for entry in unsafe:
-                assert entry.partition is not None and isinstance(entry.result, AppendResult)
-                error = entry.partition.acknowledge(entry.result.last_offset, acks)
-                if error is not _NONE:
-                    entry.result = refused(error)
-        return self._answer()
+        return self._acknowledged(deadline_ms)
 
-    async def _verify(self, entries: list[_Entry]) -> None:
+    async def _verify(self, request: ProduceView, entries: list[_Entry]) -> None:
         """Asks the coordinator about these partitions, and appends to those that are part of the transaction."""
-        ctx, request = self._ctx, self._request
+        ctx = self._ctx
         operation = operation_of_produce(ctx.api_version)
         names = [entry.partition.topic_partition for entry in entries if entry.partition is not None]
         asked = entries[0].result
@@ -288,14 +320,20 @@ class _Work:
                 batch.records, ctx.now_ms(), request.acks, zstd_allowed=zstd_allowed, proof=batch.proof
             )
 
-    def _answer(self) -> Answer:
-        ctx, version = self._ctx, self._ctx.api_version
+    def answer(self) -> Answer:
+        """What became of each batch."""
+        ctx, version = self._ctx, self._version
+        if len(self.entries) == 1 and version >= _FLEXIBLE_FROM and self.acks != 0:
+            (only,) = self.entries
+            result = only.result
+            if only.partition is not None and isinstance(result, AppendResult) and result.error is _NONE:
+                return [_packed(only.partition, version, self._correlation_id, result)]
         topics: list[ProduceTopicResult] = []
         leaders: dict[tuple[int, int], None] = {}
         results: list[ProduceResult] = []
         last: tuple[str | None, Uuid] | None = None
         failed = False
-        for entry in self._entries:
+        for entry in self.entries:
             result = entry.result
             assert isinstance(result, AppendResult)
             if (entry.name, entry.topic_id) != last:
@@ -320,9 +358,9 @@ class _Work:
                     leader,
                 )
             )
-        if self._request.acks == 0:
+        if self.acks == 0:
             return CLOSE_CONNECTION if failed else NO_RESPONSE
-        return [encode_produce_response(ctx.correlation_id, version, topics, node_endpoints=node_endpoints(ctx, leaders))]
+        return [encode_produce_response(self._correlation_id, version, topics, node_endpoints=node_endpoints(ctx, leaders))]
 
 
 @lru_cache(maxsize=512)

@@ -18,7 +18,8 @@ from tidelog.storage.producer_state import ProducerEntry
 
 
 def describe_producers(ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """Sent by kafka-transactions, to the leader, to find transactions that hang.
+    """Sent by kafka-transactions, to the leader or to the broker that is named (``--broker-id``), to find transactions that hang.
+    Each replica answers by its own log.
 
     Errors per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
     """
@@ -42,8 +43,6 @@ def _described(ctx: Context, topic: TopicRequest, index: int) -> PartitionRespon
         return PartitionResponse(partition_index=index, error_code=found)
     if found.log is None:
         return PartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
-    if not found.is_leader:
-        return PartitionResponse(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
     producers = [_state(entry) for entry in found.log.producers.entries.values()]
     return PartitionResponse(partition_index=index, active_producers=producers)
 

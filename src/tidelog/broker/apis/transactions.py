@@ -67,6 +67,10 @@ def init_producer_id(ctx: Context, request: InitProducerIdRequest) -> Later:
     if request.transactional_id is None:
         return _with_ids(ctx, lambda: _idempotent(ctx))
     expected = Producer(request.producer_id, request.producer_epoch) if named[0] else None
+    refused = ctx.broker.transactions.find(request.transactional_id)
+    if isinstance(refused, ErrorCode):
+        # No id is needed for that; a broker that is cut off would wait for one in vain.
+        return _no_id(refused)
     return _with_ids(
         ctx, lambda: _init_transactional(ctx, request.transactional_id or "", request.transaction_timeout_ms, expected)
     )

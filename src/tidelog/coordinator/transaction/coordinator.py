@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -380,6 +380,9 @@ class TransactionCoordinator:
             self._unreadable.discard(transactional_id)
         if metadata is not None and metadata.state is TransactionState.DEAD:
             metadata = None
+        if metadata is not None and metadata.start_ms > now_ms:
+            # By the clock of the coordinator before, which goes ahead of ours: it is not to stay open for the difference, too.
+            metadata = replace(metadata, start_ms=now_ms)
         self.replay(TransactionRecord(transactional_id, metadata), now_ms)
 
     def to_record(self, record: TransactionRecord, now_ms: int) -> RecordData:

@@ -130,6 +130,16 @@ def test_before_there_are_enough_brokers_there_is_no_coordinator_and_the_client_
     assert found(world).error_code == 0
 
 
+def test_a_broker_that_may_have_been_replaced_sends_nobody_to_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = several(3)
+    found(world)
+    world.runtime.run_spawned()
+    world.broker.node_id = found(world).node_id
+    monkeypatch.setattr(world.broker.groups, "doubts", lambda key: True)
+    answer = found(world)
+    assert (answer.error_code, answer.node_id) == (E.COORDINATOR_NOT_AVAILABLE, -1)
+
+
 def test_a_coordinator_whose_broker_is_gone_is_none() -> None:
     world = several(3)
     found(world)

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, Pending, World, batch, led_by_us
 from tidelog.broker.apis.log_dirs import alter_replica_log_dirs, describe_log_dirs
+from tidelog.broker.replica_moves import run_move
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
@@ -12,6 +13,8 @@ from tidelog.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirTopic,
 )
 from tidelog.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest, DescribeLogDirsResult
+from tidelog.replication.replica_move import MoveState
+from tidelog.replication.throttle import ReplicationQuota
 
 Rows = list[tuple[str, list[tuple[int, int]]]]
 
@@ -107,6 +110,32 @@ def test_a_replica_moves_and_the_controller_is_told() -> None:
     assert (log.log_dir, log.log_end_offset) == ("/data0", 1)
     assert world.told == (DIRECTORY_IDS[0], 1)  # type: ignore[attr-defined]
     assert world.manager.moves == {}
+
+
+def test_moves_keep_to_their_rate_together_and_hear_of_another_one() -> None:
+    world = two_dirs()
+    quota = world.manager.throttles.log_dirs = ReplicationQuota(windows=2, window_ms=1000)
+    quota.change(10, {})
+    ctx = world.context(2)
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        world.now_ms += int(seconds * 1000)
+        if len(slept) == 3:
+            quota.change(None, {})
+
+    ctx.broker.runtime.sleep = sleep  # type: ignore[attr-defined]
+    ctx.broker.node_id = 1
+    ctx.broker.controller = Controller(world)  # type: ignore[assignment]
+    quota.record(100_000, world.now_ms)
+    quota.windows = 10
+    moving = world.manager.begin_move(world.partition("a", 1), world.logs.dirs[0], NOW_MS)
+    assert moving is not None
+    pending = Pending(ctx, run_move(ctx.broker, moving))
+    while not pending.done:
+        pending.go_on()
+    assert slept == [1.0, 1.0, 1.0] and moving.state is MoveState.DONE
 
 
 def test_a_replica_that_lies_there_already_stays() -> None:

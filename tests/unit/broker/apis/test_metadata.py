@@ -1,22 +1,26 @@
 from __future__ import annotations
 
+from types import CoroutineType
 from typing import Any
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld
+from tests.unit.broker.node_world import NodeWorld, Ready, run
 from tidelog.broker.apis import metadata as module
 from tidelog.broker.apis.metadata import metadata, read
+from tidelog.broker.context import Encoded
 from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from tidelog.metadata.image import TopicImage
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.model.ids import ZERO_UUID
-from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
 
 
 def ask(world: NodeWorld, version: int = 13, listener: str = "EXTERNAL", **fields: Any) -> MetadataResponse:
     request = MetadataRequest(**fields)
     body = b"prefix" + request.encode(version)
     encoded = metadata(world.context(version, listener), read(memoryview(body), 6, version))
+    assert isinstance(encoded, Encoded)
     data = b"".join(bytes(part) for part in encoded.parts)  # type: ignore[arg-type]
     assert len(data) == encoded.size
     return MetadataResponse.decode(data, version)
@@ -169,3 +173,64 @@ def test_a_topic_asked_for_twice_is_answered_once() -> None:
 def test_a_body_that_is_none_is_a_violation() -> None:
     with pytest.raises(ProtocolViolation):
         metadata(NodeWorld().context(13), read(memoryview(b"\xff"), 0, 13))
+
+
+class Large:
+    """A cluster that is described three partitions at a time; ``rests`` counts the turns that others have meanwhile."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "PARTITIONS_AT_ONCE", 3)
+        self.rests = 0
+        self.described: list[str] = []
+        self.world = NodeWorld()
+        self.world.runtime.sleep = self._sleep  # type: ignore[attr-defined]
+        describer = module._describer
+
+        def counting(*how: Any) -> Any:
+            describe = describer(*how)
+
+            def counted(topic: TopicImage) -> MetadataResponseTopic:
+                self.described.append(topic.name)
+                return describe(topic)
+
+            return counted
+
+        monkeypatch.setattr(module, "_describer", counting)
+
+    def _sleep(self, seconds: float) -> Ready:
+        self.rests += 1
+        return Ready()
+
+    def ask(self, version: int = 13) -> bytes:
+        body = MetadataRequest(topics=None if version else []).encode(version)
+        answer = metadata(self.world.context(version), read(memoryview(body), 0, version))
+        encoded = run(answer) if isinstance(answer, CoroutineType) else answer
+        assert isinstance(encoded, Encoded)
+        return b"".join(bytes(part) for part in encoded.parts)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_a_large_cluster_is_described_in_turns_and_the_same_as_at_once(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Large(monkeypatch)
+    for name in "abcd":
+        large.world.create(name, 2)
+    in_turns = large.ask(version)
+    assert large.rests == 1
+    monkeypatch.setattr(module, "PARTITIONS_AT_ONCE", 1000)
+    large.world.broker.metadata_answers = module.Answers()
+    assert in_turns == large.ask(version)
+    assert large.rests == 1
+
+
+def test_only_topics_that_changed_are_described_anew_and_all_when_a_broker_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Large(monkeypatch)
+    for name in "ab":
+        large.world.create(name, 2)
+    first = large.ask()
+    assert large.described == ["a", "b"] and large.ask() == first and large.described == ["a", "b"]
+    large.world.create("c", 2)
+    assert [each.name for each in MetadataResponse.decode(large.ask(), 13).topics] == ["a", "b", "c"]
+    assert large.described == ["a", "b", "c"]
+    large.world.change_broker(rack="r2")
+    large.ask()
+    assert large.described == ["a", "b", "c"] * 2

@@ -9,12 +9,12 @@ import pytest
 from tests.unit.broker.node_world import run
 from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us, topic_id
 from tidelog.broker.apis.produce import produce
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context
+from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, Waiting
 from tidelog.broker.transaction_verification import Operation
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, TopicPartition, Uuid
-from tidelog.protocol.fastpath import ProduceView
+from tidelog.protocol.fastpath import ProduceResult, ProduceView, encode_produce_response
 from tidelog.protocol.framing import decode_response_header
 from tidelog.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from tidelog.replication.markers import Marker, write_marker
@@ -79,15 +79,9 @@ def test_the_answer_packed_at_once_is_the_answer_of_the_general_path(version: in
     world.create(topic, led_by_us(), id=topic_id(topic[:16]), config=LogConfig(message_timestamp_type="LogAppendTime"))
     request = view((topic[:16] if version >= 13 else topic, 0, batch()), version=version)
     _, packed = send(world, request, version)
-    twin = World()
-    twin.create(
-        topic, led_by_us(), id=topic_id(topic[:16]), config=LogConfig(message_timestamp_type="LogAppendTime", flush_messages=1)
-    )
-    ctx, coroutine = send(twin, view((topic[:16] if version >= 13 else topic, 0, batch()), version=version), version)
-    pending = Pending(ctx, coroutine)
-    twin.run_jobs()
-    pending.go_on()
-    assert bytes(packed[0]) == bytes(pending.answer[0])
+    result = ProduceResult(0, base_offset=0, log_append_time_ms=NOW_MS, log_start_offset=0)
+    named = (None, topic_id(topic[:16])) if version >= 13 else (topic, ZERO_UUID)
+    assert bytes(packed[0]) == bytes(encode_produce_response(42, version, [(*named, [result])]))
     assert one(packed, version).log_append_time_ms == NOW_MS
 
 
@@ -426,6 +420,22 @@ def test_acks_all_waits_for_the_replicas_in_sync_and_acks_one_does_not() -> None
     world.partition("a").update_metadata(PartitionImage((1, 2), (1,), 1, partition_epoch=1), NOW_MS + 60_000)
     pending.go_on()
     assert (one(pending.answer).error_code, one(pending.answer).base_offset) == (0, 1)
+
+
+def test_a_produce_that_waits_for_replicas_lets_the_connection_go_on_and_is_answered_as_itself() -> None:
+    world = World()
+    world.create("a", FOLLOWED)
+    ctx, first = send(world, view(("a", 0, batch(b"1")), acks=-1))
+    assert isinstance(first, Waiting) and first.lets_next_in
+    ctx.correlation_id, ctx.api_version = 43, 9
+    second = produce(ctx, view(("a", 0, batch(b"2")), version=9, acks=-1))
+    assert isinstance(second, Waiting)
+    world.partition("a").read(2, 100, min_one=True, caller=Caller(2, -1, NOW_MS))
+    assert first.parked.done and second.parked.done
+    assert one(first.go_on(), 13).base_offset == 0
+    (frame,) = second.go_on()
+    assert int.from_bytes(frame[4:8], "big") == 43
+    assert one([frame[:4] + (42).to_bytes(4, "big") + frame[8:]], 9).base_offset == 1
 
 
 def test_acks_all_times_out() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,6 +72,15 @@ def test_half_of_a_past_is_no_past(producer_id: int, epoch: int) -> None:
     world = NodeWorld()
     request = InitProducerIdRequest(transactional_id=None, producer_id=producer_id, producer_epoch=epoch)
     assert ask(world, request).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_who_is_not_the_coordinator_says_so_without_asking_for_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that is cut off from the controller would wait for them for half a minute."""
+    world = NodeWorld()
+    elsewhere = SimpleNamespace(find=lambda key: ErrorCode.NOT_COORDINATOR)
+    monkeypatch.setattr(world.broker, "transactions", elsewhere)
+    answer = init_producer_id(world.context(4), InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000))
+    assert isinstance(answer, InitProducerIdResponse) and answer.error_code == ErrorCode.NOT_COORDINATOR
 
 
 def test_a_transactional_id_has_a_name() -> None:

@@ -311,6 +311,19 @@ def test_a_decision_without_partitions_that_a_crash_left_is_completed() -> None:
     assert driver.known().state is S.COMPLETE_ABORT and not driver.sent
 
 
+def test_a_transaction_that_began_by_a_clock_that_goes_ahead_is_aborted_in_its_time_all_the_same() -> None:
+    driver = Driver()
+    producer = driver.producer()
+    driver.now += 3 * 3_600_000
+    assert driver.add(producer, P0) is E.NONE
+    driver.now -= 3 * 3_600_000
+    driver.restart()
+    driver.advance(59_000)
+    assert not driver.known().ending
+    driver.advance(30_000)
+    assert driver.known().ending
+
+
 def test_an_open_transaction_outlives_a_restart() -> None:
     driver = Driver()
     owner = driver.producer()

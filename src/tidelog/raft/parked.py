@@ -1,0 +1,83 @@
+"""The long polls of a leader: who waits for the log to grow, and until when.
+
+Hundreds of brokers observe one active controller, each with a poll that waits. So the next deadline is found without looking at
+all of them, after each event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from tidelog.model.machine import Token
+from tidelog.protocol.messages.fetch import FetchPartition
+from tidelog.raft.voters import ReplicaKey
+
+if TYPE_CHECKING:
+    from tidelog.raft.quorum import Inbound
+
+SPARE = 64
+
+
+@dataclass(slots=True)
+class ParkedFetch:
+    """A long poll."""
+
+    inbound: Inbound
+    key: ReplicaKey
+    partition: FetchPartition
+    max_bytes: int
+    deadline_ms: int
+
+
+class ParkedFetches:
+    """In the order in which they came."""
+
+    __slots__ = ("_deadlines", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: dict[Token, ParkedFetch] = {}
+        self._deadlines: list[tuple[int, Token]] = []
+        """A heap; of polls that were answered meanwhile, too."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[ParkedFetch]:
+        return iter(self._waiting.values())
+
+    def park(self, fetch: ParkedFetch) -> None:
+        """It waits from now on."""
+        token = fetch.inbound.token
+        self._waiting[token] = fetch
+        heappush(self._deadlines, (fetch.deadline_ms, token))
+        if len(self._deadlines) > 2 * len(self._waiting) + SPARE:
+            self._deadlines = [(each.deadline_ms, known) for known, each in self._waiting.items()]
+            heapify(self._deadlines)
+
+    def abandon(self, token: Token) -> None:
+        """It does not wait any more, if it did."""
+        self._waiting.pop(token, None)
+
+    def take_all(self) -> list[ParkedFetch]:
+        """Nobody waits any more."""
+        taken = list(self._waiting.values())
+        self._waiting.clear()
+        self._deadlines.clear()
+        return taken
+
+    def next_deadline_ms(self) -> int | None:
+        """Of those who wait; None when nobody does."""
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][1] not in self._waiting:
+            heappop(deadlines)
+        return deadlines[0][0] if deadlines else None
+
+    def take_expired(self, now_ms: int) -> list[ParkedFetch]:
+        """Those whose time is over do not wait any more."""
+        expired = []
+        while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
+            expired.append(self._waiting.pop(heappop(self._deadlines)[1]))
+        return expired
