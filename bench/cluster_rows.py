@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,14 @@ def open_messaging(cluster: BenchCluster, scale: ClusterScale, topic: str, rate:
     return run_open_messaging(cluster, topic, PARTITIONS, rate, scale.seconds, scale.warmup, size, CLIENTS, batch)
 
 
+def by_raw_requests(cluster: BenchCluster, scale: ClusterScale, topic: str, rate: int, size: int) -> Numbers:
+    """The same by ``bench.wire_rate``, which leaves the machine to the nodes."""
+    cluster.create(topic, PARTITIONS)
+    os.sync()
+    how = (PARTITIONS, rate, scale.seconds, scale.warmup, size, CLIENTS, LATENCY_BATCH)
+    return run_load(cluster, [sys.executable, "-m", "bench.wire_rate", cluster.bootstrap, topic, *map(str, how)])
+
+
 def cpu_of(cluster: Cluster) -> float:
     """CPU seconds of all nodes that run."""
     return sum(cpu_seconds(process.pid) for process in cluster.running.values())
@@ -76,9 +85,14 @@ def cpu_of(cluster: Cluster) -> float:
 
 def run_open_messaging(cluster: Cluster, *how: object) -> Numbers:
     """The numbers of OpenMessaging.java, with what the nodes used between its "begin" and "end"."""
-    command = java_command("OpenMessaging", *map(str, (cluster.bootstrap, *how)))
+    return run_load(cluster, java_command("OpenMessaging", *map(str, (cluster.bootstrap, *how))))
+
+
+def run_load(cluster: Cluster, command: list[str]) -> Numbers:
+    """The same of any command that prints these words and numbers."""
     cpu = {}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, cwd=ROOT, env=environment()) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         last = ""
@@ -88,7 +102,7 @@ def run_open_messaging(cluster: Cluster, *how: object) -> Numbers:
                 cpu[last] = cpu_of(cluster)
         said = process.stderr.read()
         if process.wait(RUN_LIMIT_S):
-            raise LoadFailed(f"OpenMessaging ended with {process.returncode}:\n{said[-1500:]}")
+            raise LoadFailed(f"the load ended with {process.returncode}:\n{said[-1500:]}")
     numbers: Numbers = json.loads(last)
     if numbers["failed"]:
         raise LoadFailed(f"{numbers['failed']} records were not taken")
@@ -111,6 +125,13 @@ def rate_row(rate: int, size: int, name: str) -> ClusterRow:
         return open_messaging(cluster, scale, f"rate-{rate}-{size}", rate, size, LATENCY_BATCH)
 
     return ClusterRow(f"{name} at {rate:,}/s, end to end", "replicated", "p99_ms", "ms (p99)", False, work)
+
+
+def light_rate_row(rate: int, size: int, name: str) -> ClusterRow:
+    def work(cluster: BenchCluster, scale: ClusterScale) -> Numbers:
+        return by_raw_requests(cluster, scale, f"light-{rate}-{size}", rate, size)
+
+    return ClusterRow(f"{name} at {rate:,}/s by raw requests, end to end", "replicated", "p99_ms", "ms (p99)", False, work)
 
 
 def native_row() -> ClusterRow:
@@ -251,9 +272,36 @@ def many_gap_row(name: str, sign: signal.Signals) -> ClusterRow:
     return ClusterRow(name, "gap", "ms", "ms", False, work)
 
 
+def many_probe_row(name: str, sign: signal.Signals) -> ClusterRow:
+    """How long single ones of them are without a leader: the first, the middle and the last that the victim led."""
+
+    def work(cluster: BenchCluster, scale: ClusterScale) -> Numbers:
+        cluster.create("many", scale.partitions)
+        cluster.prefer("many", scale.partitions)
+        active = cluster.controller()
+        victim = next(each for each in cluster.brokers if each != active)
+        led = [index for index, leader, _ in cluster.partitions("many", victim) if leader == victim]
+        sample = (led[0], led[len(led) // 2], led[-1])
+        with ExitStack() as stack:
+            probes = [stack.enter_context(Probes(cluster.ports, "many", index)) for index in sample]
+            cluster.until(lambda: all(len(each.acked) > 50 for each in probes), "probes are acknowledged", 60)
+            moment = time.perf_counter()
+            over = end_node(cluster, victim, sign)
+            cluster.until(
+                lambda: all(each.acked_since(max(moment, over()) + 0.2) for each in probes), "probes are acknowledged again", 120
+            )
+            gaps = [round(each.longest_gap_ms(moment), 1) for each in probes]
+        cluster.start(victim)
+        cluster.until(lambda: cluster.in_sync("many", scale.partitions), "all replicas are in sync", 120)
+        return summary(gaps)
+
+    return ClusterRow(name, "gap", "ms", "ms", False, work)
+
+
 def cluster_groups() -> list[list[ClusterRow]]:
     """Each group has a fresh cluster."""
-    load = [rate_row(10_000, 100, "100 B"), rate_row(10_000, 1024, "1 KiB"), throughput_row(), native_row()]
+    rates = [rate_row(10_000, 100, "100 B"), rate_row(10_000, 1024, "1 KiB"), light_rate_row(10_000, 100, "100 B")]
+    load = [*rates, throughput_row(), native_row()]
     gaps = [
         gap_row("kill -9 of a leader", signal.SIGKILL, controller=False),
         gap_row("kill -9 of a leader that is the active controller", signal.SIGKILL, controller=True),
@@ -264,6 +312,7 @@ def cluster_groups() -> list[list[ClusterRow]]:
         steady_row(),
         many_gap_row("2,000 partitions: kill -9, until all are led", signal.SIGKILL),
         many_gap_row("2,000 partitions: clean stop, until all are led", signal.SIGTERM),
+        many_probe_row("2,000 partitions: clean stop, one of them without a leader", signal.SIGTERM),
     ]
     return [load, gaps, many]
 

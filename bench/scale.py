@@ -13,10 +13,12 @@ import json
 import os
 import resource
 import shutil
+import socket
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,11 @@ from tidelog.protocol.messages import fetch
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
+from tidelog.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.records.batch import read_header
 from tidelog.server.channels import ChannelError, Channels
@@ -42,10 +49,13 @@ REAL = 1
 HEARTBEAT_S = 2.0
 TIMEOUT_MS = 60_000
 REPLICAS = 3
+CHANGES = 100
+TOPIC, SET = 2, 0
 AT_ONCE = 20
 """Stubs that register at the same time."""
 NOBODY = 25999
-"""Where stubs are said to listen: nobody does, so one that hangs up is known to be dead."""
+"""Where the stub that is to die is said to listen: nobody does, so when it hangs up it is known to be dead. The others name one
+that is open: a new active controller knocks there."""
 
 
 class Stub:
@@ -70,7 +80,7 @@ class Stub:
             self.id,
             CLUSTER_ID,
             Uuid(self.id.to_bytes(8, "big") * 2),
-            endpoints=[EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", NOBODY)],
+            endpoints=[EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", self._stubs.listening_at(self.id))],
             rack=None,
             log_dirs=[Uuid((self.id + 1_000_000).to_bytes(8, "big") * 2)],
             previous_broker_epoch=-1,
@@ -131,6 +141,11 @@ class Stub:
         if part.snapshot_id.epoch >= 0:
             self.offset, self.offset_epoch = part.snapshot_id.end_offset, part.snapshot_id.epoch
             return
+        if part.diverging_epoch.epoch >= 0:
+            # What a leader that was deposed had not committed: it is cut off.
+            self.offset = min(self.offset, part.diverging_epoch.end_offset)
+            self.offset_epoch = part.diverging_epoch.epoch
+            return
         records = memoryview(part.records or b"")
         at = 0
         while at < len(records):
@@ -162,6 +177,15 @@ class Stubs:
         """Active controllers, one after another: more than one is a change that nobody asked for."""
         self.channels = Channels(LoopRuntime(asyncio.get_running_loop()), "stub")
         self.all: list[Stub] = []
+        self._open = socket.create_server(("127.0.0.1", 0), backlog=1024)
+        asyncio.get_running_loop().add_reader(self._open, self._knocked)
+
+    def _knocked(self) -> None:
+        self._open.accept()[0].close()
+
+    def listening_at(self, broker_id: int) -> int:
+        """The port that a stub names; the last one is the one that dies."""
+        return NOBODY if broker_id == self.all[-1].id else self._open.getsockname()[1]
 
     def led_by(self, leader: int) -> None:
         """Somebody says that another controller leads."""
@@ -245,6 +269,24 @@ class Scale:
         await until(read)
         return {"topics": self.topics, "partitions": self.topics * self.topic_partitions}
 
+    async def fan_out(self) -> dict[str, Any]:
+        """Small changes, one after another, each of which every broker hears of before the next; CPU as of ``step``, in all."""
+        before = cpu_seconds(self.cluster.running[self.active].pid)
+        for number in range(CHANGES):
+            offset = self.stubs.all[0].offset
+            value = AlterableConfig(name="retention.ms", config_operation=SET, value=str(10_000_000 + number))
+            resource = AlterConfigsResource(resource_type=TOPIC, resource_name="t00000", configs=[value])
+            answer = await self.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+            if answer.responses[0].error_code:
+                raise SystemExit(f"change {number}: {ErrorCode(answer.responses[0].error_code).name}")
+            await until(partial(self.heard, offset), 0.001)
+        spent = cpu_seconds(self.cluster.running[self.active].pid) - before
+        return {"changes": CHANGES, "active_us_per_change_and_observer": round(spent / CHANGES / self.brokers * 1e6, 1)}
+
+    async def heard(self, offset: int) -> bool:
+        """Have all stubs read beyond ``offset``?"""
+        return all(stub.offset > offset for stub in self.stubs.all)
+
     async def steady(self, seconds: float) -> dict[str, Any]:
         await asyncio.sleep(seconds)
         return {}
@@ -267,6 +309,15 @@ class Scale:
         await until(moved, 0.02)
         took = time.perf_counter() - began
         return {"led_of_topic": before, "until_led_s": round(took, 3)}
+
+    async def describe(self) -> dict[str, Any]:
+        """All topics at once, twice: the second time from what the broker kept."""
+        took = []
+        for _ in range(2):
+            began = time.perf_counter()
+            answer = await self.ask(MetadataRequest(topics=None))
+            took.append(round(time.perf_counter() - began, 3))
+        return {"partitions": sum(len(each.partitions) for each in answer.topics), "first_s": took[0], "again_s": took[1]}
 
     async def restart(self, node_id: int) -> dict[str, Any]:
         """Of a standby, or of the broker: with a snapshot and the log after it."""
@@ -297,7 +348,9 @@ async def run(args: argparse.Namespace, cluster: Cluster) -> None:
     await scale.step(f"steady without topics, {args.seconds} s", lambda: scale.steady(args.seconds))
     await scale.step("topics created", scale.create)
     await scale.step(f"steady, {args.seconds} s", lambda: scale.steady(args.seconds))
+    await scale.step("small changes", scale.fan_out)
     await scale.step("one broker dead: others lead", scale.fail_over)
+    await scale.step("metadata of all topics", scale.describe)
     await scale.step("sizes", scale.sizes)
     standby = next(each for each in cluster.controllers if each != scale.active)
     # The CPU of a process that ends is not in the difference: what counts there is its own.

@@ -23,7 +23,9 @@ ROOT_ENTRIES = 30
 MACHINES = ("controller", "coordinator", "raft", "replication", "metadata")
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "stuff"}
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
-PRIVATE = re.compile(r"/(?:work|root)/|(?:repo\d?|registry|pypi)\.(?:maven|npmjs|org)|//[a-z0-9.-]+\.(internal|corp|local)\b")
+PRIVATE = re.compile(
+    r"/(?:work|root)/|(?:repo\d?|registry|pypi)\.(?:maven(?!\.apache\.org/maven2\b)|npmjs|org)|//[a-z0-9.-]+\.(internal|corp|local)\b"
+)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 UNMIRRORED = {"__init__.py", "__main__.py"}
 # Modules that make sense only together with another one, and the test file that shows them.
@@ -39,7 +41,7 @@ SHOWN_BY = {
     # These are Spark's from the first line on; tests/pipeline has a session.
     "pipeline/backfilling.py": "../pipeline/test_replaying.py",
     "pipeline/batches.py": "../pipeline/test_run.py",
-    "pipeline/compacting.py": "../pipeline/test_replaying.py",
+    "pipeline/compacting.py": "../pipeline/test_compacting.py",
     "pipeline/decoding.py": "../pipeline/test_decoding.py",
     "pipeline/expectations.py": "../pipeline/test_run.py",
     "pipeline/queries.py": "../pipeline/test_run.py",
@@ -48,6 +50,7 @@ SHOWN_BY = {
     "pipeline/sinks/delta.py": "../pipeline/test_delta.py",
     "pipeline/sinks/jdbc.py": "../pipeline/test_jdbc.py",
     "pipeline/sinks/jdbc_connection.py": "../pipeline/test_jdbc.py",
+    "testing/simulation/sockets.py": "testing/simulation/test_network.py",
     "broker/replica_moves.py": "broker/apis/test_log_dirs.py",
 }
 

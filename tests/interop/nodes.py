@@ -26,7 +26,7 @@ CLUSTER_ID = "5L6g3nShT-eMCtK--X86sw"
 PORTS = range(30600, 31000)  # below the ephemeral range, where an outgoing connection could take one from under us
 # The levels up to which tidelog is complete; a Kafka node that shares a directory with it is formatted with them.
 FEATURES = {
-    "eligible.leader.replicas.version": 0,
+    "eligible.leader.replicas.version": 1,
     "group.version": 1,
     "share.version": 0,
     "streams.version": 0,

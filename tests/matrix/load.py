@@ -31,12 +31,12 @@ def _module(module: str, *args: str) -> list[str]:
     return [sys.executable, "-m", module, *args]
 
 
-def members(bootstrap: str, folder: Path, seed: int, pace: float = PACE_S, acks: str = "all") -> list[Client]:
+def members(bootstrap: str, folder: Path, seed: int, pace: float = PACE_S, acks: str = "all", in_flight: int = 5) -> list[Client]:
     """The clients. Two members for each group, so that its partitions change hands."""
 
     def steady(name: str, path: Path) -> list[str]:
         base = ("--name", name, "--bootstrap", bootstrap, "--history", str(path))
-        return _module("tests.matrix.worker", *base, "--pace", str(pace), "--acks", acks)
+        return _module("tests.matrix.worker", *base, "--pace", str(pace), "--acks", acks, "--in-flight", str(in_flight))
 
     def transactional(role: str, *more: str) -> Callable[[str, Path], list[str]]:
         def command(name: str, path: Path) -> list[str]:
@@ -63,9 +63,13 @@ KINDS: dict[str, bytes] = {STEADY: SENT, "transactions": COMMITTED, **dict.fromk
 
 
 class Load(Run):
-    """All clients on a cluster. Whoever uses it is the nemesis."""
+    """All clients on a cluster. Whoever uses it is the nemesis.
 
-    def __init__(self, home: Path, cluster: MatrixCluster, *, seed: int = 7, acks: str = "all") -> None:
+    ``in_flight``: of the idempotent producer. librdkafka 2.16 with more than one raises its epoch when a later request is told
+    OUT_OF_ORDER_SEQUENCE_NUMBER because an earlier one was refused, and sends again what another partition has (its issue 4953).
+    """
+
+    def __init__(self, home: Path, cluster: MatrixCluster, *, seed: int = 7, acks: str = "all", in_flight: int = 5) -> None:
         self.home, self.seed, self.kind = home, seed, "cluster"
         self.rng = random.Random(seed)
         self.histories = home / "histories"
@@ -76,7 +80,7 @@ class Load(Run):
         self.replaced = 0
         self._latest: dict[Path, tuple[bytes, float]] = {}
         self._counted: dict[Path, int] = {}
-        self.clients = members(cluster.bootstrap, self.histories, seed, acks=acks)
+        self.clients = members(cluster.bootstrap, self.histories, seed, acks=acks, in_flight=in_flight)
 
     def __enter__(self) -> Load:
         create(self.cluster, INPUT, OUTPUT, partitions=PARTITIONS)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
-from tests.matrix.running import Result
+from tests.matrix.running import Outcome, Result
 
 BEGIN, END = "<!-- matrix: begin -->", "<!-- matrix: end -->"
 
@@ -19,11 +20,11 @@ def load(path: Path) -> dict[tuple[str, str], Result]:
     return {(each.layout, each.scenario): each for each in found}
 
 
-def append(path: Path, result: Result) -> None:
+def append(path: Path, result: Outcome) -> None:
     """One more."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
-        file.write(json.dumps(result.as_json()) + "\n")
+        file.write(json.dumps(asdict(result)) + "\n")
 
 
 def table(results: Iterable[Result]) -> str:
@@ -33,9 +34,7 @@ def table(results: Iterable[Result]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for each in results:
-        wrong = each.wrong[0].splitlines()[0][:120].replace("|", "/") if each.wrong else "nothing"
-        if each.found:
-            wrong = f"found, as it must be: {', '.join(each.found)}"
+        wrong = f"found, as it must be: {', '.join(each.found)}" if each.found else each.first_wrong
         lines.append(
             f"| {each.scenario} | {each.layout} | {each.records:,} | {each.commits:,} committed, {each.aborts:,} aborted "
             f"| {each.replaced} | {each.longest_wait_s:.1f} s | {wrong} | {each.date}, {each.seconds:.0f} s |"
@@ -45,9 +44,13 @@ def table(results: Iterable[Result]) -> str:
 
 def write(page: Path, results: Iterable[Result]) -> None:
     """Into the page, between the marks."""
-    text = page.read_text()
-    before, mark, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not mark or not end:
-        raise ValueError(f"{page} has no place for the matrix: {BEGIN} and {END} are missing")
-    page.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{after}")
+    put_between(page, BEGIN, END, table(results))
+
+
+def put_between(page: Path, begin: str, end: str, text: str) -> None:
+    """``text`` in the place of what stands between two marks of a page. ValueError for a page without them."""
+    before, mark, rest = page.read_text().partition(begin)
+    _, last, after = rest.partition(end)
+    if not mark or not last:
+        raise ValueError(f"{page} has no place for it: {begin} and {end} are missing")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}")

@@ -11,7 +11,8 @@ from tests.matrix.running import Result
 
 
 def result(scenario: str, *wrong: str) -> Result:
-    return Result(scenario, "combined", "2026-11-21", 30.0, 2000, 300, 100, 4.2, 1, list(wrong))
+    times = {"date": "2026-11-21", "seconds": 30.0, "longest_wait_s": 4.2}
+    return Result(scenario, "combined", **times, records=2000, commits=300, aborts=100, replaced=1, wrong=list(wrong))
 
 
 def test_the_latest_run_of_a_scenario_counts(tmp_path: Path) -> None:

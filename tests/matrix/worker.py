@@ -22,6 +22,7 @@ from tidelog.testing.checker import Recorder
 
 MOST_WAITING = 500
 FLUSH_S = 20.0
+IN_FLIGHT = "max.in.flight.requests.per.connection"
 stopping = threading.Event()
 
 
@@ -30,7 +31,9 @@ class Steady:
 
     def __init__(self, args: argparse.Namespace, recorder: Recorder, name: str) -> None:
         self.name, self.recorder, self.waiting, self.failed = name, recorder, 0, False
-        safe = {"enable.idempotence": True} if args.acks == "all" else {"acks": args.acks, "retries": 0}
+        safe = (
+            {"enable.idempotence": True, IN_FLIGHT: args.in_flight} if args.acks == "all" else {"acks": args.acks, "retries": 0}
+        )
         settings = {**QUICK, "bootstrap.servers": args.bootstrap, "linger.ms": 1, "message.timeout.ms": 0, **safe}
         self.ordered = args.acks == "all"
         self.producer = Producer(settings)
@@ -73,6 +76,7 @@ def main() -> None:
         parser.add_argument(f"--{flag}", required=True)
     parser.add_argument("--pace", type=float, default=0.01, help="seconds between two records")
     parser.add_argument("--acks", choices=("all", "1"), default="all")
+    parser.add_argument("--in-flight", type=int, default=5, help="requests on their way to a broker at once")
     args = parser.parse_args()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

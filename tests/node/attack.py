@@ -12,7 +12,10 @@ import selectors
 import socket
 import struct
 import time
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.property.test_codec_garbage import mutate
 from tests.unit.protocol.random_messages import Maker, all_messages
@@ -34,7 +37,7 @@ class Tally:
     answered: int = 0
     closed: int = 0
     silent: int = 0
-    kinds: dict[str, int] = field(default_factory=dict)
+    kinds: Counter[str] = field(default_factory=Counter)
 
     @property
     def judged(self) -> int:
@@ -96,27 +99,38 @@ def framed(data: bytes) -> bytes:
 
 
 class Attacker:
-    """``connections`` sockets, each with one wrong frame on its way."""
+    """``connections`` sockets, each with one frame on its way; ``frame`` makes a kind and a frame with its length."""
 
-    def __init__(self, port: int, maker: FrameMaker, connections: int = 32) -> None:
+    def __init__(
+        self,
+        port: int,
+        frame: Callable[[], tuple[str, bytes]],
+        connections: int = 32,
+        patience_s: float = ANSWER_TIMEOUT_S,
+    ) -> None:
         self.port = port
-        self.maker = maker
+        self.frame = frame
         self.connections = connections
+        self.patience_s = patience_s
         self.tally = Tally()
         self._selector = selectors.DefaultSelector()
 
     def run(self, frames: int) -> Tally:
         """Until that many were answered or closed their connection."""
+        return self.go_on(lambda: self.tally.judged < frames)
+
+    def go_on(self, going: Callable[[], bool]) -> Tally:
+        """While ``going`` says so. OSError when nobody listens any more."""
         for _ in range(self.connections):
             self._open()
-        while self.tally.judged < frames:
+        while going():
             now = time.monotonic()
-            for key, _ in self._selector.select(0.5):
+            for key, _ in self._selector.select(0.2):
                 self._read(key.fileobj, key.data)  # type: ignore[arg-type]
             for key in list(self._selector.get_map().values()):
-                if now - key.data["sent"] > ANSWER_TIMEOUT_S:
+                if now - key.data["sent"] > self.patience_s:
                     self.tally.silent += 1
-                    self._drop(key.fileobj)  # type: ignore[arg-type]
+                    self._again(key.fileobj)  # type: ignore[arg-type]
         for key in list(self._selector.get_map().values()):
             self._selector.unregister(key.fileobj)
             key.fileobj.close()  # type: ignore[union-attr]
@@ -125,35 +139,35 @@ class Attacker:
     def _open(self) -> None:
         connection = socket.create_connection(("127.0.0.1", self.port), 5)
         connection.settimeout(5)
-        state = {"sent": 0.0, "buffer": b""}
+        state: dict[str, Any] = {}
         self._selector.register(connection, selectors.EVENT_READ, state)
         self._send(connection, state)
 
-    def _send(self, connection: socket.socket, state: dict[str, object]) -> None:
-        kind, frame = self.maker.frame()
-        self.tally.kinds[kind] = self.tally.kinds.get(kind, 0) + 1
-        state["sent"], state["buffer"] = time.monotonic(), b""
+    def _send(self, connection: socket.socket, state: dict[str, Any]) -> None:
+        kind, frame = self.frame()
+        self.tally.kinds[kind] += 1
+        state.update(sent=time.monotonic(), buffer=b"")
         try:
             connection.sendall(frame)
         except OSError:
             self.tally.closed += 1
-            self._drop(connection)
+            self._again(connection)
 
-    def _read(self, connection: socket.socket, state: dict[str, object]) -> None:
+    def _read(self, connection: socket.socket, state: dict[str, Any]) -> None:
         try:
-            data = connection.recv(1 << 16)
+            data = connection.recv(1 << 20)
         except OSError:
             data = b""
         if not data:
             self.tally.closed += 1
-            self._drop(connection)
+            self._again(connection)
             return
-        buffer = state["buffer"] = bytes(state["buffer"]) + data  # type: ignore[call-overload]
+        buffer = state["buffer"] = state["buffer"] + data
         if len(buffer) >= 4 and len(buffer) >= 4 + struct.unpack_from(">i", buffer)[0]:
             self.tally.answered += 1
             self._send(connection, state)
 
-    def _drop(self, connection: socket.socket) -> None:
+    def _again(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
         connection.close()
         self._open()

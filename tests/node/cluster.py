@@ -159,7 +159,7 @@ class Cluster:
                 self.running[node_id] = subprocess.Popen(
                     self.command(node_id, file),
                     cwd=self.directory,
-                    env=environment(),
+                    env=self.environment(node_id),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -168,6 +168,10 @@ class Cluster:
     def command(self, node_id: int, properties: Path) -> list[str]:
         """What is executed."""
         return [sys.executable, "-m", "tidelog.cli.main", "start", str(properties)]
+
+    def environment(self, node_id: int) -> dict[str, str]:
+        """Of the process."""
+        return environment()
 
     def start(self, *node_ids: int, **properties: str) -> None:
         """The same, and wait until each serves."""

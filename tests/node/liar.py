@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-import selectors
-import socket
-import struct
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from tests.node.attack import Attacker, Tally, framed
 from tests.unit.protocol.random_messages import RANGES, Maker, all_messages
 from tidelog.broker.api import Api
 from tidelog.protocol.framing import RequestHeader, encode_request_header
@@ -42,16 +39,6 @@ class Known:
     batches: Sequence[bytes] = (b"",)
 
 
-@dataclass
-class Tally:
-    """What came of it."""
-
-    answered: int = 0
-    closed: int = 0
-    silent: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-
-
 class Lie(Maker):
     """One request, of what the liar knows."""
 
@@ -61,6 +48,8 @@ class Lie(Maker):
 
     def _one(self, f: Field, depth: int) -> Any:
         rng, known, name = self.rng, self.known, f.name.lower()
+        if name == "wantshutdown":
+            return False  # Rightful from whoever knows a broker's epoch, as a stop in order is: nothing is placed there any more.
         if f.is_struct or rng.random() < ABSURD_SHARE:
             return super()._one(f, depth)
         if f.element == "string":
@@ -109,13 +98,12 @@ class Liar:
     """Lies to one listener; ``apis`` are what it serves, without those numbered in ``spared``."""
 
     def __init__(self, port: int, apis: Iterable[Api], known: Known, seed: int, spared: Iterable[int] = ()) -> None:
-        self.port = port
         self.known = known
         self.rng = random.Random(seed)
-        self.tally = Tally()
+        self._attacker = Attacker(port, self.frame, CONNECTIONS, PATIENCE_S)
+        self.tally = self._attacker.tally
         requests = {message.key: message for message in all_messages() if message.kind == "request"}
         self._served = [(api, requests[api.key]) for api in apis if api.key not in set(spared)]
-        self._selector = selectors.DefaultSelector()
 
     def frame(self) -> tuple[str, bytes]:
         """The name of a request, and the request with its length."""
@@ -126,56 +114,9 @@ class Liar:
             with contextlib.suppress(ValueError):  # Some values have no words in some versions.
                 body = Lie(message, version, self.rng, known=self.known).make().encode(version)
                 data = encode_request_header(RequestHeader(message.key, version, 9, "liar")) + body
-                return message.name, struct.pack(">i", len(data)) + data
+                return message.name, framed(data)
 
     def run(self, seconds: float) -> Tally:
         """Go on for so long. OSError when nobody listens any more."""
-        for _ in range(CONNECTIONS):
-            self._open()
         end = time.monotonic() + seconds
-        while (now := time.monotonic()) < end:
-            for key, _ in self._selector.select(0.2):
-                self._read(key.fileobj, key.data)  # type: ignore[arg-type]
-            for key in [each for each in self._selector.get_map().values() if now - each.data["sent"] > PATIENCE_S]:
-                self.tally.silent += 1
-                self._again(key.fileobj)  # type: ignore[arg-type]
-        for key in list(self._selector.get_map().values()):
-            self._selector.unregister(key.fileobj)
-            key.fileobj.close()  # type: ignore[union-attr]
-        return self.tally
-
-    def _open(self) -> None:
-        connection = socket.create_connection(("127.0.0.1", self.port), 5)
-        connection.settimeout(5)
-        state: dict[str, Any] = {}
-        self._selector.register(connection, selectors.EVENT_READ, state)
-        self._send(connection, state)
-
-    def _again(self, connection: socket.socket) -> None:
-        self._selector.unregister(connection)
-        connection.close()
-        self._open()
-
-    def _send(self, connection: socket.socket, state: dict[str, Any]) -> None:
-        name, data = self.frame()
-        self.tally.kinds[name] += 1
-        state.update(sent=time.monotonic(), buffer=b"")
-        try:
-            connection.sendall(data)
-        except OSError:
-            self.tally.closed += 1
-            self._again(connection)
-
-    def _read(self, connection: socket.socket, state: dict[str, Any]) -> None:
-        try:
-            data = connection.recv(1 << 20)
-        except OSError:
-            data = b""
-        if not data:
-            self.tally.closed += 1
-            self._again(connection)
-            return
-        buffer = state["buffer"] = state["buffer"] + data
-        if len(buffer) >= 4 and len(buffer) >= 4 + struct.unpack_from(">i", buffer)[0]:
-            self.tally.answered += 1
-            self._send(connection, state)
+        return self._attacker.go_on(lambda: time.monotonic() < end)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.unit.server.controllers import Controllers
+from tidelog.client.connection import ClientConnection
 from tidelog.controller.committed import CommittedImage
 from tidelog.metadata.image import ClusterImage
-from tidelog.raft.log_changes import log_shape
+from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.server.disk import DiskFileSystem
 
@@ -62,6 +65,35 @@ class Processes:
             time.sleep(0.05)
         raise AssertionError({node_id: self.said(node_id) for node_id in self.world.ports})
 
+    def committed_everywhere(self, leader: int) -> int:
+        """A high watermark of the leader's, once every voter has the log up to it."""
+        until = time.monotonic() + BOUND_S
+        while time.monotonic() < until:
+            found = self.quorum(leader)
+            if found is not None and min(each.log_end_offset for each in found.current_voters) >= found.high_watermark > 0:
+                return int(found.high_watermark)
+            time.sleep(0.05)
+        raise AssertionError({node_id: self.said(node_id) for node_id in self.world.ports})
+
+    def quorum(self, leader: int) -> Any:
+        """The metadata partition as ``leader`` describes it; None when it cannot."""
+        topics = [RequestTopicData("__cluster_metadata", [RequestPartitionData(0)])]
+        with socket.create_connection(("localhost", self.world.ports[leader]), BOUND_S) as connection:
+            client = ClientConnection("test")
+
+            def exchange(frame: bytes) -> Any:
+                connection.sendall(frame)
+                while not (found := client.receive(connection.recv(1 << 16))):
+                    pass
+                return found[0]
+
+            frame: bytes | None = client.hello()
+            while frame is not None:
+                frame = client.welcomed(exchange(frame))
+            (topic,) = exchange(client.request(DescribeQuorumRequest(topics=topics))).topics
+        (partition,) = topic.partitions
+        return partition if partition.error_code == 0 else None
+
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
@@ -81,20 +113,23 @@ def test_a_killed_leader_is_followed_by_another_and_nothing_committed_is_lost(pr
         assert next_leader != leader
         processes.start(leader)
         leader = next_leader
+    committed = processes.committed_everywhere(leader)
     for node_id in list(processes.running):
         processes.end(node_id, signal.SIGTERM)
-    contents = {node_id: read(processes.world.path(node_id)) for node_id in processes.world.ports}
-    shortest = min(len(batches) for batches, _ in contents.values())
-    assert shortest > 5
-    assert len({tuple(batches[:shortest]) for batches, _ in contents.values()}) == 1, "one history"
+    contents = {node_id: read(processes.world.path(node_id), committed) for node_id in processes.world.ports}
+    histories = {tuple(batches) for batches, _ in contents.values()}
+    assert len(histories) == 1, "one history"
+    assert len(histories.pop()) > 5
     assert all({1, 2, 3} & set(image.controllers) for _, image in contents.values())
 
 
-def read(directory: str) -> tuple[list[tuple[int, int]], ClusterImage]:
-    """(offset, epoch) of each batch on disk, and the image they make."""
+def read(directory: str, committed: int | None = None) -> tuple[list[tuple[int, int]], ClusterImage]:
+    """(offset, epoch) of each batch on disk and the image they make: of all, or of those below ``committed``: what lies above was
+    nobody's promise: a leader that is killed leaves batches that its followers do not have."""
     log = MetadataLog.open(DiskFileSystem(), directory, MetadataLogConfig(), 0)
-    committed = CommittedImage(ClusterImage())
-    committed.advance(log, log_shape(log).end_offset)
-    batches = [(header.base_offset, header.leader_epoch) for header, _ in log.batches_from(0)]
+    end = log.end_offset if committed is None else committed
+    image = CommittedImage(ClusterImage())
+    image.advance(log, end)
+    batches = [(header.base_offset, header.leader_epoch) for header, _ in log.batches_from(0) if header.base_offset < end]
     log.close()
-    return batches, committed.image
+    return batches, image.image

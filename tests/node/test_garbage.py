@@ -65,7 +65,7 @@ def test_wrong_frames_are_answered_or_close_their_connection_and_take_no_memory(
     quiet = json.loads(watched(node, 2).communicate()[0])
     before = resident_mib(node)
     beside = watched(node, 8)
-    tally = Attacker(node.ports[0], FrameMaker(1, TOPIC), connections=256).run(FRAMES)
+    tally = Attacker(node.ports[0], FrameMaker(1, TOPIC).frame, connections=256).run(FRAMES)
     disturbed = json.loads(beside.communicate()[0])
     growth = resident_mib(node) - before
     print(f"\n{tally} grew {growth:.1f} MiB; bystander without {quiet}, with the attack {disturbed}")
