@@ -44,8 +44,9 @@ class StaticQuorum(Cluster):
 
     def voters(self) -> dict[int, str]:
         """Directory ids by node, as the quorum's leader tells them."""
-        lines = self.tool("metadata-quorum", "describe", "--status").stdout.splitlines()
-        told = next((line.partition(":")[2] for line in lines if line.startswith("CurrentVoters:")), "[]")
+        shown = self.tool("metadata-quorum", "describe", "--status")
+        assert shown.returncode == 0, shown.stdout + shown.stderr
+        told = next(line.partition(":")[2] for line in shown.stdout.splitlines() if line.startswith("CurrentVoters:"))
         return {each["id"]: each["directoryId"] for each in json.loads(told)}
 
 

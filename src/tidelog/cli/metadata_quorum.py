@@ -79,13 +79,18 @@ def cluster_id(session: Session, controllers: bool) -> str:
     return str(response.cluster_id)
 
 
+def _leader(partition: Any) -> Any:
+    """A leader that is being removed is no voter any more, and leads until that is committed; who has most stands for it."""
+    return max(partition.current_voters, key=lambda voter: (voter.replica_id == partition.leader_id, voter.log_end_offset))
+
+
 def _behind_ms(leader_ms: int, follower_ms: int) -> int:
     """-1 where a voter has never been seen: its disk was replaced, and who has its id now is another one."""
     return leader_ms - follower_ms if min(leader_ms, follower_ms) >= 0 else -1
 
 
 def _print_status(cluster: str, partition: Any, nodes: list[Any], output: str) -> None:
-    (leader,) = (voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
+    leader = _leader(partition)
     # As Kafka's tool: the first of those with the least; so the time is that of a voter without lag when none has any.
     slowest = min(partition.current_voters, key=lambda voter: voter.log_end_offset)
     lines: dict[str, Any] = {
@@ -123,11 +128,10 @@ def _replica(replica: Any, nodes: list[Any]) -> dict[str, Any]:
 
 def _print_replication(partition: Any, now_ms: int | None, output: str) -> None:
     """``now_ms`` turns times into how long ago; None leaves them."""
-    (leader,) = (voter for voter in partition.current_voters if voter.replica_id == partition.leader_id)
-    followers = [voter for voter in partition.current_voters if voter is not leader]
+    end = _leader(partition).log_end_offset
+    voters = sorted(partition.current_voters, key=lambda voter: voter.replica_id != partition.leader_id)
     roles = [
-        (leader, "Leader"),
-        *((voter, "Follower") for voter in followers),
+        *((voter, "Leader" if voter.replica_id == partition.leader_id else "Follower") for voter in voters),
         *((each, "Observer") for each in partition.observers),
     ]
 
@@ -139,7 +143,7 @@ def _print_replication(partition: Any, now_ms: int | None, output: str) -> None:
             str(replica.replica_id),
             uuid_to_text(replica.replica_directory_id),
             str(replica.log_end_offset),
-            str(leader.log_end_offset - replica.log_end_offset),
+            str(end - replica.log_end_offset),
             when(replica.last_fetch_timestamp),
             when(replica.last_caught_up_timestamp),
             role,

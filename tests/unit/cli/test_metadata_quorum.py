@@ -65,6 +65,17 @@ def test_a_voter_that_was_never_seen_is_behind_by_no_known_time(capsys):
     assert "MaxFollowerLagTimeMs:   -1" in capsys.readouterr().out.splitlines()
 
 
+def test_a_leader_that_is_being_removed_is_no_voter_any_more(capsys):
+    voters = [ReplicaState(replica_id=1, log_end_offset=7), ReplicaState(replica_id=2, log_end_offset=9)]
+    partition = ResponsePartitionData(leader_id=3, leader_epoch=4, current_voters=voters)
+    _print_status("abc", partition, [], "table")
+    _print_replication(partition, None, "json")
+    shown = capsys.readouterr().out
+    assert "LeaderId:               3\n" in shown
+    assert "MaxFollowerLag:         2\n" in shown
+    assert '"Leader"' not in shown
+
+
 def run(*words):
     return CliRunner().invoke(command, ["--bootstrap-server", "nowhere:1", *words])
 

@@ -17,7 +17,7 @@ from tidelog.protocol.messages.describe_quorum import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from tidelog.raft.description import ReplicaDescription
+from tidelog.raft.description import QuorumDescription, ReplicaDescription
 
 
 def describe_quorum(
@@ -38,6 +38,10 @@ def describe_quorum(
     if quorum is None:
         refused = ResponsePartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, error_message=None, leader_id=-1)
         return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[refused])])
+    return _answer(ctx, quorum)
+
+
+def _answer(ctx: Context, quorum: QuorumDescription) -> DescribeQuorumResponse:
     partition = ResponsePartitionData(
         leader_id=quorum.leader_id,
         leader_epoch=quorum.leader_epoch,
@@ -58,6 +62,10 @@ async def _forwarded(ctx: Context, request: DescribeQuorumRequest) -> DescribeQu
     try:
         response: DescribeQuorumResponse = await ctx.broker.controller.forward(ctx.api_key, ctx.api_version, request)
     except KafkaError as error:
+        # This node may have been elected while it asked.
+        quorum = ctx.broker.controller.describe_quorum()
+        if quorum is not None:
+            return _answer(ctx, quorum)
         return DescribeQuorumResponse(error_code=error.code, error_message=error.detail or None)
     return response
 

@@ -74,9 +74,9 @@ class Elsewhere:
         return self.answer
 
 
-def forwarded(version: int, answer: DescribeQuorumResponse | KafkaError) -> DescribeQuorumResponse:
+def forwarded(version: int, answer: DescribeQuorumResponse | KafkaError | Elsewhere) -> DescribeQuorumResponse:
     world = NodeWorld()
-    world.broker.controller = Elsewhere(answer)  # type: ignore[assignment]
+    world.broker.controller = answer if isinstance(answer, Elsewhere) else Elsewhere(answer)  # type: ignore[assignment]
     request = DescribeQuorumRequest(topics=[RequestTopicData("__cluster_metadata", [RequestPartitionData(0)])])
     later = describe_quorum(world.context(version), request)
     assert isinstance(later, Coroutine)
@@ -102,3 +102,19 @@ def test_a_controller_that_does_not_lead_says_so_itself() -> None:
     response = describe_quorum(ctx, request)
     assert isinstance(response, DescribeQuorumResponse)
     assert response.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_node_elected_while_it_asked_answers_itself() -> None:
+    class Elected(Elsewhere):
+        told: QuorumDescription | None = None
+
+        def describe_quorum(self) -> QuorumDescription | None:  # type: ignore[override]
+            return self.told
+
+        async def forward(self, *asked: object) -> DescribeQuorumResponse:
+            self.told = QUORUM
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    response = forwarded(2, Elected(DescribeQuorumResponse()))
+    assert response.error_code == 0
+    assert (response.topics[0].partitions[0].leader_id, response.topics[0].partitions[0].leader_epoch) == (1, 5)
