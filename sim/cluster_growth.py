@@ -70,7 +70,9 @@ class Growth:
         self.drained = not held
         for name, index, replicas in held:
             stay = [each for each in replicas if each in others]
-            new = self.rng.sample([each for each in others if each not in stay], len(replicas) - len(stay))
+            free = [each for each in others if each not in stay]
+            # While it moves, a partition has more replicas than it is to keep.
+            new = self.rng.sample(free, min(len(free), len(replicas) - len(stay)))
             try:
                 await self.admin.move(name, index, [*stay, *new])
             except Later:
