@@ -81,6 +81,7 @@ class RaftRunner:
         self._alarm = Deadline(runtime, self._ring)
         self._ticking: asyncio.TimerHandle | None = None
         self._pumping = False
+        self._deciding = False
         self._deferred: deque[Callable[[], None]] = deque()
         self._peers = Peers(runtime, self, f"raft-client-{member.config.raft.key.id}")
         self._tokens = 0
@@ -205,8 +206,7 @@ class RaftRunner:
             self._ticking = self._runtime.loop.call_later(0, self._tick)
 
     def _by_itself(self, decide: Callable[[int, int], list[Effect]]) -> None:
-        now_ms = self._runtime.now_ms()
-        self._do(lambda: decide(now_ms, self._steady()))
+        self._do(lambda: decide(self._runtime.now_ms(), self._steady()))
         self._sync()
 
     @property
@@ -248,16 +248,25 @@ class RaftRunner:
         finally:
             self._pumping = False
             self._reads.forget()
-        if self._failed:
+        if self._failed or self._deciding:
             return
         if self._deferred and not self._busy:
-            self._deferred.popleft()()
-            self._pump()
+            self._decide_deferred()
             return
         self._sync()
         self._arm()
         if self._stopped is not None and self.member.machine.stopped and not self._queue and not self._stopped.done():
             self._stopped.set_result(None)
+
+    def _decide_deferred(self) -> None:
+        """One after another, not one within the other: hundreds of brokers may have asked meanwhile. One sync serves all."""
+        self._deciding = True
+        try:
+            while self._deferred and not self._busy and not self._failed:
+                self._deferred.popleft()()
+        finally:
+            self._deciding = False
+        self._pump()
 
     def _activate(self) -> None:
         machine = self.member.machine
@@ -347,10 +356,9 @@ class RaftRunner:
 
     def _without_flush(self, change: Callable[[], None], generation: int) -> None:
         """A change of the log's end, when no sync is under way."""
+        self._when_flushed(lambda: self._in_thread(change, lambda _: setattr(self.member, "generation", generation)))
 
-        def do() -> None:
-            self._in_thread(change, lambda _: setattr(self.member, "generation", generation))
-
+    def _when_flushed(self, do: Callable[[], None]) -> None:
         if self._flushing:
             self._busy = True
             self._after_flush = do
@@ -370,14 +378,7 @@ class RaftRunner:
             self._queue.extend(self.member.snapshot_loaded(effect.snapshot_id, snapshot, effect.size, now_ms, self._steady()))
             log.info("metadata snapshot %s was fetched from the leader", effect.snapshot_id.file_name)
 
-        def do() -> None:
-            self._in_thread(incoming.finish, take)
-
-        if self._flushing:
-            self._busy = True
-            self._after_flush = do
-        else:
-            do()
+        self._when_flushed(lambda: self._in_thread(incoming.finish, take))
 
     def _leader_changed(self, effect: LeaderChanged) -> None:
         for pending in self.member.leader_changed(effect):
@@ -411,7 +412,7 @@ class RaftRunner:
     # Syncing
 
     def _sync(self) -> None:
-        if self._flushing or self._failed or self._after_flush is not None or self._busy:
+        if self._flushing or self._failed or self._deciding or self._after_flush is not None or self._busy:
             return
         metadata_log = self.member.log
         shape = self.member.machine.quorum.shape

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,22 @@ def test_many_requests_at_once_are_committed_in_order(one: Controllers) -> None:
         futures = [runner.submit(setting(str(each)), None) for each in range(50)]
         assert await asyncio.gather(*futures) == [str(each) for each in range(50)]
         assert one.value(1) == "49"
+
+    one.run(main)
+
+
+def test_hundreds_who_asked_while_the_disk_was_at_work_are_all_answered(one: Controllers) -> None:
+    async def main() -> None:
+        await one.start()
+        await one.set("0")
+        runner = one.nodes[1].runner
+        disk = threading.Event()
+        runner._in_thread(disk.wait, lambda _: None)
+        futures = [runner.submit(setting(str(each)), None) for each in range(600)]
+        disk.set()
+        assert await asyncio.gather(*futures) == [str(each) for each in range(600)]
+        assert one.value(1) == "599"
+        assert not one.nodes[1].failed.is_set()
 
     one.run(main)
 
