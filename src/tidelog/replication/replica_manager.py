@@ -424,9 +424,9 @@ class ReplicaManager:
             self._rolled(log)
         return len(due)
 
-    def retention_step(self, now_ms: int) -> list[str]:
-        """Take segments away from readers that are too old or too many; the reasons, one per segment."""
-        reasons = self.logs.retain(now_ms)
+    def retention_step(self, now_ms: int, records_ms: int) -> list[str]:
+        """Take segments away from readers that are too old (by ``records_ms``) or too many; the reasons, one per segment."""
+        reasons = self.logs.retain(now_ms, records_ms)
         self._follow_failures()
         for partition in self.partitions():
             partition.look_at_log_start()

@@ -4,6 +4,7 @@ Somebody sets the machine's clock, by hours even. Timestamps of records follow a
 transaction timeouts, in-sync replicas, throttles and retention ask how long ago something was; a clock set forward would end them
 all in that moment, and one set back would never end them. This clock goes as fast as time passes, and comes nearer to the wall
 clock by no more than a tenth of that: a jump of one hour is made up for within ten, a correction of some milliseconds at once.
+The age of records is the lesser of both clocks' answers: behind a clock that was set back, records of now have times of the past.
 """
 
 from __future__ import annotations

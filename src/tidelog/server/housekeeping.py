@@ -46,7 +46,7 @@ class Housekeeping:
         self.every(
             "producer expiry",
             config.producer_id_expiration_check_interval_ms,
-            lambda: replicas.logs.expire_producers(now_ms()),
+            lambda: replicas.logs.expire_producers(self._records_ms()),
         )
         self.every("late transactions", LATE_CHECK_MS, self._name_late)
 
@@ -85,6 +85,11 @@ class Housekeeping:
         known = (each for machine in machines for each in machine.transactions.values())
         return next((each.transactional_id for each in known if each.producer_id == producer_id), None)
 
+    def _records_ms(self) -> int:
+        """Now, for how old records are, whose timestamps are the wall clock's. Where that was set back by hours, the even clock
+        is ahead of it for many more: by that, what is written now would be past its retention at once."""
+        return min(self._runtime.even_ms(), self._runtime.now_ms())
+
     def _retain(self) -> None:
-        for reason in self._broker.replicas.retention_step(self._runtime.even_ms()):
+        for reason in self._broker.replicas.retention_step(self._runtime.even_ms(), self._records_ms()):
             log.info("retention: %s", reason)

@@ -342,20 +342,22 @@ class LogManager:
         if job.error is not None:
             self.fail_dir(job.log_dir.path, f"checkpoint: {job.error}")
 
-    def retain(self, now_ms: int) -> list[str]:
+    def retain(self, now_ms: int, records_ms: int) -> list[str]:
         """A step of retention on every log; reasons, one per segment that went. Dirs that fail go offline. Indexes of closed
-        segments are dropped from memory on the way: who reads them often, has them again at once."""
+        segments are dropped from memory on the way: who reads them often, has them again at once. ``records_ms``: now, by the
+        clock that says how old records are."""
         reasons: list[str] = []
         for log in list(self._logs.values()):
             log.drop_cold_indexes()
             try:
-                result = log.retention_step(now_ms)
+                result = log.retention_step(records_ms)
             except StorageFailure as failure:
                 self.fail_dir(failure.log_dir, failure.detail)
                 continue
             if result.segments:
                 log_dir = self._dir_of[log.topic_partition]
-                self._removals.append(RemovalJob(log_dir, result.due_ms, f"segments of {log.topic_partition}", result.remove))
+                due_ms = now_ms + result.due_ms - records_ms
+                self._removals.append(RemovalJob(log_dir, due_ms, f"segments of {log.topic_partition}", result.remove))
                 reasons.extend(result.reasons)
         return reasons
 

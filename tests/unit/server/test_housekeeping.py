@@ -107,6 +107,21 @@ def test_every_duty_of_a_node_has_its_interval(runtime: LoopRuntime, caplog: pyt
     assert "a segment of t-0" in caplog.text
 
 
+@pytest.mark.parametrize("set_by_ms", [-7_200_000, 7_200_000])
+def test_a_clock_that_is_set_makes_no_records_old(runtime: LoopRuntime, set_by_ms: int) -> None:
+    duties, replicas = housekeeping(runtime)
+    before_ms = runtime.even_ms()
+    wall_ms = before_ms + set_by_ms
+    runtime.now_ms = lambda: wall_ms
+    asked: list[tuple[int, int]] = []
+    told: Any = replicas
+    told.retention_step = lambda now_ms, records_ms: asked.append((now_ms, records_ms)) or []
+    duties._retain()
+    ((now_ms, records_ms),) = asked
+    assert now_ms >= before_ms
+    assert records_ms == min(now_ms, wall_ms)
+
+
 def test_a_late_transaction_is_named_with_the_id_that_its_coordinator_knows(runtime: LoopRuntime) -> None:
     duties, _ = housekeeping(runtime)
     known = SimpleNamespace(transactions={"pay": SimpleNamespace(transactional_id="pay", producer_id=7)})

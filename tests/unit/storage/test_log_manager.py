@@ -242,11 +242,24 @@ def test_retention_removes_segments_after_their_delay() -> None:
     for _ in range(3):
         append(log, batch(value=bytes(300)))
     log.flush()
-    assert len(logs.retain(NOW_MS + 1000)) == 2
+    assert len(logs.retain(NOW_MS + 1000, NOW_MS + 1000)) == 2
     for job in logs.removals_due(NOW_MS + 100_000):
         job.run()
         logs.removed(job)
     assert not [name for name in disk.listdir("/a/orders-0") if name.endswith(".deleted")]
+
+
+def test_records_are_as_old_as_one_clock_says_and_files_go_when_the_other_does() -> None:
+    hour_ms = 3_600_000
+    logs = manager(SimDisk(), "/a", config=LogConfig(segment_bytes=500, retention_ms=hour_ms, file_delete_delay_ms=60_000))
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for _ in range(3):
+        append(log, batch(value=bytes(300)))
+    log.flush()
+    assert logs.retain(NOW_MS + 2 * hour_ms, NOW_MS + 1000) == []
+    assert len(logs.retain(NOW_MS + 3 * hour_ms, NOW_MS + hour_ms + 1000)) == 2
+    assert logs.removals_due(NOW_MS + 3 * hour_ms + 59_999) == []
+    assert len(logs.removals_due(NOW_MS + 3 * hour_ms + 60_000)) == 1
 
 
 def test_truncation_lowers_the_checkpointed_recovery_point() -> None:
