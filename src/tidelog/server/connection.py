@@ -230,15 +230,15 @@ class Connection:
 
     def _break_off(self) -> None:
         """The end, behind the answers to what was asked before."""
-        if self._places and not self.closed:
-            self.draining = True
-            return
         try:
             if not self.closed and not self._sending:
                 self._flush()
         except OSError as error:
             self._cannot_send(error)
-        self.close()
+        if self._places:
+            self.draining = True
+        else:
+            self.close()
 
     def _requests(self) -> None:
         next_frame, handle, ctx, answers = self._received.next_frame, self._handle, self._ctx, self._answers

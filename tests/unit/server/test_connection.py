@@ -439,6 +439,23 @@ def test_a_connection_that_has_to_end_does_so_behind_the_answers_that_wait(world
     world.run(main)
 
 
+@pytest.mark.parametrize("bad", [violate, fail, lambda _: CLOSE_CONNECTION])
+def test_answers_that_were_there_before_one_that_waits_are_not_lost_with_the_connection(world: World, bad: Handle) -> None:
+    safe, good, ill = (request(ApiKey.PRODUCE, name) for name in (b"safe", b"good", b"ill"))
+    waiting = Later(good)
+    side = world.side(lambda body: bad(body) if body == ill else waiting if body == good else echo(body))
+
+    async def main() -> None:
+        await side.send(frame(safe) + frame(good) + frame(ill))
+        await until(lambda: side.handled == [safe, good, ill])
+        waiting.parked.finish()
+        expected = echo(safe)[0] + echo(good)[0]
+        assert await side.receive(len(expected)) == expected
+        assert await side.ended()
+
+    world.run(main)
+
+
 def test_a_client_that_goes_leaves_nobody_waiting_and_what_it_sent_is_handled(world: World) -> None:
     waiting = [Later(request(ApiKey.PRODUCE, b"%d" % number)) for number in range(3)]
     side = world.side(lambda body: waiting[int(body[2:])])
