@@ -389,6 +389,8 @@ class Connection:
             self._break_off()
             return
         if self._ended:
+            if isinstance(outgoing, Waiting):
+                outgoing.parked.finish()
             self._handle_rest()
             return
         try:
@@ -486,10 +488,7 @@ class Connection:
             self._wait_to_send(state)
             return
         self._sending = False
-        if self._places:
-            self._send_ready()
-        else:
-            self._process()
+        self._send_ready()
 
     def _cannot_send(self, error: OSError) -> None:
         if isinstance(error, ConnectionError | TimeoutError):

@@ -456,6 +456,34 @@ def test_answers_that_were_there_before_one_that_waits_are_not_lost_with_the_con
     world.run(main)
 
 
+def test_a_produce_that_was_checked_after_its_client_had_gone_watches_nothing(world: World) -> None:
+    body = request(ApiKey.PRODUCE, b"checked")
+    waiting = Later(body)
+    checked = world.runtime.loop.create_future()
+
+    async def check() -> Waiting:
+        await checked
+        return waiting
+
+    def produce(_: bytes) -> Any:
+        side.connection._ctx.api_key = ApiKey.PRODUCE
+        return check()
+
+    side = world.side(produce)
+
+    async def main() -> None:
+        await side.send(frame(body))
+        await until(lambda: side.handled)
+        side.client.close()
+        await settle()
+        assert not side.closed_connections
+        checked.set_result(None)
+        await until(lambda: side.closed_connections)
+        assert waiting.parked.done
+
+    world.run(main)
+
+
 def test_a_client_that_goes_leaves_nobody_waiting_and_what_it_sent_is_handled(world: World) -> None:
     waiting = [Later(request(ApiKey.PRODUCE, b"%d" % number)) for number in range(3)]
     side = world.side(lambda body: waiting[int(body[2:])])
