@@ -115,7 +115,7 @@ class Connection:
     @property
     def waiting(self) -> bool:
         """Whether the client waits for an answer: it may be silent as long as it likes."""
-        return (self._driver is not None or bool(self._places)) and not self._ended
+        return (self._driver is not None or any(each.waiting for each in self._places)) and not self._ended
 
     def drain(self) -> None:
         """Handle no further request; close once nothing is in flight."""

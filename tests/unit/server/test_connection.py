@@ -539,6 +539,27 @@ def test_a_slow_reader_gets_the_answers_that_waited_in_order(world: World) -> No
     world.run(main)
 
 
+def test_answers_that_only_their_reader_holds_up_are_not_waited_for(world: World) -> None:
+    content = bytes(1 << 24)
+    first, second = (Later(request(ApiKey.PRODUCE, name)) for name in (b"first", b"second"))
+    first.go_on = lambda: [len(content).to_bytes(4, "big") + content]  # type: ignore[method-assign]
+    known = {each.body: each for each in (first, second)}
+    side = world.side(lambda body: known[body])
+
+    async def main() -> None:
+        await side.send(b"".join(map(frame, known)))
+        await until(lambda: len(side.handled) == 2)
+        assert side.connection.waiting
+        first.parked.finish()
+        await settle()
+        assert side.connection.waiting
+        second.parked.finish()
+        await settle()
+        assert side.connection.busy and not side.connection.waiting
+
+    world.run(main)
+
+
 class Content:
     """A file that the simulator might have."""
 
