@@ -101,8 +101,9 @@ class FlushJob:
                 self.fs.sync_dir(self.directory.rpartition("/")[0])
         except OSError as problem:
             self.error = problem
+            # Not synced: a disk that failed once may fail again, and with the kernel's cache what this is about is gone, too.
             with contextlib.suppress(OSError):  # On a disk that is gone there will be nothing to recover, either.
-                replace_file(self.fs, f"{self._log.dir}/{FLUSH_FAILED}", b"")
+                self.fs.open(f"{self._log.dir}/{FLUSH_FAILED}", create=True).close()
 
 
 def flush_job(log: UnifiedLog) -> FlushJob:

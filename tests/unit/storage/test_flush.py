@@ -120,7 +120,8 @@ def test_what_to_checkpoint_lies_in_the_first_segment_that_is_not_sealed() -> No
     assert log.recovery_checkpoint == 9
 
 
-def test_what_a_failed_sync_left_in_the_cache_is_written_anew_at_the_next_start() -> None:
+@pytest.mark.parametrize("syncs_that_fail", [1, 4])
+def test_what_a_failed_sync_left_in_the_cache_is_written_anew_at_the_next_start(syncs_that_fail: int) -> None:
     """The kernel takes its pages for clean: the next process reads them, syncs them, and has nothing on the disk."""
     for seed in range(20):
         disk = SimDisk(seed)
@@ -129,7 +130,7 @@ def test_what_a_failed_sync_left_in_the_cache_is_written_anew_at_the_next_start(
         log.flush()
         disk.sync_dir("/")
         append(log, batch(3))
-        disk.fail("sync", 1, errno.EIO)
+        disk.fail("sync", 1, errno.EIO, times=syncs_that_fail)
         with pytest.raises(StorageFailure, match="Input/output error"):
             log.flush()
         assert disk.exists(f"{log.dir}/{FLUSH_FAILED}")
