@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from tidelog.model.ports import File
+from tidelog.model.ports import File, FileSystem
 from tidelog.storage.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -101,9 +101,22 @@ class FlushJob:
                 self.fs.sync_dir(self.directory.rpartition("/")[0])
         except OSError as problem:
             self.error = problem
-            # Not synced: a disk that failed once may fail again, and with the kernel's cache what this is about is gone, too.
-            with contextlib.suppress(OSError):  # On a disk that is gone there will be nothing to recover, either.
-                self.fs.open(f"{self._log.dir}/{FLUSH_FAILED}", create=True).close()
+            _mark_failed(self.fs, self._log.dir)
+
+
+def _mark_failed(fs: FileSystem, directory: str) -> None:
+    # Not synced: a disk that failed once may fail again, and with the kernel's cache what this is about is gone, too.
+    with contextlib.suppress(OSError):  # On a disk that is gone there will be nothing to recover, either.
+        fs.open(f"{directory}/{FLUSH_FAILED}", create=True).close()
+
+
+def sync_cut(segment: LogSegment) -> None:
+    """What was cut off stays away; what is below the cut may not have been synced before, so a failure is one of a flush, too."""
+    try:
+        segment.file.sync()
+    except OSError:
+        _mark_failed(segment.file_system, segment.dir)
+        raise
 
 
 def flush_job(log: UnifiedLog) -> FlushJob:

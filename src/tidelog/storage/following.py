@@ -8,10 +8,12 @@ job would write indexes and snapshots of what is being undone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.records.batch import BatchHeader
+from tidelog.storage.flush import sync_cut
 from tidelog.storage.index import TimeIndex
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.replay import rebuild_producers, snapshot_offsets
@@ -173,9 +175,9 @@ def cut_segment(segment: LogSegment, offset: int, deferred: Deferred | None = No
     segment.file.truncate(span.position)
     # Before anything is written over it: were the cut lost and the write not, old batches would follow new ones.
     if deferred is None:
-        segment.file.sync()
+        sync_cut(segment)
     else:
-        deferred.append(segment.file.sync)
+        deferred.append(partial(sync_cut, segment))
     segment.size = span.position
     segment.next_offset = min(span.base_offset, offset)
     index.truncate_to_position(span.position)

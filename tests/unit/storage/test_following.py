@@ -1,9 +1,12 @@
 """A follower's log: batches kept as they are, and truncation that takes everything back with it."""
 
+import errno
+
 import pytest
 
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log, offsets, read_offsets
-from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
+from tidelog.storage.following import Deferred
 from tidelog.storage.log_config import LogConfig
 from tidelog.testing.simulation.disk import SimDisk
 
@@ -92,6 +95,35 @@ def test_truncation_at_any_offset_leaves_whole_batches_and_agreeing_state(offset
     assert read_offsets(log, kept * 3) == [(kept * 3, kept * 3)]
     log.close()
     assert offsets(load(disk, SMALL, clean=True)) == offsets(log)
+
+
+@pytest.mark.parametrize("deferring", [False, True])
+def test_a_truncation_that_could_not_be_synced_leaves_no_records_in_the_cache_alone(deferring: bool) -> None:
+    """What was not on the disk yet lies below the cut, too, and the kernel takes it for clean now."""
+    disk = SimDisk(1)
+    log = new_log(disk, LogConfig(segment_bytes=1 << 20))
+    append(log, batch(2))
+    log.flush()
+    disk.sync_dir("/")
+    for _ in range(3):
+        append(log, batch(1))
+    disk.fail("sync", 1, errno.EIO)
+    deferred: Deferred | None = [] if deferring else None
+    if deferred is None:
+        with pytest.raises(StorageFailure):
+            log.truncate_to(4, NOW_MS)
+    else:
+        log.truncate_to(4, NOW_MS, deferred)
+        with pytest.raises(OSError, match="Input/output error"):
+            deferred[0]()
+    disk = disk.kill()
+    log = load(disk, clean=False)
+    assert log.log_end_offset == 4
+    append(log, batch(1))
+    log.roll(NOW_MS)
+    log.flush()
+    sizes = [segment.size for segment in log.segments]
+    assert [segment.size for segment in load(disk.crash(1), clean=False).segments] == sizes
 
 
 def test_truncation_opens_a_transaction_again_whose_marker_goes() -> None:
