@@ -52,14 +52,15 @@ def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answ
         rack=request.rack_id if caller is None else "",
     )
     if work.cold:
-        return _warmed(ctx, work, ctx.now_ms() + request.max_wait_ms)
+        return _warmed(ctx, work, now_ms + request.max_wait_ms)
     if work.is_complete or request.max_wait_ms <= 0:
         return _answer(ctx, work)
-    return _Poll(ctx, work, ctx.now_ms() + request.max_wait_ms)
+    return _Poll(ctx, work, now_ms + request.max_wait_ms)
 
 
 class _Poll(Waiting):
-    """A fetch that found too little, until there is enough or its time is over."""
+    """A fetch that found too little, until there is enough or its time is over: by the even clock, for it may wait more than
+    once, and somebody may set the wall clock in between."""
 
     __slots__ = ("_ctx", "_deadline_ms", "_work")
 
@@ -70,14 +71,15 @@ class _Poll(Waiting):
         self._park()
 
     def _park(self) -> None:
-        self.parked: ParkedFetch = self._work.park(self._deadline_ms)
+        left_ms = self._deadline_ms - self._ctx.broker.runtime.even_ms()
+        self.parked: ParkedFetch = self._work.park(self._ctx.now_ms() + left_ms)
 
     def go_on(self) -> Answer | Coroutine[Any, Any, Answer]:
         ctx, work, parked = self._ctx, self._work, self.parked
         work.read_again(parked.touched)
         if work.cold:
             return _warmed(ctx, work, self._deadline_ms)
-        if work.is_complete or parked.expired or ctx.now_ms() >= self._deadline_ms:
+        if work.is_complete or parked.expired or ctx.broker.runtime.even_ms() >= self._deadline_ms:
             return _answer(ctx, work)
         self._park()
         return self
@@ -87,7 +89,8 @@ async def _warmed(ctx: Context, work: Fetch, deadline_ms: int) -> Answer:
     """What would have waited for a disk is read with the help of a thread."""
     await ctx.run_blocking(work.warm_up)
     work.read_warm()
-    return _answer(ctx, work) if work.is_complete or ctx.now_ms() >= deadline_ms else _Poll(ctx, work, deadline_ms)
+    over = work.is_complete or ctx.broker.runtime.even_ms() >= deadline_ms
+    return _answer(ctx, work) if over else _Poll(ctx, work, deadline_ms)
 
 
 def _answer(ctx: Context, work: Fetch) -> Answer:

@@ -148,6 +148,24 @@ def test_an_estimate_that_was_too_high_parks_the_fetch_again() -> None:
     assert values(decode(pending.answer)) == [b"a"]
 
 
+@pytest.mark.parametrize("set_by_ms", [-3_600_000, 3_600_000])
+def test_a_fetch_that_waits_again_waits_no_longer_where_the_clock_was_set_meanwhile(set_by_ms: int) -> None:
+    world = World()
+    world.create("t")
+    world.partition("t").append(batch(b"a"), NOW_MS, 1)
+    request = view(min_bytes=3 * len(batch(b"a")))
+    request.topics.append((None, topic_id("t"), [(0, -1, 0, -1, -1, 1)]))
+    ctx, answer = send(world, request)
+    even: Any = ctx.broker.runtime
+    even.even_ms = lambda: NOW_MS + 100
+    pending = Pending(ctx, answer)
+    world.partition("t").append(batch(*[b"b"] * 13), NOW_MS, 1)
+    world.now_ms += set_by_ms
+    pending.go_on()
+    assert not pending.done and pending.parked is not None
+    assert pending.parked.deadline_ms == world.now_ms + 400
+
+
 def test_errors_are_answered_at_once_each_beside_its_partition() -> None:
     world = World()
     world.create("here")
