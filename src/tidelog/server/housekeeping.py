@@ -74,7 +74,7 @@ class Housekeeping:
 
     def _name_late(self) -> None:
         replicas, config = self._broker.replicas, self._broker.config
-        for line in self.late.look(replicas.partitions(), self._runtime.even_ms(), config.transaction_max_timeout_ms):
+        for line in self.late.look(replicas.partitions(), self._records_ms(), config.transaction_max_timeout_ms):
             log.warning("%s", line)
 
     def _transactional_id(self, producer_id: int) -> str | None:

@@ -217,7 +217,7 @@ def _transactions(node: Node) -> list[list[Sample]]:
         return [[] for _ in _TRANSACTIONS]
     states: list[Sample] = [((NAMES[state],), count) for state, count in count_by_state(machines).items()]
     started = [known.start_ms for known in open_transactions(machines)[:1]]
-    age_s = max(0, node.runtime.now_ms() - started[0]) / 1000 if started else 0
+    age_s = max(0, node.runtime.even_ms() - started[0]) / 1000 if started else 0
     missing = sum(machine.missing_markers for machine in machines)
     return [states, [((), age_s)], [((), missing)]]
 

@@ -120,6 +120,10 @@ def test_a_clock_that_is_set_makes_no_records_old(runtime: LoopRuntime, set_by_m
     ((now_ms, records_ms),) = asked
     assert now_ms >= before_ms
     assert records_ms == min(now_ms, wall_ms)
+    late: Any = SimpleNamespace(look=lambda partitions, now_ms, max_timeout_ms: asked.append((0, now_ms)) or [])
+    duties.late = late
+    duties._name_late()
+    assert asked[1][1] in (wall_ms, runtime.even_ms()) and asked[1][1] <= wall_ms
 
 
 def test_a_late_transaction_is_named_with_the_id_that_its_coordinator_knows(runtime: LoopRuntime) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.transactional import begin, find, init
+from tidelog.coordinator.transaction.state import TransactionState
 from tidelog.metrics import catalog
 from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from tidelog.server.node_metrics import _PER_PARTITION, IdleShare, _fetchers, _partitions, in_thread, on_loop
+from tidelog.server.node_metrics import _PER_PARTITION, IdleShare, _fetchers, _partitions, _transactions, in_thread, on_loop
 from tidelog.testing import Broker
 
 
@@ -106,6 +107,14 @@ def test_transactions_are_counted_by_state_and_the_oldest_tells_its_age() -> Non
     states = {labels[0]: count for labels, count in families[catalog.TRANSACTIONAL_IDS].items() if count}
     assert states == {"Ongoing": 1, "Empty": 1}
     assert families[catalog.OLDEST_TRANSACTION][()] >= 0 and families[catalog.MISSING_MARKERS][()] == 0
+
+
+def test_a_transaction_is_no_older_where_the_clock_was_set_meanwhile() -> None:
+    begun = SimpleNamespace(start_ms=5000, transactional_id="pay", at_rest=False, state=TransactionState.ONGOING)
+    machine = SimpleNamespace(transactions={"pay": begun}, missing_markers=0)
+    runtime = SimpleNamespace(even_ms=lambda: 8000, now_ms=lambda: 3_608_000)
+    node: Any = SimpleNamespace(broker=SimpleNamespace(transactions=SimpleNamespace(machines=lambda: [machine])), runtime=runtime)
+    assert _transactions(node)[1] == [((), 3.0)]
 
 
 def test_followers_tell_how_far_they_are_behind() -> None:

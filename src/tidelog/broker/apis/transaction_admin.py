@@ -54,7 +54,7 @@ async def list_transactions(ctx: Context, request: ListTransactionsRequest) -> L
     if isinstance(transactions, ErrorCode):
         return ListTransactionsResponse(error_code=transactions)
     try:
-        found = describing.list_matching(transactions, filters, ctx.now_ms())
+        found = describing.list_matching(transactions, filters, ctx.broker.runtime.even_ms())
     except InvalidRegex:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     return ListTransactionsResponse(unknown_state_filters=filters.unknown_states(), transaction_states=found)

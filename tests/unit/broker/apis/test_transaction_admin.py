@@ -57,3 +57,18 @@ def test_a_duration_and_a_pattern_narrow_the_list(talk: Talk) -> None:
     assert list(listed(talk.ask(ListTransactionsRequest(transactional_id_pattern="em.*"), 2))) == ["empty"]
     refused = talk.ask(ListTransactionsRequest(transactional_id_pattern="(em"), 2)
     assert (refused.error_code, refused.transaction_states) == (E.INVALID_REGULAR_EXPRESSION, [])
+
+
+def test_a_transaction_has_lasted_no_longer_where_the_clock_was_set_meanwhile() -> None:
+    with Broker(config={"transaction.state.log.num.partitions": 3}) as broker:
+        talk = Talk(broker.port)
+        broker.create_topic("t")
+        find(talk, "open")
+        begin(talk, "open", ("t", 0))
+        runtime = broker._running().runtime
+        set_ms = runtime.now_ms() + 7_200_000
+        runtime.now_ms = lambda: set_ms
+        talk.close()
+        talk = Talk(broker.port)
+        assert listed(talk.ask(ListTransactionsRequest(duration_filter=3_600_000), 1)) == {}
+        talk.close()
