@@ -34,7 +34,7 @@ def write_marker(broker: Broker, where: TopicPartition, marker: Marker, now_ms: 
     if not isinstance(found, Partition):
         return found
     if where.topic == OFFSETS_TOPIC:
-        result = broker.groups.complete_transaction(where.partition, marker, now_ms)
+        result = broker.groups.complete_transaction(where.partition, marker)
         if not isinstance(result, Waiting):
             return result
         result.deadline_ms = now_ms + ANSWER_WITHIN_MS

@@ -248,12 +248,12 @@ class Shards(Generic[M]):
         self._after(shard)
         return token, waiting
 
-    def complete_transaction(self, index: int, marker: Marker, now_ms: int) -> ErrorCode | Waiting:
+    def complete_transaction(self, index: int, marker: Marker) -> ErrorCode | Waiting:
         """Writes a marker into partition ``index``, once its machine is loaded; NOT_LEADER_OR_FOLLOWER before, and elsewhere."""
         shard = self._shards.get(index)
         if shard is None or shard.failed or shard.machine is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return shard.complete_transaction(marker, now_ms)
+        return shard.complete_transaction(marker, self._world.now_ms())
 
     def tell_all(self, call: Callable[[M], Outcome]) -> None:
         """Runs something on every loaded machine that nobody waits for."""

@@ -63,6 +63,18 @@ def test_a_marker_waits_until_it_is_safe() -> None:
         assert waits.answer is ErrorCode.NONE
 
 
+def test_a_marker_of_groups_waits_for_the_replicas_also_where_the_wall_clock_was_set_back() -> None:
+    world = ShardWorld(config=SYNCED, patience_ms=5000)
+    world.world.now_ms = NOW_MS + 3_600_000
+    where = TopicPartition(OFFSETS_TOPIC, 0)
+    waits = pending(world, where)
+    world.shards._arm()
+    world.advance(0)
+    flush(world, where)
+    waits.go_on()
+    assert waits.answer is ErrorCode.NONE
+
+
 def test_a_marker_that_does_not_become_safe_is_to_be_written_again() -> None:
     world = ShardWorld(config=SYNCED)
     world.world.create("t", config=SYNCED)

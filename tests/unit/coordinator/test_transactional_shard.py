@@ -61,7 +61,7 @@ class LedgerWorld(ShardWorld):
         return self.shards.ask_within(self.shard(), within, lambda machine, token, _: machine.write(token, *values))[1]
 
     def end(self, marker: Marker) -> ErrorCode | Waiting:
-        return self.shards.complete_transaction(0, marker, self.now_ms())
+        return self.shards.complete_transaction(0, marker)
 
     def flush(self) -> None:
         self.world.manager.flush(self.world.partition(OFFSETS_TOPIC))
@@ -131,7 +131,7 @@ def test_a_marker_for_groups_that_are_not_loaded_or_not_here_is_to_be_sent_again
     world.hold = True
     world.load_again()
     assert world.end(COMMIT) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert world.shards.complete_transaction(9, COMMIT, world.now_ms()) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert world.shards.complete_transaction(9, COMMIT) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     world.release()
     assert isinstance(world.end(COMMIT), Waiting)
     world.world.partition(OFFSETS_TOPIC).update_metadata(led_by_us(leader=2, leader_epoch=4))
