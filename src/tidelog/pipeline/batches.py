@@ -99,7 +99,7 @@ class BatchWriter:
 
         def judged(rows: Any, transform: Transform) -> Any:
             result = judge(rows, transform)
-            held.append(result.good)
+            held.append(result.held)
             aside.extend([] if result.aside is None else [result.aside])
             broken.update({(transform.name, rule): count for rule, count in result.broken.items()})
             return result.good

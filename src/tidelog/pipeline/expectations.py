@@ -13,19 +13,31 @@ FAILED = "_tidelog_failed"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """``good`` rows go on, ``aside`` go to quarantine (None: no rule asks for that); ``broken`` counts rows by rule."""
+    """``good`` rows go on, ``aside`` go to quarantine (None: no rule asks for that); ``broken`` counts rows by rule.
+
+    ``held`` is what Spark keeps of them until its ``unpersist``: that of another frame, made out of it, does nothing.
+    """
 
     good: Any
     aside: Any
     broken: dict[str, int]
+    held: Any
 
 
 def judge(frame: Any, transform: Transform) -> Judged:
     """Hold every row against the rules. PipelineFailure when one breaks a rule that says fail."""
+    marked = frame.withColumn(FAILED, _failed(transform.expectations)).persist()
+    try:
+        return _judged(marked, transform)
+    except BaseException:
+        marked.unpersist()
+        raise
+
+
+def _judged(marked: Any, transform: Transform) -> Judged:
     from pyspark.sql import functions as F
 
     rules = transform.expectations
-    marked = frame.withColumn(FAILED, _failed(rules)).persist()
     counts = marked.agg(*(F.count_if(F.array_contains(FAILED, rule.name)).alias(rule.name) for rule in rules)).first()
     broken = {rule.name: int(counts[rule.name]) for rule in rules}
     for rule in rules:
@@ -43,7 +55,7 @@ def judge(frame: Any, transform: Transform) -> Judged:
         bad = marked.where(F.arrays_overlap(FAILED, names))
         if any(broken[rule.name] for rule in rules if rule.otherwise is Otherwise.QUARANTINE):
             aside = quarantined(bad, transform.name)
-    return Judged(marked.where(F.size(FAILED) == 0).drop(FAILED), aside, broken)
+    return Judged(marked.where(F.size(FAILED) == 0).drop(FAILED), aside, broken, marked)
 
 
 def quarantined(bad: Any, name: str) -> Any:
