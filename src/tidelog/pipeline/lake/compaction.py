@@ -24,6 +24,8 @@ SMALL = 0.75
 FEWEST = 2
 PREFIX = "batch=compacted-"
 BATCH_ROWS = 64 << 10
+ROW_GROUP_BYTES = 32 << 20
+"""What is gathered (as Arrow) before a row group is written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +93,66 @@ def _joined(data: Path, group: tuple[DataFile, ...], kinds: Mapping[str, str]) -
     path = "/".join((f"{PREFIX}{token}", *levels, f"part-{token}.parquet"))
     target = data / path
     target.parent.mkdir(parents=True)
-    # Spark writes times as INT96, which pyarrow would turn into nanoseconds, which Spark does not read.
-    files = [pq.ParquetFile(data / file.path, coerce_int96_timestamp_unit="us") for file in group]
+    rows = sum(file.rows for file in group)
     try:
         # Columns that came later are NULL in older files, and of two types the wider one holds both.
-        schemas = [_instants(file.schema_arrow.remove_metadata(), kinds) for file in files]
-        schema = pa.unify_schemas(schemas, promote_options="permissive")
-        with pq.ParquetWriter(target, schema) as writer:
-            for file in files:
-                for batch in file.iter_batches(BATCH_ROWS):
-                    writer.write_batch(_fitted(batch, schema))
-    except (OSError, pa.ArrowException) as error:
+        schema = pa.unify_schemas(_schemas(data, group, kinds), promote_options="permissive")
+        _write(target, schema, _batches(data, group))
+        found = pq.read_metadata(target).num_rows
+        if found != rows:
+            raise SinkError(f"{target} has {found} rows, and the files that it stands for have {rows}: one of them is damaged.")
+    except (OSError, pa.ArrowException, SinkError) as error:
         target.unlink(missing_ok=True)
         _remove_empty(target.parent, data)
+        if isinstance(error, SinkError):
+            raise
         raise SinkError(f"The files of {data / group[0].path} and others cannot be joined: {error}.") from error
-    finally:
-        for file in files:
-            file.close()
-    rows = sum(file.rows for file in group)
-    found = pq.read_metadata(target).num_rows
-    if found != rows:
-        raise SinkError(f"{target} has {found} rows, and the files that it stands for have {rows}: one of them is damaged.")
     _sync((target, *(parent for parent in target.parents if parent.is_relative_to(data))))
     status = target.stat()
     return DataFile(path, rows, status.st_size, dict(group[0].partition), measured(group), status.st_mtime_ns // 1_000_000)
+
+
+def _open(path: Path) -> Any:
+    """One at a time: there may be more small files than a process may have open."""
+    import pyarrow.parquet as pq
+
+    # Spark writes times as INT96, which pyarrow would turn into nanoseconds, which Spark does not read.
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+
+
+def _schemas(data: Path, group: tuple[DataFile, ...], kinds: Mapping[str, str]) -> list[Any]:
+    """Those that there are, each once."""
+    found: list[Any] = []
+    for each in group:
+        with _open(data / each.path) as file:
+            schema = _instants(file.schema_arrow.remove_metadata(), kinds)
+        if schema not in found:
+            found.append(schema)
+    return found
+
+
+def _batches(data: Path, group: tuple[DataFile, ...]) -> Iterator[Any]:
+    for each in group:
+        with _open(data / each.path) as file:
+            yield from file.iter_batches(BATCH_ROWS)
+
+
+def _write(target: Path, schema: Any, batches: Iterable[Any]) -> None:
+    """Rows of many files in one row group: a group for each would leave the files as small as they were."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(target, schema) as writer:
+        gathered: list[Any] = []
+        size = 0
+        for batch in batches:
+            gathered.append(_fitted(batch, schema))
+            size += gathered[-1].nbytes
+            if size >= ROW_GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(gathered, schema))
+                gathered, size = [], 0
+        if gathered:
+            writer.write_table(pa.Table.from_batches(gathered, schema))
 
 
 def _instants(schema: Any, kinds: Mapping[str, str]) -> Any:

@@ -87,6 +87,25 @@ def test_rows_stay_with_columns_that_came_later_and_types_that_grew_wider(tmp_pa
     assert compact(table) == Exchanged(0, 0)
 
 
+def test_more_files_than_a_process_may_have_open_become_one_with_one_row_group(tmp_path: Path) -> None:
+    table = ManifestTable(str(tmp_path), partition_by=("zone",))
+    table.create({"id": "bigint"}, ("zone",))
+    for number in range(100):
+        lands(table, number, pa.table({"id": [number]}))
+    resource = pytest.importorskip("resource", reason="no limits here")
+    free = os.dup(0)
+    os.close(free)
+    allowed, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 50, most))
+    try:
+        assert compact(table) == Exchanged(100, 1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
+    (path,) = table.state().files
+    assert pq.read_metadata(table.data / path).num_row_groups == 1
+    assert sorted(row["id"] for row in rows_of(table)) == list(range(100))
+
+
 def test_a_batch_that_lands_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, writer = made(tmp_path), ManifestTable(str(tmp_path), partition_by=("zone",))
     joined = compaction._joined
@@ -119,9 +138,9 @@ def test_a_file_that_is_damaged_is_told_and_nothing_is_exchanged(tmp_path: Path)
     table = made(tmp_path)
     target = table.data / min(table.state().files)
     target.write_bytes(target.read_bytes()[:-20] + b"x" * 20)
-    with pytest.raises((SinkError, pa.ArrowInvalid)):
+    with pytest.raises(SinkError, match="cannot be joined"):
         compact(table)
-    assert len(table.state().files) == 2 and not list(table.data.glob("batch=compacted-*/**/*.parquet"))
+    assert len(table.state().files) == 2 and not list(table.data.glob("batch=compacted-*"))
 
 
 def test_files_are_deleted_when_nobody_can_read_them_any_more(tmp_path: Path) -> None:
