@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidelog.pipeline.lake.manifests import ManifestTable, TableState
+from tidelog.pipeline.lake.manifests import ManifestTable, Superseded, TableState
 from tidelog.pipeline.lake.table import DataFile
 from tidelog.pipeline.sinks.base import SinkError
 
@@ -59,7 +59,7 @@ def compact(table: ManifestTable, target_bytes: int = TARGET_BYTES) -> Exchanged
         made = _joined(table.data, group, table.state().columns)
         try:
             table.replace([file.path for file in group], [made])
-        except SinkError:
+        except Superseded:
             (table.data / made.path).unlink(missing_ok=True)
             raise
         removed, added = removed + len(group), added + 1

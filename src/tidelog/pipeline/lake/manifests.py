@@ -37,6 +37,10 @@ SNAPSHOT_EVERY = 64
 DATE = "date"
 
 
+class Superseded(SinkError):
+    """Files that were to be replaced are not in the table any more. Nothing was committed."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableState:
     """A version of a table. ``columns``: name -> Spark's type, without those that only partition directories have."""
@@ -171,13 +175,16 @@ class ManifestTable:
                 return True
 
     def replace(self, removes: Iterable[str], adds: Sequence[DataFile]) -> None:
-        """Files for files with the same rows, as compaction does it. SinkError when one of the former is not there any more."""
+        """Files for files with the same rows, as compaction does it. Superseded when one of the former is not there any more.
+
+        After any other error nobody knows whether the commit is there.
+        """
         old = sorted(removes)
         while True:
             state = self.state()
             gone = [path for path in old if path not in state.files]
             if gone:
-                raise SinkError(
+                raise Superseded(
                     f"{gone[0]} is not in the table {self._root} any more: somebody else has compacted it. Begin anew."
                 )
             commit: dict[str, Any] = {"identity": None, "progress": {}, "adds": [file.to_json() for file in adds], "removes": old}

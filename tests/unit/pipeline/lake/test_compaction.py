@@ -14,7 +14,7 @@ pytest.importorskip("pyarrow", reason="the extra spark is not installed")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidelog.pipeline.lake import compaction
+from tidelog.pipeline.lake import compaction, manifests
 from tidelog.pipeline.lake.compaction import Exchanged, compact, expire, groups, measured
 from tidelog.pipeline.lake.manifests import ManifestTable, TableState
 from tidelog.pipeline.lake.table import DataFile
@@ -132,6 +132,23 @@ def test_of_two_that_compact_one_wins_and_the_other_leaves_nothing(tmp_path: Pat
     with pytest.raises(SinkError, match="somebody else has compacted it"):
         compact(table)
     assert len(list(table.data.glob("batch=compacted-*/**/*.parquet"))) == 1 and len(rows_of(other)) == 2
+
+
+def test_a_file_stays_when_it_is_committed_and_the_disk_fails_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = made(tmp_path)
+    create = manifests._create
+
+    def and_then_fails(*given: Any) -> bool:
+        monkeypatch.setattr(table, "_read", failing)
+        return create(*given)
+
+    def failing(name: str) -> Any:
+        raise SinkError(f"The commit {name} cannot be read: too many open files.")
+
+    monkeypatch.setattr(manifests, "_create", and_then_fails)
+    with pytest.raises(SinkError, match="cannot be read"):
+        compact(table)
+    assert len(rows_of(ManifestTable(str(tmp_path)))) == 2
 
 
 def test_a_file_that_is_damaged_is_told_and_nothing_is_exchanged(tmp_path: Path) -> None:
