@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ SMALL = 0.75
 """A file of at least this share of the target stays as it is: to write it anew would gain little."""
 FEWEST = 2
 PREFIX = "batch=compacted-"
+_SPARKS_OWN = frozenset({"_SUCCESS", "._SUCCESS.crc"})
+"""What Spark writes beside the files of a batch; each file has a checksum, ``.<name>.crc``, too."""
 BATCH_ROWS = 64 << 10
 ROW_GROUP_BYTES = 32 << 20
 """What is gathered (as Arrow) before a row group is written."""
@@ -67,18 +70,30 @@ def compact(table: ManifestTable, target_bytes: int = TARGET_BYTES) -> Exchanged
 
 
 def expire(table: ManifestTable, before_ms: int) -> int:
-    """Delete files that a commit before this time took out of the table (its file's time says when). How many."""
+    """Delete files that a commit before this time took out of the table (its file's time says when). How many.
+
+    What compactions left that died before this time goes as well.
+    """
     there = set(table.state().files)
     gone = [path for path in table.replaced(before_ms) if path not in there and (table.data / path).exists()]
     for path in gone:
-        (table.data / path).unlink(missing_ok=True)
+        file = table.data / path
+        file.unlink(missing_ok=True)
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
     for folder in sorted({(table.data / path).parent for path in gone}, key=lambda each: len(each.parts), reverse=True):
         _remove_empty(folder, table.data)
+    dead = [folder for folder in table.data.glob(f"{PREFIX}*") if folder.stat().st_mtime_ns // 1_000_000 < before_ms]
+    kept = {path.partition("/")[0] for path in table.paths()} if dead else set()
+    for folder in dead:
+        if folder.name not in kept:
+            shutil.rmtree(folder, ignore_errors=True)
     return len(gone)
 
 
 def _remove_empty(folder: Path, below: Path) -> None:
-    while folder != below and not any(folder.iterdir()):
+    while folder != below and all(entry.name in _SPARKS_OWN for entry in folder.iterdir()):
+        for entry in list(folder.iterdir()):
+            entry.unlink(missing_ok=True)
         folder.rmdir()
         folder = folder.parent
 

@@ -172,6 +172,24 @@ def test_files_are_deleted_when_nobody_can_read_them_any_more(tmp_path: Path) ->
     assert len(rows_of(ManifestTable(str(tmp_path)))) == 2
 
 
+def test_nothing_is_left_of_a_batch_that_spark_wrote_and_of_a_compaction_that_died(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    for number, path in enumerate(sorted(table.state().files)):
+        file = table.data / path
+        file.with_name(f".{file.name}.crc").write_bytes(b"sum")
+        for name in ("_SUCCESS", "._SUCCESS.crc"):
+            (table.data / f"batch=b-{number}" / name).write_bytes(b"")
+    compact(table)
+    dead = table.data / "batch=compacted-dead" / "zone=n"
+    dead.mkdir(parents=True)
+    (dead / "part-dead.parquet").write_bytes(b"PAR1")
+    now = int(table.data.stat().st_mtime * 1000)
+    assert expire(table, now - HOUR_MS) == 0 and dead.exists()  # it may be at work
+    assert expire(table, now + HOUR_MS) == 2
+    assert os.listdir(table.data) == [path.partition("/")[0] for path in table.state().files]
+    assert len(rows_of(ManifestTable(str(tmp_path)))) == 2
+
+
 def test_only_what_every_file_measured_is_known_of_the_whole() -> None:
     one = DataFile("1", 1, 1, {}, {"a": (None, None, 3), "b": (1, 2, 0)})
     two = DataFile("2", 1, 1, {}, {"a": (5, 6, 1)})
