@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -153,10 +153,13 @@ class ManifestTable:
 
     def commit(self, identity: BatchIdentity, files: Sequence[DataFile]) -> bool:
         """See ``FileTable``."""
-        return self.commit_as(identity, files, {})
+        return self.commit_as(identity, files, lambda _: {})
 
-    def commit_as(self, identity: BatchIdentity, files: Sequence[DataFile], columns: dict[str, str]) -> bool:
-        """As ``commit``; with ``columns``, those of the table are these from now on."""
+    def commit_as(
+        self, identity: BatchIdentity, files: Sequence[DataFile], columns: Callable[[dict[str, str]], dict[str, str]]
+    ) -> bool:
+        """As ``commit``; ``columns`` makes those of the table from now on out of those that it has: asked again each time that
+        somebody else was first."""
         while True:
             state = self.state()
             if state.version < 0:
@@ -165,7 +168,7 @@ class ManifestTable:
             if judge(progress, identity) is Verdict.LANDED:
                 return False
             commit = {
-                "columns": columns,
+                "columns": columns(state.columns),
                 "identity": json.loads(identity.to_json()),
                 "progress": {identity.application: progress.after(identity).to_json()},
                 "adds": [file.to_json() for file in files],

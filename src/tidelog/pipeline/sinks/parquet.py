@@ -74,11 +74,12 @@ class ParquetSink:
         if state.version < 0:
             self._table.create(columns, self._names)
             state = self._table.state()
-        columns = self._evolved(state.columns, columns)
+        self._evolved(state.columns, columns)  # tells what does not fit before anything is written
         token = f"{_short(identity.application)}-{identity.batch_id}-{secrets.token_hex(4)}"
         folder = self._table.data / f"batch={token}"
         batch.write.partitionBy(*self._names).parquet(str(folder))
-        if not self._table.commit_as(identity, files_in(self._table.data, folder), columns):
+        files = files_in(self._table.data, folder)
+        if not self._table.commit_as(identity, files, lambda there: self._evolved(there, columns)):
             shutil.rmtree(folder, ignore_errors=True)
 
     def clear_orphans(self) -> int:

@@ -75,6 +75,20 @@ def test_a_batch_that_comes_again_lands_once(tmp_path: Path) -> None:
         again.write(Rows(n=[9]), batch(1, 2, 4))
 
 
+def test_a_column_that_another_sink_added_meanwhile_stays(tmp_path: Path) -> None:
+    one, other = sink(tmp_path), make(SinkSpec("other", "parquet", evolution=Evolution.MERGE, options=(("path", str(tmp_path)),)),
+                                      PipelineModel("q", (), (), ()))  # fmt: skip
+    one.write(Rows(n="int"), batch(0, 0, 1))
+
+    class Slow(Rows):
+        def parquet(self, folder: str) -> None:
+            other.write(Rows(n=[7], m=[8]), BatchIdentity("q", "other", 0, ()))
+            super().parquet(folder)
+
+    one.write(Slow(n="int"), batch(1, 1, 2))
+    assert ManifestTable(str(tmp_path)).state().columns == {"n": "bigint", "m": "bigint"}
+
+
 def test_a_driver_that_dies_before_the_commit_leaves_nothing_that_readers_see(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
