@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -16,6 +17,12 @@ from tidelog.pipeline.model import Format, Mode, OnError, PipelineModel, SinkSpe
 PRODUCER = "urn:tidelog:pipeline"
 SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/"
 FACETS = "https://openlineage.io/spec/facets/"
+_DATABASE = re.compile(
+    r"(\w+)://(?:[^/?;,@]*@)?((?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d+)?)(?=[,/?;]|$)"
+    r"[^/?;]*(?:/([\w.-]+))?(?:.*[;?&]databaseName=([\w.-]+))?",
+    re.ASCII | re.IGNORECASE,
+)
+"""Scheme, first host and port, database: nothing else of a database's URL may be told, since passwords are in many of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +164,10 @@ def dataset(sink: SinkSpec, cluster: str) -> dict[str, Any]:
         return {"namespace": "file", "name": str(PurePosixPath(parts.path or path))}
     if sink.option("topic"):
         return {"namespace": cluster, "name": sink.option("topic")}
-    url = urlsplit(sink.option("url").removeprefix("jdbc:").split(",")[0])
-    if url.hostname:
-        where = url.hostname if url.port is None else f"{url.hostname}:{url.port}"
-        scheme = sink.kind if sink.kind == "hbase" else url.scheme
-        name = ".".join(filter(None, (url.path.strip("/") if sink.kind == "jdbc" else "", sink.option("table"))))
-        return {"namespace": f"{scheme}://{where}", "name": name}
+    url = _DATABASE.match(sink.option("url").removeprefix("jdbc:"))
+    if url is not None:
+        scheme, where, after_slash, said = url.groups()
+        database = (after_slash or said or "") if sink.kind == "jdbc" else ""
+        name = ".".join(filter(None, (database, sink.option("table"))))
+        return {"namespace": f"{'hbase' if sink.kind == 'hbase' else scheme.lower()}://{where.lower()}", "name": name}
     return {"namespace": sink.kind, "name": sink.option("table") or sink.name}

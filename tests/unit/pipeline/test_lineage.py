@@ -39,6 +39,12 @@ def test_datasets_have_the_names_of_their_stores(options: tuple[tuple[str, str],
         ("jdbc", "jdbc:postgresql://db:5432/rides?ssl=true", "postgresql://db:5432", "rides.fares"),
         ("hbase", "http://gw:8080,http://gw2:8080", "hbase://gw:8080", "fares"),
         ("jdbc", "jdbc:h2:/lake/db", "jdbc", "fares"),
+        ("jdbc", "jdbc:postgresql://one:5432,two:5432/rides", "postgresql://one:5432", "rides.fares"),
+        ("jdbc", "jdbc:postgresql://me:secret@[::1]:5432/rides", "postgresql://[::1]:5432", "rides.fares"),
+        ("jdbc", "jdbc:postgresql://[::1/rides", "jdbc", "fares"),
+        ("jdbc", "jdbc:sqlserver://db:1433;databaseName=rides;user=me;password=secret", "sqlserver://db:1433", "rides.fares"),
+        ("jdbc", "jdbc:sqlserver://db;user=me;password=secret", "sqlserver://db", "fares"),
+        ("jdbc", "jdbc:mysql://address=(host=db)(port=1)(user=me)(password=secret)/rides", "jdbc", "fares"),
     ],
 )
 def test_tables_of_databases_are_named_by_where_they_are(kind: str, url: str, namespace: str, name: str) -> None:
