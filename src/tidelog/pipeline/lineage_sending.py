@@ -42,9 +42,11 @@ def settings_of(said: Lineage | None, environment: Mapping[str, str]) -> Lineage
         found = Lineage(where, "", False, environment.get("OPENLINEAGE_API_KEY", ""), found.namespace)
     if found.url and not found.url.startswith(("http://", "https://")):
         raise ConfigError(f"lineage: url {found.url!r} must begin with http:// or https://.")
-    return Lineage(
-        found.url, found.file, found.console, found.api_key, found.namespace or environment.get("OPENLINEAGE_NAMESPACE", "")
-    )
+    if "@" in found.url.partition("//")[2].partition("/")[0]:  # a password, perhaps: it is not told again
+        raise ConfigError("lineage: the url has a user in it, which is not sent: say the url without, and api_key.")
+    # A key out of a mounted file ends with a line's end, which no header may have.
+    key, namespace = found.api_key.strip(), found.namespace or environment.get("OPENLINEAGE_NAMESPACE", "")
+    return Lineage(found.url, found.file, found.console, key, namespace)
 
 
 class Sender:
@@ -118,8 +120,10 @@ class Sender:
         except urllib.error.HTTPError as error:
             with error:
                 return f"it answered {error.code} {error.reason}"
-        except (OSError, ValueError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException) as error:
             return f"{type(error).__name__}: {error}"
+        except ValueError:  # it would tell the header that it is about
+            return "the url or the api_key has characters that a request cannot have"
 
     def _lost(self, problem: str) -> None:
         if not self._failing:

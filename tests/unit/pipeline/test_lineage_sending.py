@@ -92,6 +92,15 @@ def test_an_endpoint_that_hangs_holds_up_nobody(endpoint: Endpoint, monkeypatch:
     assert len(lines) == 1 and "too many events wait" in lines[0]
 
 
+@pytest.mark.parametrize("key", ["se\ncret", "secrét\u4e16"])
+def test_a_key_that_cannot_be_sent_is_not_told(key: str) -> None:
+    lines: list[str] = []
+    sender = Sender(Lineage("http://127.0.0.1:1", api_key=key), lines.append, pauses_s=())
+    sender.send({"a": 1})
+    sender.close()
+    assert len(lines) == 1 and "cannot have" in lines[0] and "cr" not in lines[0].replace("characters", "")
+
+
 def test_a_file_and_the_screen_take_a_line_for_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sender = Sender(Lineage(file=str(tmp_path / "events"), console=True), print)
     sender.send({"a": 1})
@@ -115,6 +124,7 @@ def test_a_file_and_the_screen_take_a_line_for_each(tmp_path: Path, capsys: pyte
             },
             Lineage("http://m/e", api_key="k", namespace="n"),
         ),
+        (Lineage("http://own", api_key=" k\n"), {}, Lineage("http://own", api_key="k")),
         (Lineage(file="f"), {"OPENLINEAGE_URL": "http://m"}, Lineage(file="f")),
         (Lineage("http://own"), {"OPENLINEAGE_DISABLED": "true"}, None),
     ],
@@ -128,3 +138,9 @@ def test_the_pipeline_says_where_and_then_the_environment(
 def test_a_url_that_is_none_is_told() -> None:
     with pytest.raises(ConfigError, match="must begin with http"):
         settings_of(None, {"OPENLINEAGE_URL": "marquez:5000"})
+
+
+def test_a_url_with_a_user_is_refused_and_not_told() -> None:
+    with pytest.raises(ConfigError, match="say the url without, and api_key") as told:
+        settings_of(Lineage("https://me:secret@marquez/api"), {})
+    assert "secret" not in str(told.value)
