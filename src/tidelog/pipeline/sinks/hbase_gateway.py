@@ -37,9 +37,10 @@ class Address:
     def read(cls, text: str, user: str, password: str) -> Address:
         """``http://one:8080,http://two:8080``. ConfigError when it is something else."""
         urls = tuple(url.strip().rstrip("/") for url in text.split(",") if url.strip())
-        for url in urls:
-            parts = urlsplit(url)
-            if parts.scheme not in ("http", "https") or not parts.hostname:
+        for url in urls or ("",):
+            if "@" in url.partition("//")[2].partition("/")[0]:  # a password, perhaps: it is not told again
+                raise ConfigError("url has a user in it, which is not sent: say user and password beside it.")
+            if not _is_url(url):
                 raise ConfigError(f"url: {url!r} must be where HBase's REST server is, like http://gateway:8080.")
         return cls(urls, user, password)
 
@@ -130,6 +131,14 @@ class Gateway:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _is_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        return False
 
 
 def _said(status: int, answer: bytes) -> str:

@@ -111,5 +111,12 @@ def test_a_table_is_made_with_its_families(server: Server) -> None:
 
 def test_an_address_that_is_none_is_told() -> None:
     assert Address.read("http://a:1/, https://b", "", "").urls == ("http://a:1", "https://b")
-    with pytest.raises(ConfigError, match="like http://gateway:8080"):
-        Address.read("gateway:8080", "", "")
+    for wrong in ("gateway:8080", "", " , ", "http://gateway:80a", "http://[::1"):
+        with pytest.raises(ConfigError, match="like http://gateway:8080"):
+            Address.read(wrong, "", "")
+
+
+def test_a_user_in_the_address_is_refused_and_the_password_not_told() -> None:
+    with pytest.raises(ConfigError, match="say user and password beside it") as told:
+        Address.read("http://etl:secret@gateway:8080", "", "")
+    assert "secret" not in str(told.value)
