@@ -45,6 +45,9 @@ def parse(text: str, origin: str, environment: Mapping[str, str]) -> Document:
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{origin}{line}: this is no YAML: {error.problem or error.context}.") from None
+    except yaml.reader.ReaderError as error:
+        at = text.count("\n", 0, error.position) + 1
+        raise ConfigError(f"{origin}, line {at}: this is no YAML: it has the character #x{error.character:04x}.") from None
     return Document(tree, origin, lines)
 
 
@@ -71,7 +74,10 @@ class _Tree:
             return result
         if isinstance(node, self._yaml.SequenceNode):
             return [self.value(item, (*path, str(index))) for index, item in enumerate(node.value)]
-        plain = self._loader.construct_object(node)
+        try:
+            plain = self._loader.construct_object(node)
+        except ValueError:  # it looks like a time or a number, and there is none such
+            raise self._error(node, f"{'.'.join(path)}: there is no {node.value}") from None
         return self._filled(node, plain) if isinstance(plain, str) else plain
 
     def _filled(self, node: Any, text: str) -> str:
