@@ -22,11 +22,13 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Plain dicts, lists and scalars. ``lines``: of each key, by path; ``origin``: the file's name, or what stands for it."""
+    """Plain dicts, lists and scalars. ``lines``: of each key, by path; ``origin``: the file's name, or what stands for it;
+    ``written``: of what is no text, by path, where that is known: a password may be 007, a topic may be called no."""
 
     tree: Any
     origin: str
     lines: Mapping[Path, int] = field(default_factory=dict)
+    written: Mapping[Path, str] = field(default_factory=dict)
 
     def error(self, path: Path, problem: str) -> ConfigError:
         """The error for something at ``path``."""
@@ -72,7 +74,7 @@ class Section:
             return default
         if isinstance(value, dict | list):
             raise self.error(key, f"must be a text, and is {_said(value)}.")
-        return str(value).lower() if isinstance(value, bool) else str(value)
+        return str(value).lower() if isinstance(value, bool) else self._written(value, key)
 
     def choice(self, key: str, default: E) -> E:
         """One of the words of an enumeration."""
@@ -114,7 +116,12 @@ class Section:
         items = value if isinstance(value, list | tuple) else [value]
         if not items or any(isinstance(item, dict | list) or item is None for item in items):
             raise self.error(key, f"must be a list of texts, and is {_said(value)}.")
-        return tuple(str(item) for item in items)
+        if not isinstance(value, list | tuple):
+            return (self._written(value, key),)
+        return tuple(self._written(item, key, str(at)) for at, item in enumerate(items))
+
+    def _written(self, value: Any, *path: str) -> str:
+        return self._document.written.get((*self.path, *path), str(value))
 
     def pairs(self, key: str) -> tuple[tuple[str, str], ...]:
         """Settings of somebody else, under names that are not ours to know; sorted."""

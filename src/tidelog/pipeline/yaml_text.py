@@ -40,23 +40,24 @@ def parse(text: str, origin: str, environment: Mapping[str, str]) -> Document:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
             raise ConfigError(f"{origin} is empty. `tidelog pipeline init` writes a pipeline to begin with.")
-        lines: dict[Path, int] = {}
-        tree = _Tree(yaml, origin, environment, lines).value(node, ())
+        tree = _Tree(yaml, origin, environment)
+        values = tree.value(node, ())
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(f"{origin}{line}: this is no YAML: {error.problem or error.context}.") from None
     except yaml.reader.ReaderError as error:
         at = text.count("\n", 0, error.position) + 1
         raise ConfigError(f"{origin}, line {at}: this is no YAML: it has the character #x{error.character:04x}.") from None
-    return Document(tree, origin, lines)
+    return Document(values, origin, tree.lines, tree.written)
 
 
 class _Tree:
-    def __init__(self, yaml: Any, origin: str, environment: Mapping[str, str], lines: dict[Path, int]) -> None:
+    def __init__(self, yaml: Any, origin: str, environment: Mapping[str, str]) -> None:
         self._yaml = yaml
         self._origin = origin
         self._environment = environment
-        self._lines = lines
+        self.lines: dict[Path, int] = {}
+        self.written: dict[Path, str] = {}
         self._loader = yaml.SafeLoader("")
 
     def value(self, node: Any, path: Path) -> Any:
@@ -69,7 +70,7 @@ class _Tree:
                 key = str(key_node.value)
                 if key in result:
                     raise self._error(key_node, f"{'.'.join((*path, key))} is there twice")
-                self._lines[(*path, key)] = key_node.start_mark.line + 1
+                self.lines[(*path, key)] = key_node.start_mark.line + 1
                 result[key] = self.value(value_node, (*path, key))
             return result
         if isinstance(node, self._yaml.SequenceNode):
@@ -78,7 +79,11 @@ class _Tree:
             plain = self._loader.construct_object(node)
         except ValueError:  # it looks like a time or a number, and there is none such
             raise self._error(node, f"{'.'.join(path)}: there is no {node.value}") from None
-        return self._filled(node, plain) if isinstance(plain, str) else plain
+        if isinstance(plain, str):
+            return self._filled(node, plain)
+        if plain is not None:
+            self.written[path] = node.value
+        return plain
 
     def _filled(self, node: Any, text: str) -> str:
         def variable(found: re.Match[str]) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.sections import Document, Section
+from tidelog.pipeline.yaml_text import parse
 
 
 def section(**found: Any) -> Section:
@@ -47,3 +48,11 @@ def test_a_missing_text_and_a_wrong_flag_are_told() -> None:
 
 def test_settings_of_others_are_kept_as_texts_in_order() -> None:
     assert section(a={"b": 1, "a": True}).pairs("a") == (("a", "true"), ("b", "1"))
+
+
+def test_a_text_is_what_was_written_though_yaml_takes_it_for_something_else() -> None:
+    text = "a: 0123\nb: 1.10\nc: [007, 1.10, 12:30:45, no]\nd: 2026-01-31\ne: yes\nf: 12_000\ng: 010"
+    section = parse(text, "f", {}).root("abcdefg")
+    assert [section.text(key) for key in "abdef"] == ["0123", "1.10", "2026-01-31", "true", "12_000"]
+    assert section.names("c") == ("007", "1.10", "12:30:45", "no")
+    assert section.names("g") == ("010",)
