@@ -223,6 +223,9 @@ def _sink(name: str, section: Section, *, side: bool = False) -> SinkSpec:
     kind = KINDS.get(kind_name)
     if kind is None:
         raise section.error("type", f"{kind_name!r} is none of {', '.join(sorted(KINDS))}.")
+    if side and not kind.aside:
+        able = ", ".join(name for name, other in sorted(KINDS.items()) if other.aside)
+        raise section.error("type", f"a sink of type {kind_name} has no place for these rows: say one of {able}.")
     allowed = {option for other in KINDS.values() for option in other.options}
     for option in sorted(allowed - set(kind.options)):
         if option in section:

@@ -40,6 +40,18 @@ WRONG = [
     ("sql: SELECT id, fare FROM rides", "dedupe: [id]\n    sql: SELECT 1", 11, "it needs a watermark"),
     ("topics: [rides]", "topics: [rides]\n    max_records: some", 7, "must be a whole number from 1 on, and is 'some'"),
     ("topics: [rides]", "topics: [rides]\n    start: yesterday", 7, "must be earliest, latest or a time"),
+    (
+        "{type: delta, path: lake/dead}",
+        "{type: hbase, url: 'http://g', table: t}",
+        17,
+        "a sink of type hbase has no place for these",
+    ),
+    (
+        "{type: delta, path: lake/quar",
+        "{type: topic, topic: t, path: lake/quar",
+        18,
+        "say one of console, delta, iceberg, jdbc, p",
+    ),
     ("  rides:\n    topics", "  1rides:\n    topics", 5, "a name has letters"),
 ]
 

@@ -25,6 +25,7 @@ class SinkKind:
     upserts: bool = False
     jars: tuple[str, ...] = ()
     fills_in: bool = False
+    aside: bool = True
 
 
 KINDS: dict[str, SinkKind] = {
@@ -36,16 +37,17 @@ KINDS: dict[str, SinkKind] = {
         ("url", "table"),
         upserts=True,
         fills_in=True,
+        aside=False,
     ),
     "iceberg": SinkKind("tidelog.pipeline.sinks.iceberg", ("table",), ("table",), upserts=True, jars=("iceberg",)),
     "jdbc": SinkKind(
         "tidelog.pipeline.sinks.jdbc", ("url", "driver", "table", "user", "password"), ("url", "driver", "table"), upserts=True
     ),
     "parquet": SinkKind("tidelog.pipeline.sinks.parquet", ("path",), ("path",)),
-    "topic": SinkKind("tidelog.pipeline.sinks.topic", ("topic", "stagingTopic", "inlineBytes"), ("topic",)),
+    "topic": SinkKind("tidelog.pipeline.sinks.topic", ("topic", "stagingTopic", "inlineBytes"), ("topic",), aside=False),
 }
 """``jars``: names of sets of jars that a session needs for it (``spark.jars``). ``fills_in``: a backfill can write to it, see
-``base.FillsIn``."""
+``base.FillsIn``. ``aside``: it can take dead letters and quarantine, whose columns are not the user's to choose."""
 
 
 def make_sink(spec: SinkSpec, pipeline: PipelineModel) -> Sink:
