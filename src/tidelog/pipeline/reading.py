@@ -59,6 +59,8 @@ def read_model(document: Document, functions: dict[str, Any] | None = None) -> P
     except ConfigError as error:
         raise root.error("kafka", str(error)) from None
     engine = root.choice("engine", Engine.SPARK)
+    if "checkpoint" in root and not root.text("checkpoint").strip():
+        raise root.error("checkpoint", "it is empty: say a folder, or leave it out.")
     model = PipelineModel(
         name=name,
         kafka=kafka,
@@ -233,7 +235,8 @@ def _sink(name: str, section: Section, *, side: bool = False) -> SinkSpec:
                 option, f"a sink of type {kind_name} has no such option; it has {', '.join(kind.options) or 'none'}."
             )
     for option in kind.required:
-        section.text(option)
+        if not section.text(option).strip():
+            raise section.error(option, f"it is empty, and a sink of type {kind_name} needs it.")
     mode, keys = section.choice("mode", Mode.APPEND), section.names("keys")
     if (mode is Mode.UPSERT) != bool(keys):
         raise section.error("keys", "mode upsert needs keys (columns), and only that mode has them.")

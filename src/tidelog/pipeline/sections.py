@@ -114,7 +114,7 @@ class Section:
         if value is None:
             return ()
         items = value if isinstance(value, list | tuple) else [value]
-        if not items or any(isinstance(item, dict | list) or item is None for item in items):
+        if not items or any(isinstance(item, dict | list) or item in (None, "") for item in items):
             raise self.error(key, f"must be a list of texts, and is {_said(value)}.")
         if not isinstance(value, list | tuple):
             return (self._written(value, key),)

@@ -52,6 +52,9 @@ WRONG = [
         18,
         "say one of console, delta, iceberg, jdbc, p",
     ),
+    ("path: lake/bronze", "path: ''", 15, "sinks.bronze.path: it is empty, and a sink of type delta needs it"),
+    ("topics: [rides]", "topics: ${TOPICS:-}", 6, "must be a list of texts, and is ''"),
+    ("pipeline: rides\n", "pipeline: rides\ncheckpoint: ''\n", 2, "say a folder, or leave it out"),
     ("  rides:\n    topics", "  1rides:\n    topics", 5, "a name has letters"),
 ]
 
