@@ -63,7 +63,8 @@ def _fill(model: PipelineModel, flow: Flow, spark: Any, ranges: tuple[OffsetRang
     writer = BatchWriter(model, flow, prefix="backfill.")
     writer.fill_in()
     writer.check(spark)
-    writer.write(read_ranges(spark, model, flow.sources[0], ranges), time.time_ns() // 1_000_000, ranges)
+    number = writer.number_at(time.time_ns() // 1_000_000)
+    writer.write(read_ranges(spark, model, flow.sources[0], ranges), number, ranges)
 
 
 def ranges_in(cluster: Asked, flow: Flow, from_ms: int, to_ms: int | None, isolation_level: int) -> tuple[OffsetRange, ...]:

@@ -68,6 +68,11 @@ class BatchWriter:
                 found[side[0]] = side[1].last_committed()
         return found
 
+    def number_at(self, now_ms: int) -> int:
+        """The number of a batch that is called by the time, and newer than all that the sinks have: clocks differ and go back,
+        and a sink takes a smaller number for a batch that it has. Known after ``check``."""
+        return max([now_ms, *(found.batch_id + 1 for found in self.remembered().values() if found is not None)])
+
     def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
         """A batch: raw records, or for a query that remembers the rows that its stream made."""
         identity = BatchIdentity(self._model.name, "", batch_id, ranges)

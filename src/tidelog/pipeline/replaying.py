@@ -61,11 +61,12 @@ class _Replay:
         self._source = flow.sources[0]
         self._writer = BatchWriter(model, flow, prefix="replay.")
 
-    def run(self, number: int) -> Replayed:
+    def run(self, now_ms: int) -> Replayed:
         self._writer.check(self._spark)
         landed = 0
         for unfinished in self._claimed():
             landed += self._finish(unfinished)
+        number = self._writer.number_at(now_ms)
         if self._claim(number):
             landed += self._finish(number)
         return Replayed(self._source.name, landed, self._letters().where("replay is null").count())
