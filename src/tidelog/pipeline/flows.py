@@ -47,6 +47,12 @@ def flows(model: PipelineModel) -> tuple[Flow, ...]:
             result.append(Flow(source.name, (source,), _ordered(wanted), tuple(sinks), False))
     found = tuple(flow for flow in result if flow.sinks or _sets_aside(flow.sources[0]))
     _rules_are_kept(found)
+    both = {flow.name for flow in found if flow.remembers} & {flow.name for flow in found if not flow.remembers}
+    for name in sorted(both):
+        raise ConfigError(
+            f"The sink {name} takes rows of a window, which is a query that is called by the sink, and the source {name} is a "
+            "query of that name too: give one of them another name."
+        )
     return found
 
 

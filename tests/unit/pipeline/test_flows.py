@@ -30,6 +30,12 @@ def test_a_sink_behind_a_window_is_a_query_of_its_own() -> None:
     assert (rides.name, rides.remembers) == ("rides", False)
 
 
+def test_a_query_of_a_sink_is_not_called_like_that_of_a_source() -> None:
+    text = RIDES.replace("sinks:\n", WINDOW + "sinks:\n" + SURGE.replace("surge:", "rides:"))
+    with pytest.raises(ConfigError, match=r"The sink rides takes rows of a window.* give one of them another name"):
+        flows(model_of(text))
+
+
 def test_rows_that_break_a_rule_on_their_way_into_a_window_need_a_query_that_keeps_them() -> None:
     text = RIDES[: RIDES.index("  bronze")] + SURGE + RIDES[RIDES.index("dead_letters") :]
     text = text.replace("sinks:\n", WINDOW + "sinks:\n")
