@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from tidelog.pipeline.sinks.base import SinkError
+
+_PROPERTY = re.compile(r"(\w*(?:password|pwd|secret|token))=[^;&,)\s]*", re.IGNORECASE)
+_USER = re.compile(r"((?://|:)[^\s:/@]+[:/])[^\s/@]+@")
 
 
 class JvmConnection:
@@ -78,10 +82,18 @@ def connect(spark: Any, sink: str, options: dict[str, str]) -> JvmConnection:
     try:
         found = driver.connect(options["url"], settings)
     except Exception as error:
-        raise SinkError(f"The sink {sink} cannot connect to {options['url']}: {_first(error)}.") from error
+        raise SinkError(masked(f"The sink {sink} cannot connect to {options['url']}: {_first(error)}.")) from None
     if found is None:
-        raise SinkError(f"The sink {sink}: the driver {name} does not know the URL {options['url']}: it is of another database.")
+        raise SinkError(
+            masked(f"The sink {sink}: the driver {name} does not know the URL {options['url']}: it is of another database.")
+        )
     return JvmConnection(found)
+
+
+def masked(text: str) -> str:
+    """Without the passwords that a URL may have: as a property, behind a user, and as Oracle writes them."""
+    text = _PROPERTY.sub(r"\1=***", text)
+    return _USER.sub(r"\1***@", text)
 
 
 def quoted(spark: Any, url: str) -> Callable[[str], str]:
