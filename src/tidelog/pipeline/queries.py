@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from tidelog.client.settings import parse_settings
+from tidelog.model.ids import LATEST_TIMESTAMP, TopicPartition
 from tidelog.pipeline.batches import BatchWriter
 from tidelog.pipeline.checkpoint import Checkpoint, HadoopFiles, Start
 from tidelog.pipeline.decoding import columns_of
@@ -84,6 +85,10 @@ class Query(Protocol):
 
     def prepare(self, from_here: frozenset[str] = frozenset()) -> None:
         """Everything that can be wrong before a row moves."""
+        ...
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """Where the topics end now."""
         ...
 
     def start(self, *, once: bool) -> None:
@@ -191,6 +196,14 @@ class FlowQuery:
         writer = writer.outputMode("update" if upsert else "append").option("checkpointLocation", self.checkpoint.path)
         trigger = {"availableNow": True} if once else {"processingTime": f"{self._model.trigger_ms} milliseconds"}
         self.query = writer.trigger(**trigger).start()
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """See ``Query``."""
+        found: dict[TopicPartition, int] = {}
+        for source in self.flow.sources:
+            partitions, _ = partitions_of(self._cluster, source)
+            found |= self._cluster.offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP), self._settings.isolation_level)
+        return found
 
     def columns(self) -> dict[str, dict[str, str]]:
         """See ``Query``."""

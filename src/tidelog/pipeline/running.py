@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from tidelog.client.settings import parse_settings
+from tidelog.model.ids import TopicPartition
 from tidelog.pipeline import lineage_sending
 from tidelog.pipeline.exporting import Exporter
 from tidelog.pipeline.failures import PipelineFailure, sentence
@@ -110,9 +111,13 @@ class Run:
             query.prepare(from_here)
             if self._lineage is not None:
                 self._lineage.knows(query.flow.name, query.columns())
+        again = once and limits.ONE_BATCH_OF_AVAILABLE_NOW  # queries end after a batch, and there may be more
+        goal = [query.ends() for query in self._queries] if again else []
         try:
-            while self._to_the_end(once=once) and once and limits.ONE_BATCH_OF_AVAILABLE_NOW:
-                pass  # the queries ended after a batch, and there may be more
+            while True:
+                before = [query.done for query in self._queries]
+                if not self._to_the_end(once=once) or not again or not self._has_more(before, goal):
+                    break
         finally:
             self._end(LAST_BATCH_S if self._stopping else 0)
             self._look()
@@ -123,8 +128,7 @@ class Run:
         return self._summary()
 
     def _to_the_end(self, *, once: bool) -> bool:
-        """Run the queries until they end, or one fails, or they are to stop. Whether it is worth another time."""
-        before = [query.done for query in self._queries]
+        """Run the queries until they end, or one fails, or they are to stop. Whether they ended by themselves."""
         for query in self._queries:
             begin(query, once=once)
         while any(query.query.isActive for query in self._queries):
@@ -135,7 +139,16 @@ class Run:
                 break
             time.sleep(POLL_S)
         self._look()
-        return not self._stopping and not self._failed() and [query.done for query in self._queries] != before
+        return not self._stopping and not self._failed()
+
+    def _has_more(self, before: list[tuple[OffsetRange, ...]], goal: list[dict[TopicPartition, int]]) -> bool:
+        """Whether a query that read something lacks some of what was there at the start: of what still comes there may be no
+        end."""
+        for query, had, ends in zip(self._queries, before, goal, strict=True):
+            done = {TopicPartition(piece.topic, piece.partition): piece.end for piece in query.done}
+            if query.done != had and any(done.get(at, 0) < end for at, end in ends.items()):
+                return True
+        return False
 
     def _failed(self) -> bool:
         return any(query.query.exception() is not None for query in self._queries)

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="the extra pipeline is not installed")
 
 from tests.unit.pipeline.samples import model_of
+from tidelog.model.ids import TopicPartition
 from tidelog.pipeline import running
 from tidelog.pipeline.progress import Counts
 from tidelog.pipeline.queries import FlowQuery
@@ -103,6 +104,10 @@ class Batches(Query):
     def prepare(self, from_here: frozenset[str]) -> None:
         assert not from_here
 
+    def ends(self) -> dict[TopicPartition, int]:
+        """50 records are there at the start."""
+        return {TopicPartition("t", 0): 50}
+
     def start(self, *, once: bool) -> None:
         assert once
         self.starts += 1
@@ -114,7 +119,7 @@ class Batches(Query):
 def test_where_spark_ends_after_one_batch_a_run_of_what_is_there_goes_on_until_there_is_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for one_batch, starts in ((True, 3), (False, 1)):
+    for one_batch, starts in ((True, 2), (False, 1)):
         monkeypatch.setattr(limits, "ONE_BATCH_OF_AVAILABLE_NOW", one_batch)
         told: list[int] = []
         query = Batches(20, 50)
@@ -123,3 +128,23 @@ def test_where_spark_ends_after_one_batch_a_run_of_what_is_there_goes_on_until_t
         assert run.run(once=True).records == 50
         assert query.starts == starts
         assert told == [20, 50][: 2 if one_batch else 1]
+
+
+def test_a_run_of_what_is_there_ends_though_a_producer_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ONE_BATCH_OF_AVAILABLE_NOW", True)
+    busy, idle = Batches(20, 60, 70, 80), Batches()  # the other one has read its topic in an earlier run
+    queries = iter((busy, idle))
+    monkeypatch.setattr(running, "query_of", lambda *_: next(queries))
+    two = ONE.replace("[t]}}", "[t]}, more: {topics: [u]}}").replace(
+        "sinks: {", "sinks: {more: {type: delta, from: more, path: more}, "
+    )
+    Run(model_of(two), None, print).run(once=True)
+    assert (busy.starts, busy.done[0].end, idle.done) == (2, 60, ())
+
+
+def test_a_run_of_what_is_there_ends_where_nothing_comes_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "ONE_BATCH_OF_AVAILABLE_NOW", True)
+    query = Batches(20)  # what is lacking was deleted meanwhile, say
+    monkeypatch.setattr(running, "query_of", lambda *_: query)
+    Run(model_of(ONE), None, print).run(once=True)
+    assert query.starts == 2

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidelog.client.settings import parse_settings
+from tidelog.model.ids import TopicPartition
 from tidelog.pipeline import expectations, transforming
 from tidelog.pipeline.decoding import ASIDE, columns_of, decoded, plan
 from tidelog.pipeline.failures import PipelineFailure
@@ -55,6 +56,10 @@ class RealTimeQuery:
                 f"Real-time mode runs a task for each partition all the time: {self.flow.name} has {len(partitions)} partitions, "
                 f"and Spark has {slots} cores. Say spark: {{master: 'local[{len(partitions)}]'}}, or give the cluster more."
             )
+
+    def ends(self) -> dict[TopicPartition, int]:
+        """See ``queries.Query``. Nobody asks: it has no end to come to."""
+        return {}
 
     def start(self, *, once: bool) -> None:
         """Begin to run; returns at once."""
