@@ -33,7 +33,7 @@ TOGETHER = (("driver",), ("executor", "broker"), ("sleeper",))
 wakes when another one has taken its place and written batches, goes on for a while beside it, and is killed then."""
 VICTIMS = tuple(victim for group in TOGETHER for victim in group)
 GOAL = 50
-NOTE = ROOT / ".cache" / "pipeline-kills.json"
+NOTE = ROOT / "docs" / "pipeline-kills.json"
 PAGE = ROOT / "docs" / "pipeline-kills.md"
 KILLS_PER_BATCH = 3
 """So many kills may hit one batch before every query has to bring one to its end."""
