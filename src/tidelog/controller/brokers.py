@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
-from tidelog.controller.directories import directory_changes
+from tidelog.controller.directories import directory_changes, newly_failed
 from tidelog.controller.leader_moves import leaving, when_back, when_gone, when_unregistered
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.metadata.image import BrokerImage
@@ -67,7 +67,8 @@ def _after_heartbeat(decision: Decision, broker: BrokerImage, request: BrokerHea
     if broker.fenced:
         if request.want_shut_down:
             return _Next([], fenced=True, may_stop=True)
-        if request.want_fence or not caught_up:
+        if request.want_fence or not caught_up or newly_failed(decision, broker, request.offline_log_dirs):
+            # What lies in a log dir that failed just now must not be led from there: with the next heartbeat that is known.
             return _Next([], fenced=True)
         return _Next(_unfence(decision, broker), fenced=False)
     if decision.heartbeats.shutting_down(broker.id):

@@ -78,8 +78,8 @@ def directory_changes(
     """What a heartbeat says of the broker's log dirs: those that failed leave its registration, and its replicas in them lead no
     more; cordoned ones get no new replicas."""
     records: list[MetadataRecord] = []
-    gone = dict.fromkeys(Uuid(each) for each in offline if Uuid(each) in broker.directories)
-    if gone and decision.image.metadata_version >= DIRECTORIES_MV:
+    gone = newly_failed(decision, broker, offline)
+    if gone:
         left = [directory for directory in broker.directories if directory not in gone]
         records += when_directories_fail(decision, broker.id, gone)
         records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=list(left)))
@@ -90,3 +90,10 @@ def directory_changes(
                 BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned))
             )
     return records
+
+
+def newly_failed(decision: Decision, broker: BrokerImage, offline: Sequence[bytes]) -> dict[Uuid, None]:
+    """Log dirs of the broker's registration that its heartbeat says have failed."""
+    if decision.image.metadata_version < DIRECTORIES_MV:
+        return {}
+    return dict.fromkeys(Uuid(each) for each in offline if Uuid(each) in broker.directories)

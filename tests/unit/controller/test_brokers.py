@@ -185,6 +185,26 @@ def test_directories_that_failed_leave_the_registration_and_lead_no_more(make_cl
     assert cluster.records == []
 
 
+def test_a_broker_that_is_to_be_unfenced_and_names_a_failed_directory_does_not_lead_from_it(
+    make_cluster: Callable[..., Any],
+) -> None:
+    """The disk that hung and had its broker fenced fails at last."""
+    cluster = make_cluster(2)
+    cluster.register(1, directories=2)
+    cluster.heartbeat(1)
+    create(cluster, "t", [1, 2], [1, 2])
+    good, failed = cluster.image.brokers[1].directories
+    assign(cluster, good, "t", 0)
+    assign(cluster, failed, "t", 1)
+    cluster.heartbeat(2, want_fence=True)
+    cluster.heartbeat(1, want_fence=True)
+    assert [leader for leader, _ in cluster.leaders("t")] == [-1, -1]
+    cluster.heartbeat(1, offline_log_dirs=[failed])
+    assert cluster.image.brokers[1].directories == (good,)
+    assert not cluster.heartbeat(1, offline_log_dirs=[failed]).is_fenced
+    assert [leader for leader, _ in cluster.leaders("t")] == [1, -1]
+
+
 def assign(cluster: Any, directory: bytes, topic: str, *numbers: int) -> Any:
     partitions = [messages.RequestPartitionData(partition_index=number) for number in numbers]
     image = cluster.image.topics.by_name.get(topic)
