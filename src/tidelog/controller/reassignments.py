@@ -68,10 +68,10 @@ def _reassigned(
         message = f"The replication factor is changed from {present} to {len(target)}"
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message)
     removing = sorted(set(partition.replicas) - set(target))
-    # An earlier reassignment may have begun to add what this one does not want: waiting for that would never end.
-    still_adding = [replica for replica in partition.adding_replicas if replica in target]
-    adding = sorted(set(target) - set(partition.replicas)) or still_adding
-    wanted = Wanted(replicas=[*target, *removing], removing=removing or None, adding=adding)
+    # An earlier reassignment may be under way. What it began to add and this one wants too has still to catch up, what this one
+    # does not want is not waited for; and what was to go and is wanted again stays.
+    adding = sorted(set(target) - (set(partition.replicas) - set(partition.adding_replicas)))
+    wanted = Wanted(replicas=[*target, *removing], removing=removing, adding=adding)
     return decision.change(topic, number, wanted)
 
 

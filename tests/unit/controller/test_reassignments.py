@@ -113,6 +113,27 @@ def test_a_move_that_was_begun_is_listed_and_can_be_cancelled(pair: Cluster) -> 
     assert listed(pair) == []
 
 
+def test_a_replica_that_was_to_go_and_is_wanted_again_stays(pair: Cluster) -> None:
+    moving(pair)
+    assert reassign(pair, "t", 0, [1, 2, 3]) == 0
+    assert listed(pair) == [("t", 0, [1, 2, 3], [3], [])]
+    topic = pair.image.topics.by_name["t"]
+    caught_up = PartitionChangeRecord(partition_id=0, topic_id=topic.id, isr=[1, 2, 3])
+    pair._commit(ControllerResult.of(None, [caught_up]))
+    assert reassign(pair, "t", 0, [1, 2, 3]) == 0, "whatever comes next finds the move at its end"
+    assert (partition(pair).replicas, partition(pair).isr, listed(pair)) == ((1, 2, 3), (1, 2, 3), [])
+
+
+def test_a_replica_that_one_move_began_to_add_and_the_next_wants_too_is_still_waited_for(make_cluster: Any) -> None:
+    cluster: Cluster = make_cluster(1, 2, 3, 4)
+    create(cluster, "t", [1, 2])
+    moving(cluster)
+    assert reassign(cluster, "t", 0, [2, 3, 4]) == 0
+    assert listed(cluster) == [("t", 0, [2, 3, 4, 1], [3, 4], [1])]
+    assert reassign(cluster, "t", 0, None) == 0
+    assert partition(cluster).replicas == (2, 1)
+
+
 def listed(cluster: Cluster, *asked: tuple[str, list[int]]) -> list[tuple[str, int, list[int], list[int], list[int]]]:
     topics = [ListPartitionReassignmentsTopics(name, numbers) for name, numbers in asked] or None
     response = list_partition_reassignments(cluster.image, ListPartitionReassignmentsRequest(topics=topics))
