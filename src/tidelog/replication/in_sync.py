@@ -110,12 +110,14 @@ def _expand(partition: Partition, leadership: Leadership, replica: Replica) -> N
 
 def is_followed(partition: Partition, now_ms: int, within_ms: int) -> bool:
     """Whether everybody who could have been elected in this leader's place has fetched from it so lately, and so does not know of
-    another leader. True where nobody could."""
+    another leader. True where nobody could. With fewer than ``min.insync.replicas`` in sync that is everybody: who left the ISR
+    since may be eligible (KIP-966), and only the controller knows who."""
     leadership = partition.leadership
-    return leadership is None or all(
-        replica.asked_within(now_ms, within_ms)
-        for replica in leadership.replicas.values()
-        if replica.broker_id in leadership.maximal_isr
+    if leadership is None:
+        return True
+    eligible = leadership.maximal_isr if len(partition.isr) >= partition.min_insync_replicas else leadership.replicas
+    return all(
+        replica.asked_within(now_ms, within_ms) for replica in leadership.replicas.values() if replica.broker_id in eligible
     )
 
 

@@ -57,6 +57,15 @@ def test_a_leader_is_followed_while_all_who_could_follow_it_in_office_fetch_from
     assert not is_followed(alone, NOW_MS + 1001, 1000), "the controller may have agreed, and elected it"
 
 
+def test_below_the_minimum_in_sync_whoever_left_the_isr_may_have_been_elected_as_well() -> None:
+    """With eligible leader replicas: nothing was acknowledged without them."""
+    _, partition = followed(isr=(1,), config=LogConfig(min_insync_replicas=2))
+    assert not is_followed(partition, NOW_MS, 1000)
+    produce(partition)
+    follow(partition, 0)
+    assert is_followed(partition, NOW_MS + 1000, 1000) and not is_followed(partition, NOW_MS + 1001, 1000)
+
+
 def test_a_follower_joins_only_from_where_this_leaders_epoch_began() -> None:
     _, partition = followed(isr=(1,))
     produce(partition, 5, NOW_MS)
