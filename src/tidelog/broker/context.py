@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tidelog.metadata.image import ClusterImage
     from tidelog.raft.description import QuorumDescription
     from tidelog.replication.delayed import Parked
+    from tidelog.replication.partition import Partition
     from tidelog.replication.replica_manager import ReplicaManager
 
 T = TypeVar("T")
@@ -206,6 +207,8 @@ class Broker:
     transactions: Shards[TransactionCoordinator]
     """The transactional ids whose coordinator this broker is."""
     others: OtherBrokers = field(default_factory=NoOtherBrokers)
+    leads: Callable[[Partition], bool] = lambda partition: True
+    """Whether a partition that this broker led as far as it knows cannot have got another leader meanwhile."""
     topics_being_created: dict[str, None] = field(default_factory=dict)
     """Topics that a Metadata request asked for and the controller is making."""
     creations_refused: dict[str, str] = field(default_factory=dict)

@@ -81,6 +81,7 @@ class Coordinators:
         def leads(partition: Partition) -> bool:
             return in_touch() or is_followed(partition, runtime.even_ms(), config.broker_session_timeout_ms)
 
+        self.leads = leads
         self._world = LoopWorld(runtime, leads)
         self._stopped = False
         groups, transactions = group_settings(config), transaction_settings(config)

@@ -359,6 +359,7 @@ class Node:
             groups=self.coordinators.groups,
             transactions=self.coordinators.transactions,
             others=others,
+            leads=self.coordinators.leads,
         )
         self.replication = Replication(replicas, self.controller, self.channels, runtime, config, lambda: self.life.epoch)
         self.creating = Creating(replicas, runtime, self._created)
@@ -449,8 +450,7 @@ class Node:
             log.warning("the controller was not told in which log dirs replicas lie, and will be told again: %s", error)
 
     def _log_config(self, topic: str) -> LogConfig:
-        overrides: Mapping[str, str] = self._image.topic_configs(topic)
-        return settings.log_config(self.config.topic_config(overrides))
+        return settings.log_config(self.config.topic_config(self._image.topic_configs(topic)))
 
     def _in_background(self, job: Callable[[], None], done: Callable[[int], None]) -> None:
         def finished(future: asyncio.Future[None]) -> None:

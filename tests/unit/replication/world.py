@@ -140,6 +140,7 @@ class World:
 
     def __init__(self, *, dirs: int = 1, broker_id: int = 1, disk: MemoryDisk | None = None) -> None:
         self.now_ms = NOW_MS
+        self.in_touch = True
         self.broker_id = broker_id
         self.disk = disk or MemoryDisk()
         self.configs: dict[str, LogConfig] = {}
@@ -217,6 +218,7 @@ class World:
         broker.image = self.image
         broker.config = SimpleNamespace(fetch_max_bytes=57_671_680, transaction_partition_verification_enable=True)
         broker.runtime = runtime
+        broker.leads = lambda partition: self.in_touch
         ctx = Context(broker, listener="PLAINTEXT", peer_host="127.0.0.1")
         ctx.api_version = version
         ctx.client_id = client_id

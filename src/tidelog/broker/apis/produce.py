@@ -31,6 +31,7 @@ from tidelog.storage.validation import DeepValidation
 from tidelog.storage.verification import NOT_REQUIRED, Verification
 
 _NONE = ErrorCode.NONE
+_OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 _WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _ATTRIBUTES = 22
 """Where a batch has the low byte of its attributes."""
@@ -342,7 +343,10 @@ class _Work:
                 topics.append((entry.name, entry.topic_id, results))
             failed = failed or result.error is not _NONE
             leader = None
-            if result.error in _WRONG_LEADER:
+            if result.error is _OUT_OF_ORDER and entry.partition is not None and not ctx.broker.leads(entry.partition):
+                # Its producer may have gone on with our successor, whom we do not know: it is to look there, not to give up.
+                result = refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif result.error in _WRONG_LEADER:
                 leader = current_leader(ctx, entry.name, entry.topic_id, entry.index)
                 if leader is not None:
                     leaders[leader] = None

@@ -259,6 +259,24 @@ def test_a_marker_between_the_question_and_the_append_refuses_the_batch(coordina
     assert told(world, ("a", 0, transactional()), version=11) == [0]
 
 
+def test_a_leader_that_may_have_a_successor_sends_a_producer_there_whose_sequence_does_not_follow() -> None:
+    """It went on with the successor, and came back: that is no reason to give up."""
+    world = World()
+    world.create("t", FOLLOWED, FOLLOWED)
+    gap = {**PRODUCER, "transactional": False, "base_sequence": 5}
+    first = {**gap, "base_sequence": 0}
+
+    def answered(**batch_of: Any) -> PartitionProduceResponse:
+        return one(send(world, view(("t", 0, batch(**batch_of)), version=10), 10)[1], 10)
+
+    assert answered(**first).error_code == 0
+    assert answered(**gap).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    world.in_touch = False
+    doubted = answered(**gap)
+    assert (doubted.error_code, doubted.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
+    assert answered(**first).error_code == 0, "what it has it still knows"
+
+
 def test_trap_31_a_producer_that_bumps_its_epoch_begins_at_zero(coordinator: Coordinator) -> None:
     world = in_world("a")
     assert told(world, ("a", 0, transactional(5)), version=11) == [0]
