@@ -196,7 +196,17 @@ def _forgotten_eligibility(decision: Decision, records: Sequence[MetadataRecord]
     if not decision.elr_enabled or not changed:
         return []
     names = ["" if each.resource_type == BROKER_RESOURCE else each.resource_name for each in changed]
-    keep_all = all(each.value is not None and int(each.value) > 1 for each in changed)
+    return _cleared(decision, names, keep_all=all(each.value is not None and int(each.value) > 1 for each in changed))
+
+
+def eligibility_anew(decision: Decision) -> list[MetadataRecord]:
+    """ELR is switched off or on. Without it, who was eligible where somebody leads may lack what that leader acknowledges alone;
+    were it still remembered, it would count again when ELR is switched on."""
+    return _cleared(decision, [""], keep_all=True) if decision.partitions.any_eligible else []
+
+
+def _cleared(decision: Decision, names: Sequence[str], *, keep_all: bool) -> list[MetadataRecord]:
+    """Nobody is eligible in these topics ("": in all) any more, but where nobody leads."""
     written: list[MetadataRecord] = [ClearElrRecord(topic_name=name) for name in names]
     for topic_id, number in decision.partitions.without_leader:
         topic = decision.image.topics.by_id[topic_id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.controller.configs import min_in_sync_for_all
+from tidelog.controller.configs import eligibility_anew, min_in_sync_for_all
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.controller.topics import Refused
 from tidelog.metadata.features import ELR_VERSION, FEATURES, KRAFT_VERSION, LEVELS_WITH_NEW_RECORDS, METADATA_VERSION
@@ -45,6 +45,8 @@ def update_features(decision: Decision, request: UpdateFeaturesRequest, version:
         return ControllerResult(UpdateFeaturesResponse(error_code=failed.code, error_message=message, results=[]))
     if any(update.feature == ELR_VERSION and update.max_version_level > 0 for update in request.feature_updates):
         records = min_in_sync_for_all(decision.image, decision.settings.min_insync_replicas) + records
+    if proposed.get(ELR_VERSION, decision.elr_enabled) != decision.elr_enabled:
+        records = eligibility_anew(decision) + records
     response = UpdateFeaturesResponse(error_code=ErrorCode.NONE, error_message=None, results=[] if version >= 2 else results)
     if request.validate_only:
         return ControllerResult(response)

@@ -37,15 +37,15 @@ def when_back(decision: Decision, broker_id: int) -> list[MetadataRecord]:
 
 
 def when_restarted(decision: Decision, broker_id: int, *, clean: bool) -> list[MetadataRecord]:
-    """Another process of the broker registers. After an unclean end it may lack what its page cache held (KIP-966): with ELR it
-    is neither in sync nor eligible any more."""
-    if clean or not decision.elr_enabled:
+    """Another process of the broker registers. After an unclean end it may lack what its page cache held (KIP-966): it is not
+    eligible any more, and with ELR not in sync either."""
+    if clean:
         return when_gone(decision, broker_id)
     index = decision.partitions
-    return [
-        *_moves(decision, index.with_in_isr(broker_id), unclean_shutdown=broker_id),
-        *_moves(decision, index.with_in_elr(broker_id), unclean_shutdown=broker_id),
-    ]
+    in_sync = leaving(decision, broker_id)
+    if decision.elr_enabled:
+        in_sync = _moves(decision, index.with_in_isr(broker_id), unclean_shutdown=broker_id)
+    return [*in_sync, *_moves(decision, index.with_in_elr(broker_id), unclean_shutdown=broker_id)]
 
 
 def when_directories_fail(decision: Decision, broker_id: int, failed: Iterable[Uuid]) -> list[MetadataRecord]:

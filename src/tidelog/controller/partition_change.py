@@ -93,14 +93,13 @@ def change_partition(
     """The change that makes ``partition`` what is wanted, as far as it can be; None when nothing changes."""
     target = _target(partition, wanted)
     target.complete_reassignment()
-    if rules.elr_enabled:
-        target.elr = _eligible(partition, target, wanted, rules)
+    target.elr = _eligible(partition, target, wanted, rules)
     record = PartitionChangeRecord(partition_id=number, topic_id=topic_id)
     _elect(record, partition, target, wanted, rules, acceptable)
     if record.leader == NO_LEADER_CHANGE and not set(partition.replicas) <= set(target.replicas):
         # Whoever is no replica any more must be fenced off by a new leader epoch.
         record.leader = partition.leader
-    if record.isr is not None or not rules.elr_enabled:
+    if record.isr is not None or (target.isr and not rules.elr_enabled):
         target.elr = []
     if target.elr != list(partition.elr):
         record.eligible_leader_replicas = target.elr
@@ -108,8 +107,7 @@ def change_partition(
         record.isr = target.isr
     if _needs_bump_for_shrink(record, partition, rules):
         record.leader = partition.leader
-    if rules.elr_enabled:
-        _remember_leader(record, partition)
+    _remember_leader(record, partition, rules)
     _set_assignment(record, partition, target, wanted, rules)
     recovery = wanted.leader_recovery_state
     if recovery is not None and recovery != partition.leader_recovery_state:
@@ -131,8 +129,11 @@ def _eligible(partition: PartitionImage, target: _Target, wanted: Wanted, rules:
     """Who was in sync when the ISR fell below ``min_isr``, and since: nothing was acknowledged without them.
 
     Kafka keeps also those who are no replicas any more: they can never lead, and nobody else may while they are listed.
+    Without ELR those of before count where nobody was in sync, so nothing can have been acknowledged since, and nowhere else.
     """
-    if len(target.isr) >= rules.min_isr:
+    if not rules.elr_enabled and partition.isr:
+        return []
+    if rules.elr_enabled and len(target.isr) >= rules.min_isr:
         return []
     candidates = sorted({*partition.elr, *partition.isr} & set(target.replicas))
     return [each for each in candidates if each not in target.isr and each != wanted.unclean_shutdown]
@@ -191,10 +192,10 @@ def _needs_bump_for_shrink(record: PartitionChangeRecord, partition: PartitionIm
     return not set(partition.isr) <= set(record.isr)
 
 
-def _remember_leader(record: PartitionChangeRecord, partition: PartitionImage) -> None:
+def _remember_leader(record: PartitionChangeRecord, partition: PartitionImage, rules: ChangeRules) -> None:
     """The last leader is remembered while there is none."""
     if record.leader == NO_BROKER and not partition.last_known_elr:
-        record.last_known_elr = [partition.leader]
+        record.last_known_elr = [partition.leader] if rules.elr_enabled else None
     elif record.leader >= 0 and partition.last_known_elr:
         record.last_known_elr = []
 

@@ -89,6 +89,11 @@ class PartitionIndex:
         """The partitions that the broker may lead without being in the ISR (KIP-966)."""
         return self._in_elr.get(broker_id) or PartitionSet()
 
+    @property
+    def any_eligible(self) -> bool:
+        """Whether any broker may lead anything without being in the ISR."""
+        return bool(self._in_elr)
+
     def leads(self, broker_id: int) -> int:
         """How many partitions the broker leads."""
         return self._led.get(broker_id, 0)

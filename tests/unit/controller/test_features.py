@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controller.test_configs import alter
+from tests.unit.controller.test_elections import create
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import KRaftVersion
 from tidelog.model.errors import ErrorCode
@@ -108,6 +109,45 @@ def test_eligible_leader_replicas_come_with_one_minimum_for_all_brokers(make_clu
     assert [record.NAME for record in cluster.records] == ["FeatureLevelRecord"]
     assert update(cluster, (ELR, 1, 1)).error_code == 0
     assert [record.NAME for record in cluster.records] == ["FeatureLevelRecord"], "the minimum is there already"
+
+
+def test_switched_off_nobody_is_eligible_who_was_while_another_led(make_cluster: Callable[..., Any]) -> None:
+    """What broker 1 acknowledges alone from then on, broker 2 does not have."""
+    cluster = make_cluster(1, 2, min_insync_replicas=2)
+    assert update(cluster, (ELR, 1, 1)).error_code == 0
+    create(cluster, "t", [1, 2])
+    cluster.heartbeat(2, want_fence=True)
+    assert update(cluster, (ELR, 0, 2)).error_code == 0
+    assert alter(cluster, (2, "t"), ("min.insync.replicas", 0, "1")) == (0, "")
+    cluster.heartbeat(2)
+    cluster.heartbeat(1, want_fence=True)
+    assert cluster.leaders("t")[0][0] == -1
+    cluster.heartbeat(1)
+    assert update(cluster, (ELR, 1, 1)).error_code == 0
+    cluster.heartbeat(1, want_fence=True)
+    assert cluster.leaders("t")[0][0] == -1
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_switched_off_those_of_before_are_eligible_where_nobody_is_in_sync(make_cluster: Callable[..., Any], clean: bool) -> None:
+    """Unless they may have lost what they had: then whoever led last, or an unclean election."""
+    cluster = make_cluster(1, 2, 3, min_insync_replicas=2)
+    assert update(cluster, (ELR, 1, 1)).error_code == 0
+    create(cluster, "t", [1, 2, 3])
+    for broker_id in (3, 2, 1):
+        cluster.heartbeat(broker_id, want_fence=True)
+    assert cluster.image.topics.by_name["t"].partitions[0].elr == (1, 2)
+    assert update(cluster, (ELR, 0, 2)).error_code == 0
+    cluster.heartbeat(3)
+    assert cluster.leaders("t")[0][0] == -1
+    cluster.heartbeat(2, want_shut_down=True)
+    cluster.register(2, incarnation=1, previous_broker_epoch=cluster.image.brokers[2].epoch if clean else -1)
+    cluster.heartbeat(2)
+    (partition,) = cluster.image.topics.by_name["t"].partitions
+    assert (partition.leader, partition.isr, partition.elr) == ((2, (2,), ()) if clean else (-1, (), (1,)))
+    cluster.heartbeat(1)
+    assert cluster.leaders("t")[0][0] == (2 if clean else 1)
+    assert cluster.image.topics.by_name["t"].partitions[0].last_known_elr == ()
 
 
 def test_a_feature_may_need_a_metadata_version(make_cluster: Callable[..., Any]) -> None:
