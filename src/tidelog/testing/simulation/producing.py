@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -22,10 +23,12 @@ class Lost(AssertionError):
 
 
 class Producer:
-    """See the module. One batch at a time."""
+    """See the module. One batch at a time: others wait. After one that was given up it is another producer: that batch may have
+    been written, and the next one must not be taken for it."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
+        self._turn = asyncio.Lock()
         self._id = self._epoch = -1
         self._sequences: dict[TopicPartition, int] = {}
         self._refused: dict[TopicPartition, float] = {}
@@ -35,7 +38,21 @@ class Producer:
         self, at: TopicPartition, records: Sequence[tuple[bytes | None, bytes | None]], stop: Callable[[], bool] = lambda: False
     ) -> int | None:
         """Keys and values, as one batch: the offset of the first; -1 when it was there already and the broker has forgotten
-        where; None when ``stop`` said so before it was acknowledged (it may be written all the same; send no more). Lost."""
+        where; None when ``stop`` said so before it was acknowledged (it may be written all the same). Lost."""
+        async with self._turn:
+            offset: int | None = None
+            try:
+                offset = await self._send(at, records, stop)
+            finally:
+                if offset is None:
+                    self._id = -1
+                    self._sequences.clear()
+                    self._refused.clear()
+            return offset
+
+    async def _send(
+        self, at: TopicPartition, records: Sequence[tuple[bytes | None, bytes | None]], stop: Callable[[], bool]
+    ) -> int | None:
         client = self.client
         if self._id < 0:
             await client.until(self._begin, stop, lambda: None)

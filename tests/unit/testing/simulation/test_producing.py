@@ -1,5 +1,8 @@
 """An idempotent producer on a simulated cluster."""
 
+import asyncio
+from collections import Counter
+
 import pytest
 
 from tidelog.model.ids import TopicPartition
@@ -55,3 +58,33 @@ def test_it_stops_when_it_is_told_to() -> None:
         return await producer.send(AT, [(None, b"never")], lambda: cluster.now > until)
 
     assert simulate(1, scenario).result is None
+
+
+def test_what_is_produced_at_the_same_time_is_written_all_of_it() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.create_topic("t")
+        await cluster.produce("t", "v0")
+        offsets = await asyncio.gather(*(cluster.produce("t", f"v{number}") for number in range(1, 4)))
+        assert sorted(offsets) == [1, 2, 3]
+        assert Counter(record.value for record in await cluster.read("t")) == Counter([b"v0", b"v1", b"v2", b"v3"])
+
+    simulate(1, scenario)
+
+
+def test_what_follows_a_batch_that_was_given_up_is_not_taken_for_it() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await cluster.create_topic("t")
+        await cluster.produce("t", "first")
+        leader = cluster.leader("t")
+        for other in cluster.nodes:
+            if other != leader:
+                cluster.nodes[other].pause()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(cluster.produce("t", "second"), 1.0)
+        for other in cluster.nodes:
+            if other != leader:
+                cluster.nodes[other].resume()
+        await cluster.produce("t", "third")
+        assert [record.value for record in await cluster.read("t")] == [b"first", b"second", b"third"]
+
+    simulate(1, scenario)
