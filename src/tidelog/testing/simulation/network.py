@@ -11,6 +11,7 @@ import asyncio
 import errno
 import hashlib
 import random
+from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -41,6 +42,7 @@ class Network:
         """Addresses of machines without power: nobody there even refuses."""
         self._listening: dict[tuple[str, int], SimListener] = {}
         self._ends: dict[int, End] = {}
+        self._held_back: dict[End, None] = {}
         self._fds = 1000
         self._sent = hashlib.sha256()
         self._ephemeral = 40_000
@@ -81,8 +83,13 @@ class Network:
         """Every cut and every delay ends; what was held back goes on."""
         self.cuts.clear()
         self.slow.clear()
-        for end in list(self._ends.values()):
+        held_back, self._held_back = self._held_back, {}
+        for end in held_back:
             end.flush()
+
+    def hold_back(self, end: End) -> None:
+        """It has something under way that a cut stops; it may have been closed since."""
+        self._held_back[end] = None
 
     def end(self) -> None:
         """The world has ended: no connection is open any more."""
@@ -247,7 +254,10 @@ class End:
         self.error: OSError | None = None
         self.closed = False
         self.transport: SimTransport | None = None
-        self._unsent: list[bytes | None] = []
+        self._pieces: deque[bytes | None] = deque()
+        """Not arrived yet, in their order; None is the end."""
+        self._held = 0
+        """So many of them a cut has stopped."""
         self._under_way = 0
         self._arrives = 0.0
         self._told = False
@@ -265,23 +275,36 @@ class End:
             self._push(piece)
 
     def _push(self, piece: bytes | None) -> None:
-        if self._unsent or self.network.is_cut(self.host, self.peer.host):
-            self._unsent.append(piece)
+        self._pieces.append(piece)
+        self._go()
+
+    def _go(self) -> None:
+        """One more piece is to arrive."""
+        if self.network.is_cut(self.host, self.peer.host):
+            self._hold()
             return
         agenda = self.network.agenda
         self._arrives = max(self._arrives, agenda.now + self.network.delay(self.host, self.peer.host))
-        agenda.call_at(self._arrives, self._arrive, piece)
+        agenda.call_at(self._arrives, self._arrive)
+
+    def _hold(self) -> None:
+        self._held += 1
+        self.network.hold_back(self)
 
     def flush(self) -> None:
         """A cut was healed."""
-        unsent, self._unsent = self._unsent, []
-        for piece in unsent:
-            self._push(piece)
+        held, self._held = self._held, 0
+        for _ in range(held):
+            self._go()
 
-    def _arrive(self, piece: bytes | None) -> None:
-        if piece is not None and self.network.is_cut(self.host, self.peer.host):
-            self._unsent.insert(0, piece)
+    def _arrive(self) -> None:
+        if not self._pieces:
+            return  # they went with the process
+        if self.network.is_cut(self.host, self.peer.host):
+            self._hold()
             return
+        # Whichever it was that set out, the next one in order arrives: those that a cut stopped set out once more, later.
+        piece = self._pieces.popleft()
         peer = self.peer
         if peer.loop.dead:
             return  # nobody is there: the bytes are lost, and the sender learns of it when the address answers again
@@ -347,6 +370,9 @@ class End:
     def reset(self) -> None:
         """This side's process has ended: the other side is told, as soon as it can hear."""
         self.closed = True
+        if self._held:
+            self._pieces.clear()
+            self._held = 0
         self.network.forget(self)
         if self.transport is not None:
             self.transport.gone()

@@ -74,6 +74,44 @@ def test_bytes_arrive_whole_in_order_and_late_and_then_the_end() -> None:
     assert world.agenda.now > 0
 
 
+@pytest.mark.parametrize("pause", [0.0002, 1.0])
+def test_bytes_that_a_cut_meets_on_their_way_arrive_in_order_too(pause: float) -> None:
+    world = World()
+    sent = [b"%03d" % number * 100 for number in range(200)]
+
+    async def job() -> None:
+        _, writer = await _connected(world)
+        for number, data in enumerate(sent):
+            writer.write(data)
+            await asyncio.sleep(0.0001)
+            if number % 10 == 5:
+                world.network.cut(CLIENT, SERVER)
+                await asyncio.sleep(pause)
+                world.network.heal()
+        writer.close()
+
+    world.run(job)
+    assert world.until(lambda: world.ends == ["eof"])
+    assert bytes(world.got) == b"".join(sent)
+
+
+def test_what_was_sent_before_a_close_arrives_after_a_cut_and_then_the_end() -> None:
+    world = World()
+
+    async def job() -> None:
+        _, writer = await _connected(world)
+        world.network.cut(CLIENT, SERVER)
+        writer.write(b"held back")
+        writer.close()
+        await asyncio.sleep(1.0)
+        assert (bytes(world.got), world.ends) == (b"", [])
+        world.network.heal()
+
+    world.run(job)
+    assert world.until(lambda: world.ends == ["eof"])
+    assert bytes(world.got) == b"held back"
+
+
 def test_the_other_side_answers_on_the_same_connection() -> None:
     world = World()
     reader, _ = world.run(lambda: _connected(world))
