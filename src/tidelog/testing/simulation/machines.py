@@ -109,6 +109,7 @@ class Machine:
         assert not self.running
         self.starts += 1
         self.serving, self.ended = False, None
+        self.node = None  # not the last process's, whatever that believed in
         seed = self.rng.getrandbits(64)
         loop = self.loop = new_loop(self._agenda, f"node {self.node_id}", seed=seed, drift=self.drift)
         self._network.attach(loop, self.host)

@@ -53,6 +53,7 @@ def test_a_killed_process_comes_back_on_the_disk_it_left() -> None:
     assert not one.running
     assert not one.disk.exists("/data/.kafka_cleanshutdown")
     one.start()
+    assert one.node is None
     assert agenda.run_until(lambda: one.serving, 60), one.ended
     assert one.starts == 2
     one.kill()
