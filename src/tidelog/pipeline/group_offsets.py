@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tidelog.client.connection import UnsupportedByBroker
 from tidelog.model.errors import ErrorCode
 from tidelog.pipeline.sinks.base import OffsetRange
 from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tidelog.spark.cluster import Cluster
-from tidelog.spark.network import NoConnection
+from tidelog.spark.network import NoConnection, NotAuthenticated
 
 PATIENCE_MS = 5000
 
@@ -35,6 +36,8 @@ class GroupOffsets:
                 problem = self._once(request)
             except (NoConnection, OSError) as error:
                 problem = str(error)
+            except (NotAuthenticated, UnsupportedByBroker) as error:
+                return str(error)
             if not problem:
                 return ""
         return problem

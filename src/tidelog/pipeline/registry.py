@@ -7,6 +7,7 @@ Answers about ids never change and are kept for the life of the process. A regis
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import time
 import urllib.error
@@ -112,8 +113,8 @@ class RegistryClient:
                         "and password of `registry` in the pipeline."
                     ) from None
                 problem = f"HTTP status {error.code}"
-            except (OSError, ValueError) as error:
-                problem = str(getattr(error, "reason", error))
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                problem = str(getattr(error, "reason", error)) or type(error).__name__
             left = deadline - self._now()
             if left <= 0:
                 raise PipelineFailure(

@@ -260,18 +260,18 @@ class Following:
         return followed.is_current
 
     async def _sync(self, cut: list[tuple[UnifiedLog, Deferred]]) -> None:
-        def run() -> tuple[UnifiedLog, OSError] | None:
+        def run() -> list[tuple[UnifiedLog, OSError]]:
+            failed = []
             for here, deferred in cut:
                 try:
                     for sync in deferred:
                         sync()
-                except OSError as problem:
-                    return here, problem
-            return None
+                except OSError as problem:  # the others may lie on another disk
+                    failed.append((here, problem))
+            return failed
 
-        failed = await self._runtime.run_blocking(run)
-        if failed is not None:
-            self._replicas.storage_failed(failed[0].fail("sync of a truncated log", failed[1]))
+        for here, problem in await self._runtime.run_blocking(run):
+            self._replicas.storage_failed(here.fail("sync of a truncated log", problem))
 
     async def _flush(self, unflushed: list[tuple[Partition, int]]) -> None:
         parked = ParkedAppend(self._runtime.now_ms() + FLUSH_DEADLINE_MS, LEADER_ACKS)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from tidelog.client.connection import UnsupportedByBroker
 from tidelog.client.settings import parse_settings
 from tidelog.pipeline.group_offsets import GroupOffsets, least
 from tidelog.pipeline.sinks.base import OffsetRange
 from tidelog.spark.cluster import Cluster
+from tidelog.spark.network import NotAuthenticated
 from tidelog.testing import Broker
 
 
@@ -37,6 +40,15 @@ def test_what_the_cluster_refuses_is_told(broker: Broker, monkeypatch: pytest.Mo
     problem = GroupOffsets(cluster, "g").commit([OffsetRange("t", "", 0, 0, 5)])
     cluster.close()
     assert problem == "t-0: UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@pytest.mark.parametrize("error", [NotAuthenticated("not this password"), UnsupportedByBroker("too old")])
+def test_a_cluster_that_never_takes_them_is_no_reason_to_stop(broker: Broker, error: Exception) -> None:
+    cluster = Cluster(parse_settings({"bootstrap.servers": broker.bootstrap_servers}))
+    cluster.ask = Mock(side_effect=error)  # type: ignore[method-assign]
+    assert GroupOffsets(cluster, "g").commit([OffsetRange("t", "", 0, 0, 5)]) == str(error)
+    assert cluster.ask.call_count == 1
+    cluster.close()
 
 
 @pytest.mark.parametrize("api", ["FIND_COORDINATOR", "OFFSET_COMMIT"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import urllib.request
 from collections.abc import Iterator
 
@@ -83,3 +85,20 @@ def test_one_that_comes_back_in_time_is_no_failure(registry: SchemaRegistry) -> 
             client.schema(schema_id)
     finally:
         again.stop()
+
+
+def test_one_that_does_not_speak_http_is_told_like_one_that_is_down() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(b"220 mail.example ESMTP\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        client = RegistryClient(Registry(f"http://127.0.0.1:{server.getsockname()[1]}", timeout_ms=0))
+        with pytest.raises(PipelineFailure, match=r"did not answer within 0 ms \(220 mail"):
+            client.schema(1)
+        thread.join()

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import pytest
 
@@ -13,7 +15,10 @@ from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse, Partiti
 from tidelog.replication import following
 from tidelog.replication.fetcher import BRIEF_MS
 from tidelog.replication.partition import Partition
+from tidelog.server.following import Following
 from tidelog.storage.log_config import LogConfig
+
+T = TypeVar("T")
 
 
 def test_a_follower_copies_its_leaders_log_and_the_high_watermark_follows() -> None:
@@ -256,3 +261,23 @@ def test_a_follower_whose_log_dir_fails_leaves_the_session_and_is_not_asked_back
         assert not pair.isr_requests
 
     run(story)
+
+
+def test_a_cut_that_one_disk_cannot_keep_is_kept_on_the_others() -> None:
+    failed: list[object] = []
+    synced: list[str] = []
+
+    def fails() -> None:
+        raise OSError(5, "Input/output error")
+
+    async def run_blocking(job: Callable[[], T]) -> T:
+        return job()
+
+    logs: list[Any] = [SimpleNamespace(fail=lambda what, problem, number=number: (number, str(problem))) for number in range(3)]
+    fetcher: Any = SimpleNamespace(
+        _runtime=SimpleNamespace(run_blocking=run_blocking), _replicas=SimpleNamespace(storage_failed=failed.append)
+    )
+    cut = [(logs[0], [fails, lambda: synced.append("not this one")]), (logs[1], [lambda: synced.append("b")]), (logs[2], [fails])]
+    asyncio.run(Following._sync(fetcher, cut))
+    assert synced == ["b"]
+    assert failed == [(0, "[Errno 5] Input/output error"), (2, "[Errno 5] Input/output error")]
