@@ -13,7 +13,18 @@ from typing import Any, cast
 
 from tidelog.broker import envelope
 from tidelog.broker.api import Api
-from tidelog.broker.apis import acls, alter_configs, cluster, features, partitions, quorum, reassignments, topics, versions
+from tidelog.broker.apis import (
+    acls,
+    alter_configs,
+    client_quotas,
+    cluster,
+    features,
+    partitions,
+    quorum,
+    reassignments,
+    topics,
+    versions,
+)
 from tidelog.broker.context import CLOSE_CONNECTION, Context, ControllerHandler
 from tidelog.broker.controller_side import ControllerSide
 from tidelog.broker.operations import CLUSTER_OPERATIONS
@@ -146,6 +157,12 @@ CONTROLLER_API_TABLE: tuple[Api, ...] = (
         on_error=reassignments.alter_partition_reassignments_refused,
     ),
     Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, (0, 0), list_reassignments),
+    Api(
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        (0, 1),
+        client_quotas.alter_client_quotas,
+        on_error=client_quotas.alter_client_quotas_refused,
+    ),
     Api(ApiKey.VOTE, (0, 2), raft),
     Api(ApiKey.BEGIN_QUORUM_EPOCH, (0, 1), raft),
     Api(ApiKey.END_QUORUM_EPOCH, (0, 1), raft),

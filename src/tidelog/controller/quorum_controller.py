@@ -17,6 +17,7 @@ from tidelog.controller import (
     alter_partition,
     balance,
     brokers,
+    client_quotas,
     configs,
     controllers,
     directories,
@@ -37,6 +38,7 @@ from tidelog.metadata.records import MetadataRecord
 from tidelog.model.ids import NO_BROKER
 from tidelog.model.ports import Rng
 from tidelog.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from tidelog.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
 from tidelog.protocol.messages.alter_configs import AlterConfigsRequest
 from tidelog.protocol.messages.alter_partition import AlterPartitionRequest
 from tidelog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -220,6 +222,9 @@ class QuorumController:
 
     def alter_configs(self, request: AlterConfigsRequest, now_ms: int) -> ControllerResult:
         return configs.alter_configs(self._decision, request)
+
+    def alter_client_quotas(self, request: AlterClientQuotasRequest, now_ms: int) -> ControllerResult:
+        return client_quotas.alter_client_quotas(self._decision, request)
 
     def allocate_producer_ids(self, request: AllocateProducerIdsRequest, now_ms: int) -> ControllerResult:
         return producer_ids.allocate_producer_ids(self._decision, request)

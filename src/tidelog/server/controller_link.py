@@ -192,7 +192,7 @@ def _refused(response: Any) -> bool:
     if isinstance(response, DescribeQuorumResponse):
         partitions = (each for topic in response.topics for each in topic.partitions)
         return any(each.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER for each in partitions)
-    for name in ("topics", "responses", "results"):
+    for name in ("topics", "responses", "results", "entries"):
         for first in getattr(response, name, ())[:1]:
             return bool(getattr(first, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER)
     return False

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from tests.unit.server.several_nodes import SeveralNodes
+from tidelog.broker.apis.client_quotas import alter_client_quotas_refused
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    OpData,
+    RequestEntityData,
+    RequestEntryData,
+)
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
 from tidelog.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -39,6 +46,27 @@ def test_what_a_node_asks_reaches_the_active_controller_wherever_it_is(three: Se
         await three.everywhere(lambda node: len(node.broker.image.topics.by_name) == 3)
 
     three.run(main)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_quotas_that_one_broker_was_asked_to_set_are_known_to_all(three: SeveralNodes, version: int) -> None:
+    user = RequestEntityData(entity_type="user", entity_name=None)
+    request = AlterClientQuotasRequest(entries=[RequestEntryData([user], [OpData("producer_byte_rate", 5.0)])])
+
+    async def main() -> None:
+        await three.start()
+        response = await three.nodes[three.passive()].controller.submit(QuorumController.alter_client_quotas, request, version)
+        assert [each.error_code for each in response.entries] == [ErrorCode.NONE]
+        await three.everywhere(lambda node: node.broker.image.quotas == {(("user", None),): {"producer_byte_rate": 5.0}})
+
+    three.run(main)
+
+
+@pytest.mark.parametrize(("code", "asks_again"), [(ErrorCode.NOT_CONTROLLER, True), (ErrorCode.INVALID_REQUEST, False)])
+def test_quotas_go_to_the_next_controller_when_the_one_that_was_asked_is_not_active(code: ErrorCode, asks_again: bool) -> None:
+    """A response that says so for its entries only, like that of AlterClientQuotas."""
+    request = AlterClientQuotasRequest(entries=[RequestEntryData([RequestEntityData("user", "alice")])])
+    assert _refused(alter_client_quotas_refused(request, KafkaError(code, "no"))) is asks_again
 
 
 def test_what_is_asked_while_the_controller_goes_is_answered_by_the_next_one(three: SeveralNodes) -> None:

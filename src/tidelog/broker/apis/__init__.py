@@ -10,6 +10,7 @@ from tidelog.broker.api import Api
 from tidelog.broker.apis import (
     acls,
     alter_configs,
+    client_quotas,
     cluster,
     configs,
     consumer_groups,
@@ -90,6 +91,18 @@ API_TABLE: tuple[Api, ...] = (
         on_error=reassignments.alter_partition_reassignments_refused,
     ),
     Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, (0, 0), reassignments.list_partition_reassignments),
+    Api(
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        (0, 1),
+        client_quotas.describe_client_quotas,
+        on_error=client_quotas.describe_client_quotas_refused,
+    ),
+    Api(
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        (0, 1),
+        client_quotas.alter_client_quotas,
+        on_error=client_quotas.alter_client_quotas_refused,
+    ),
     Api(ApiKey.DESCRIBE_QUORUM, (0, 2), quorum.describe_quorum),
     Api(ApiKey.UPDATE_FEATURES, (0, 2), features.update_features, on_error=features.update_features_refused),
     Api(ApiKey.DESCRIBE_CLUSTER, (0, 2), cluster.describe_cluster),

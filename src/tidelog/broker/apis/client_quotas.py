@@ -1,0 +1,121 @@
+"""Client quotas are described from the image, and changed by the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+
+from tidelog.broker.context import Context
+from tidelog.config.quotas import ENTITY_TYPES, IP
+from tidelog.controller.client_quotas import answer_to
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.metadata.image import QuotaEntity
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from tidelog.protocol.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+
+
+class Match(IntEnum):
+    """Which names of its type a component of the filter takes."""
+
+    EXACT = 0
+    DEFAULT = 1
+    ANY = 2
+
+
+Filter = Mapping[str, tuple[Match, str | None]]
+"""By entity type."""
+
+
+async def alter_client_quotas(ctx: Context, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    """Sent by admin clients and kafka-configs (KIP-546): limits of users, client ids and IP addresses are set and removed.
+
+    Errors per entity: see ``controller.client_quotas``.
+    """
+    response: AlterClientQuotasResponse = await ctx.submit(QuorumController.alter_client_quotas, request)
+    return response
+
+
+def alter_client_quotas_refused(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQuotasResponse:
+    """The whole request failed: every entity says so."""
+    entries = [answer_to(entry, error.code, error.detail or None) for entry in request.entries]
+    return AlterClientQuotasResponse(entries=entries)
+
+
+def describe_client_quotas(ctx: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+    """Sent by admin clients and kafka-configs (KIP-546): quotas of the entities that the filter takes; an empty one takes all.
+
+    An entity has to have every type that the filter names and, where it is strict, no other. Errors: INVALID_REQUEST (a type
+    twice or empty, a match that is none, IP addresses together with others), UNSUPPORTED_VERSION for a type that there is not.
+    """
+    wanted = _filter(request.components)
+    quotas = ctx.image.quotas
+    found = sorted((entity for entity in quotas if _takes(wanted, entity, strict=request.strict)), key=_order)
+    return DescribeClientQuotasResponse(
+        entries=[
+            EntryData(
+                entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
+                values=[ValueData(key=key, value=limit) for key, limit in sorted(quotas[entity].items())],
+            )
+            for entity in found
+        ]
+    )
+
+
+def describe_client_quotas_refused(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
+    """Nothing is described."""
+    return DescribeClientQuotasResponse(error_code=error.code, error_message=error.detail, entries=None)
+
+
+def _filter(components: Sequence[ComponentData]) -> Filter:
+    """KafkaError when nothing can be asked so."""
+    wanted: dict[str, tuple[Match, str | None]] = {}
+    for component in components:
+        kind = component.entity_type
+        if not kind:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "A component of the filter names no entity type.")
+        if kind in wanted:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"The filter names the entity type {kind} more than once.")
+        if kind not in ENTITY_TYPES:
+            message = f"There are no quotas of the entity type '{kind}', only of {', '.join(ENTITY_TYPES)}."
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        wanted[kind] = _match(component), component.match
+    if IP in wanted and len(wanted) > 1:
+        message = "IP addresses have quotas of their own: a filter cannot name them together with users or client ids."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    return wanted
+
+
+def _match(component: ComponentData) -> Match:
+    try:
+        match = Match(component.match_type)
+    except ValueError as error:
+        message = f"There is no match type {component.match_type} for the entity type {component.entity_type}."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message) from error
+    if (component.match is not None) != (match is Match.EXACT):
+        needs = "a name" if match is Match.EXACT else "no name"
+        message = f"Match type {match} ({match.name}) of the entity type {component.entity_type} goes with {needs}."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    return match
+
+
+def _takes(wanted: Filter, entity: QuotaEntity, *, strict: bool) -> bool:
+    names = dict(entity)
+    if strict and len(names) != len(wanted):
+        return False
+    return all(
+        kind in names and (match is Match.ANY or names[kind] == name)  # the default's name is None, in filter and entity
+        for kind, (match, name) in wanted.items()
+    )
+
+
+def _order(entity: QuotaEntity) -> list[tuple[str, str]]:
+    """Defaults before names: answers to the same question are the same."""
+    return [(kind, name or "") for kind, name in entity]
