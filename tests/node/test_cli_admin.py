@@ -53,6 +53,20 @@ def test_a_setting_that_cannot_be_is_refused_in_a_line(broker: Broker) -> None:
     assert text.splitlines() == ["Error while executing config command: INVALID_CONFIG: Unknown topic config name: bogus."]
 
 
+def test_quotas_are_made_shown_and_taken_back(broker: Broker) -> None:
+    both = ("--entity-type", "users", "--entity-name", "alice", "--entity-type", "clients", "--entity-default")
+    made = output(broker, "configs", "--alter", *both, "--add-config", "producer_byte_rate=1048576,request_percentage=12.5")
+    assert made == (0, "Completed updating config for user alice.\n")
+    limits = "producer_byte_rate=1048576.0, request_percentage=12.5"
+    shown = (0, f"Quota configs for user-principal 'alice', the default client-id are {limits}\n")
+    assert output(broker, "configs", "--describe", "--user", "alice", "--client-defaults") == shown
+    assert output(broker, "configs", "--describe", "--user", "alice") == (0, "")
+    output(broker, "configs", "--alter", *both, "--delete-config", "producer_byte_rate,request_percentage")
+    assert output(broker, "configs", "--describe", "--entity-type", "users", "--entity-type", "clients") == (0, "")
+    code, text = output(broker, "configs", "--alter", "--ip", "no.address", "--add-config", "connection_creation_rate=5")
+    assert (code, "INVALID_REQUEST: 'no.address' is not a valid IP address" in text) == (1, True)
+
+
 def test_records_are_deleted_up_to_the_offsets_of_a_file(broker: Broker, tmp_path: Path) -> None:
     broker.produce("shrinking", "a", "b", "c")
     wanted = [{"topic": "shrinking", "partition": 0, "offset": 2}, {"topic": "shrinking", "partition": 7, "offset": 0}]

@@ -1,4 +1,5 @@
-"""``tidelog configs``, also installed as ``kafka-configs``: dynamic settings of topics, brokers, loggers, groups, client metrics.
+"""``tidelog configs``, also installed as ``kafka-configs``: dynamic settings of topics, brokers, loggers, groups, client metrics;
+and quotas, which are in ``quota_configs``.
 
 Flags and lines are those of Kafka's tool. Changes are incremental: what is not named stays.
 """
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, config_entities, quota_configs, refusal
+from tidelog.cli.config_entities import Named
+from tidelog.cli.quota_configs import QUOTA_TYPES
 from tidelog.cli.refusal import CommandFailed
 
 if TYPE_CHECKING:
@@ -34,14 +37,7 @@ SOURCES = {
     7: "DYNAMIC_CLIENT_METRICS_CONFIG",
     8: "DYNAMIC_GROUP_CONFIG",
 }
-SHORT = {
-    "topic": "topics",
-    "broker": "brokers",
-    "broker_logger": "broker-loggers",
-    "client_metrics": "client-metrics",
-    "group": "groups",
-}
-QUOTA_TYPES = ("users", "clients", "ips")
+KINDS = (*TYPES, *QUOTA_TYPES)
 FILE = click.Path(exists=True, dir_okay=False)
 _PAIR = re.compile(r"\s*([^=,\s]+)\s*=\s*(\[[^\]]*\]|[^,]*)\s*(?:,|$)")
 
@@ -68,15 +64,7 @@ class Entity:
 @click.option("--command-config", type=FILE, help="A file with settings of the client.")
 @click.option("--describe", is_flag=True, help="Show settings.")
 @click.option("--alter", is_flag=True, help="Change settings.")
-@click.option("--entity-type", metavar="TYPE", help=f"One of {', '.join(TYPES)}.")
-@click.option("--entity-name", metavar="NAME", help="Whose settings. [all of that type]")
-@click.option("--entity-default", is_flag=True, help="Of brokers: what holds for all of them.")
-@click.option("--topic", help="Short for --entity-type topics --entity-name TOPIC.")
-@click.option("--broker", metavar="ID", help="Short for --entity-type brokers --entity-name ID.")
-@click.option("--broker-logger", metavar="ID", help="Short for --entity-type broker-loggers --entity-name ID.")
-@click.option("--broker-defaults", is_flag=True, help="Short for --entity-type brokers --entity-default.")
-@click.option("--client-metrics", metavar="NAME", help="Short for --entity-type client-metrics --entity-name NAME.")
-@click.option("--group", help="Short for --entity-type groups --entity-name GROUP.")
+@config_entities.options
 @click.option("--all", "everything", is_flag=True, help="With --describe: also what is static or by default.")
 @click.option("--add-config", metavar="NAME=VALUE,...", help="Settings to make; brackets hold commas: a=[1,2].")
 @click.option("--add-config-file", type=FILE, help="A properties file with settings to make.")
@@ -88,44 +76,41 @@ def command(bootstrap_server: str | None, command_config: str | None, describe: 
     bootstrap = refusal.required(bootstrap_server)
     if describe == alter:
         refusal.usage("Command must include exactly one action: --describe, --alter")
-    entity = _entity(flags)
+    entities = config_entities.named(flags, KINDS)
     given = [name for name in ("add_config", "add_config_file", "delete_config") if flags[name] is not None]
     if alter and not given:
         refusal.usage("At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter")
-    if alter and entity.name is None and not entity.default:
-        refusal.usage("An entity-name or default entity must be specified with --alter of " + entity.kind)
+    if alter and (unnamed := [each.kind for each in entities if each.name is None]):
+        refusal.usage("An entity-name or default entity must be specified with --alter of " + " and ".join(unnamed))
     from tidelog.cli.admin_session import AdminSession
 
-    with refusal.one_line("Error while executing config command: "), AdminSession(bootstrap, command_config) as session:
-        if alter:
-            _alter(session, entity, additions(flags["add_config"], flags["add_config_file"]), _names(flags["delete_config"]))
-        else:
-            shown = _describe(session, entity, flags["everything"], silent=flags["output"] == "json")
-            if flags["output"] == "json":
-                print(columns.as_json(shown))
+    with refusal.one_line("Error while executing config command: "):
+        add, delete = additions(flags["add_config"], flags["add_config_file"]), _names(flags["delete_config"])
+        with AdminSession(bootstrap, command_config) as session:
+            if alter:
+                _change(session, entities, add, delete)
+            else:
+                silent = flags["output"] == "json"
+                shown = _show(session, entities, flags["everything"], silent=silent)
+                if silent:
+                    print(columns.as_json(shown))
 
 
-def _entity(flags: dict[str, Any]) -> Entity:
-    """Whose settings are meant."""
-    short = [name for name in SHORT if flags[name] is not None] + (["broker_defaults"] if flags["broker_defaults"] else [])
-    if len(short) + (flags["entity_type"] is not None) > 1:
-        refusal.usage("Only one entity can be specified: --entity-type, or one of its short forms")
-    if short == ["broker_defaults"]:
-        return Entity("brokers", None, default=True)
-    if short:
-        return Entity(SHORT[short[0]], flags[short[0]])
-    kind = flags["entity_type"]
-    if kind is None:
-        refusal.usage("At least one entity type must be specified")
-    if kind in QUOTA_TYPES:
-        refusal.usage(
-            f"The entity type {kind} holds quotas and passwords, which this command does not know; it knows {', '.join(TYPES)}"
-        )
-    if kind not in TYPES:
-        refusal.usage(f"Invalid entity type {kind}, the entity type must be one of {', '.join(TYPES)}")
-    if flags["entity_default"] and kind != "brokers":
-        refusal.usage(f"--entity-default is there for brokers only, not for {kind}")
-    return Entity(kind, flags["entity_name"], flags["entity_default"])
+def _change(session: AdminSession, entities: list[Named], add: dict[str, str], delete: list[str]) -> None:
+    if entities[0].kind in QUOTA_TYPES:
+        quota_configs.alter(session, entities, add, delete)
+    else:
+        _alter(session, _entity(entities[0]), add, delete)
+
+
+def _show(session: AdminSession, entities: list[Named], everything: bool, *, silent: bool) -> list[columns.Row]:
+    if entities[0].kind in QUOTA_TYPES:
+        return quota_configs.describe(session, entities, silent=silent)
+    return _describe(session, _entity(entities[0]), everything, silent=silent)
+
+
+def _entity(named: Named) -> Entity:
+    return Entity(named.kind, named.name or None, default=named.name == "")
 
 
 def additions(text: str | None, path: str | None) -> dict[str, str]:
