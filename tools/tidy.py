@@ -52,6 +52,7 @@ SHOWN_BY = {
     "pipeline/sinks/jdbc_connection.py": "../pipeline/test_jdbc.py",
     "testing/simulation/sockets.py": "testing/simulation/test_network.py",
     "broker/replica_moves.py": "broker/apis/test_log_dirs.py",
+    "server/owner.py": "server/test_connection.py",
 }
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.transaction_questions import TransactionQuestions
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import FileSlice, Rng
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tidelog.broker.api import Api
     from tidelog.broker.apis.metadata import Answers
     from tidelog.broker.producer_ids import ProducerIds
+    from tidelog.broker.quotas.metering import FetchQuota
     from tidelog.config.resolve import BrokerConfig
     from tidelog.controller.quorum_controller import QuorumController
     from tidelog.controller.result import ControllerResult
@@ -209,6 +211,7 @@ class Broker:
     others: OtherBrokers = field(default_factory=NoOtherBrokers)
     leads: Callable[[Partition], bool] = lambda partition: True
     """Whether a partition that this broker led as far as it knows cannot have got another leader meanwhile."""
+    quotas: ClientQuotas = field(default_factory=ClientQuotas)
     topics_being_created: dict[str, None] = field(default_factory=dict)
     """Topics that a Metadata request asked for and the controller is making."""
     creations_refused: dict[str, str] = field(default_factory=dict)
@@ -230,7 +233,9 @@ class Context:
         "client_software_name",
         "client_software_version",
         "correlation_id",
+        "fetch_quota",
         "listener",
+        "mute",
         "now_ms",
         "on_closed",
         "peer_host",
@@ -251,6 +256,10 @@ class Context:
         self.correlation_id = 0
         self.api_key = -1
         self.api_version = 0
+        self.mute: Callable[[int], None] | None = None
+        """Handle no further request of this connection for so many ms; set while there are quotas."""
+        self.fetch_quota: FetchQuota | None = None
+        """What a Fetch asks before its records are sent; set while there are quotas."""
 
     @property
     def image(self) -> ClusterImage:

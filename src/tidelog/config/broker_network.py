@@ -27,7 +27,6 @@ from tidelog.config.options import (
 ONE_LOOP = "one event loop serves all connections of a node; there is no pool of such threads to size"
 PURGE = "requests that wait are removed as soon as they are answered; nothing is left to purge"
 JAVA_METRICS = "metrics are served by tidelog itself at /metrics; Java reporters cannot be loaded"
-NO_QUOTAS = "client quotas are not enforced yet"
 
 OPTIONS = (
     Option("listeners", LIST, ("PLAINTEXT://:9092",), HIGH, PER_BROKER,
@@ -111,14 +110,12 @@ OPTIONS = (
            inert=JAVA_METRICS),
     Option("kafka.metrics.reporters", LIST, (), LOW, READ_ONLY, "Java classes that report metrics, older kind.",
            inert=JAVA_METRICS),
-    Option("quota.window.num", INT, 11, LOW, READ_ONLY, "Windows over which a client's rate is measured.", check=AT_LEAST_1,
-           inert=NO_QUOTAS),
-    Option("quota.window.size.seconds", INT, 1, LOW, READ_ONLY, "Length of one such window, in seconds.", check=AT_LEAST_1,
-           inert=NO_QUOTAS),
+    Option("quota.window.num", INT, 11, LOW, READ_ONLY, "Windows over which a client's rate is measured.", check=AT_LEAST_1),
+    Option("quota.window.size.seconds", INT, 1, LOW, READ_ONLY, "Length of one such window, in seconds.", check=AT_LEAST_1),
     Option("controller.quota.window.num", INT, 11, LOW, READ_ONLY, "The same for quotas on topic changes: number of windows.",
-           check=AT_LEAST_1, inert=NO_QUOTAS),
+           check=AT_LEAST_1),
     Option("controller.quota.window.size.seconds", INT, 1, LOW, READ_ONLY,
-           "The same for quotas on topic changes: seconds per window.", check=AT_LEAST_1, inert=NO_QUOTAS),
+           "The same for quotas on topic changes: seconds per window.", check=AT_LEAST_1),
     Option("client.quota.callback.class", CLASS, None, LOW, READ_ONLY, "Java class that decides client quotas.",
            refuses="a Java class cannot be loaded, so its quotas would not hold"),
     Option("config.providers", LIST, (), LOW, CLUSTER, "Names of providers that resolve ${provider:path:key} in other values.",

@@ -289,6 +289,14 @@ class FetchContext:
             if partition is not None:
                 parked.watch(partition if self.caller is None else partition.tail, wanted)
 
+    def put_off(self) -> FetchAnswer:
+        """The answer instead of ``finish`` to who is to come back later: nothing, and no session where there was none."""
+        if self.session is None:
+            return FetchAnswer(ErrorCode.NONE, NO_SESSION)
+        if self.is_superseded:
+            return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, NO_SESSION)
+        return FetchAnswer(ErrorCode.NONE, self.session.id)
+
     def finish(self, reads: Mapping[FetchPartition, PartitionRead], now_ms: int) -> FetchAnswer:
         """The answer, given what was read. To be called once."""
         session = self.session

@@ -9,6 +9,7 @@ What is decided here:
   ``REQUESTS_PER_TURN`` before other connections have their turn. Where several clients ask at once, their small answers leave
   together at the end of the loop's turn (``server.turn``).
 - A client that goes while its request waits is noticed, and its long poll abandoned.
+- Who has used more than his quota is muted for a while: answers leave, and what he asks meanwhile is not read (KIP-219).
 - Whatever ends the connection, answers to earlier requests leave first.
 - When a client closes, what it sent before is still handled: a producer with acks=0 may have closed right after its last batch.
   So a Produce is not abandoned like other requests that wait: its records have arrived.
@@ -23,20 +24,22 @@ import asyncio
 import logging
 from collections.abc import Callable
 from types import CoroutineType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, Waiting
-from tidelog.broker.dispatch import Dispatcher, Outgoing
+from tidelog.broker.dispatch import Outgoing
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
 from tidelog.server.in_order import InOrder, Place
-from tidelog.server.runtime import Driver, LoopRuntime
+from tidelog.server.muting import Muting
+from tidelog.server.runtime import Driver
 from tidelog.server.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
 from tidelog.server.transport import PlainTransport
-from tidelog.server.turn import Turn
-from tidelog.server.violations import Violations
+
+if TYPE_CHECKING:
+    from tidelog.server.owner import Owner
 
 log = logging.getLogger(__name__)
 
@@ -45,52 +48,34 @@ COALESCE_BYTES = 64 * 1024
 """Larger answers are not collected but sent at once."""
 
 
-class Owner(Protocol):
-    """What a connection asks of the listener that accepted it: ``closed`` when it is, and will not be heard of again."""
-
-    runtime: LoopRuntime
-    dispatcher: Dispatcher
-    violations: Violations
-    turn: Turn
-
-    def closed(self, connection: Connection) -> None: ...
-
-
-class Connection:
+class Connection(Muting):
     """A client's socket and what it is at."""
 
     __slots__ = (
         "_answers",
         "_ctx",
         "_driver",
-        "_ended",
         "_handle",
         "_in_order",
-        "_loop",
         "_output",
         "_owner",
         "_places",
         "_reading",
         "_received",
-        "_sending",
         "_transport",
         "active",
-        "closed",
-        "draining",
         "idle_since_ms",
         "peer_host",
     )
 
     def __init__(self, owner: Owner, transport: PlainTransport, ctx: Context, max_request_bytes: int) -> None:
         self.peer_host = ctx.peer_host
-        self.closed = False
-        self.draining = False
+        super().__init__(owner.runtime)
         self.active = True
         """Whether anything moved since the listener last looked."""
         self.idle_since_ms = owner.runtime.real_ms()
         self._owner = owner
-        self._loop = owner.runtime.loop
-        self._handle: Callable[[Context, memoryview], Any] = owner.dispatcher.handle
+        self._handle = owner.handle
         self._transport = transport
         self._ctx = ctx
         self._received = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES)
@@ -99,8 +84,6 @@ class Connection:
         self._answers: list[Buffer] = []
         self._in_order = InOrder()
         self._places = self._in_order.places
-        self._sending = False
-        self._ended = False
         self._reading = True
         self._loop.add_reader(transport.fd, self._readable)
 
@@ -119,9 +102,14 @@ class Connection:
 
     def drain(self) -> None:
         """Handle no further request; close once nothing is in flight."""
-        self.draining = True
+        self.draining = self.halted = True
         if not self.busy:
             self.close()
+
+    def meter(self) -> None:
+        """Quotas have changed: what there are now is asked from the next request on."""
+        self._handle = self._owner.handle
+        self._meter(self._ctx, self._owner.metered)
 
     def shrink(self) -> None:
         """Give back memory that an idle connection does not need."""
@@ -133,6 +121,7 @@ class Connection:
         if self.closed:
             return
         self.closed = True
+        self._forget_mute(self._ctx)
         self._stop_reading()
         if self._sending:
             self._loop.remove_writer(self._transport.fd)
@@ -151,18 +140,20 @@ class Connection:
     @property
     def _takes_next(self) -> bool:
         """Whether a request may be handled now, as far as those before it are concerned."""
-        if self._driver is not None or self._sending:
+        if self._driver is not None or self._sending or self.halted:
             return False
         return not self._places or self._in_order.lets_in(self._received.next_key())
 
     def _readable(self) -> None:
-        receives = self._takes_next and not self.draining
+        receives = self._takes_next
         try:
             if receives:
                 count = self._transport.receive(self._received.writable())
             else:
-                # The next request waits in the kernel until it may be handled; but a client that has gone is noticed.
-                count = 0 if self._transport.peer_has_ended() else -1
+                # The next request waits in the kernel until it may be handled; but a client that has gone is noticed, unless
+                # it was muted: what it had sent before is to be handled first.
+                has_more = self.muted is not None and self._received.pending
+                count = 0 if not has_more and self._transport.peer_has_ended() else -1
         except OSError as error:
             log.debug("%s: %s", self.peer_host, error)
             count = 0
@@ -236,7 +227,7 @@ class Connection:
         except OSError as error:
             self._cannot_send(error)
         if self._places:
-            self.draining = True
+            self.draining = self.halted = True
         else:
             self.close()
 
@@ -244,7 +235,7 @@ class Connection:
         next_frame, handle, ctx, answers = self._received.next_frame, self._handle, self._ctx, self._answers
         places, lets_in, next_key = self._places, self._in_order.lets_in, self._received.next_key
         left = REQUESTS_PER_TURN
-        while left and not self.draining:
+        while left and not self.halted:
             if places and not lets_in(next_key()):
                 break
             frame = next_frame()
@@ -268,7 +259,7 @@ class Connection:
                 self._sending = True
                 return
             self._flush()
-        if self.closed or self.draining or not self._takes_next:
+        if self.closed or not self._takes_next:
             if self.draining and not self.busy:
                 self.close()
         elif not left:
@@ -284,7 +275,7 @@ class Connection:
             return []
         if outgoing is CLOSE_CONNECTION:
             if self._places:
-                self.draining = True
+                self.draining = self.halted = True
             else:
                 self._flush()
                 self.close()

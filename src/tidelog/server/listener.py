@@ -13,15 +13,19 @@ import logging
 import os
 import socket
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from tidelog.broker.context import Broker, Context
 from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.quotas.metering import Metering
 from tidelog.model.errors import ConfigError
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.server.connection import Connection
 from tidelog.server.disk import descriptors_allowed
-from tidelog.server.runtime import LoopRuntime
+from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.transport import PlainTransport
 from tidelog.server.turn import Turn
 from tidelog.server.violations import Violations
@@ -133,6 +137,13 @@ class Listener:
         self.turn = Turn(runtime.loop)
         self.connections: dict[Connection, None] = {}
         self.refused = 0
+        self.handle: Callable[[Context, memoryview], Any] = self.dispatcher.handle
+        """What connections give their requests to."""
+        self.metered = False
+        self.metering: Metering | None = None
+        """What holds clients to their quotas, where they have any."""
+        self._connected: Callable[[str], int] | None = None
+        self._held: dict[PlainTransport, Alarm] = {}
         self._broker = broker
         self._listening = listening
         self._limits = limits
@@ -147,6 +158,24 @@ class Listener:
     def change_limits(self, limits: Limits) -> None:
         """From now on; who is connected stays. The backlog and the way of reading are those of the start."""
         self._limits = limits
+
+    def follow_quotas(self, for_clients: bool, connected: Callable[[str], int] | None) -> None:
+        """Quotas have changed. ``for_clients``: whether there are any; ``connected`` is told of each address that connects, and
+        says for how many ms that connection is held before it is closed (KIP-612); None while no address has a quota."""
+        self._connected = connected
+        metering = self.metering if for_clients else None
+        self.metered = metering is not None
+        self.handle = self.dispatcher.handle if metering is None else metering.handle
+        for connection in list(self.connections):
+            connection.meter()
+
+    @property
+    def requests(self) -> Counter[ApiKey]:
+        """How many requests of each API were read."""
+        counted = Counter(self.dispatcher.requests)
+        if self.metering is not None:
+            counted.update(self.metering.dispatcher.requests)
+        return counted
 
     def open(self) -> None:
         """Clients may connect, and wait for ``start``. ConfigError when somebody else began to listen there meanwhile."""
@@ -173,6 +202,8 @@ class Listener:
         if self._accepting:
             self._accepting = False
             self.runtime.loop.remove_reader(self._listening.fileno())
+        for held in list(self._held):
+            self._end_held(held)
         self._listening.close()
 
     async def drain(self, timeout_s: float) -> None:
@@ -245,9 +276,20 @@ class Listener:
             log.debug("%s was gone before it was accepted: %s", host, error)
             connected.close()
             return
+        if self._connected is not None and (wait_ms := self._connected(host)) > 0:
+            self._held[transport] = self.runtime.call_later(wait_ms / 1000, partial(self._end_held, transport))
+            return
         self._count.add(host)
         context = Context(self._broker, listener=self.name, peer_host=host)
-        self.connections[Connection(self, transport, context, limits.max_request_bytes)] = None
+        connection = Connection(self, transport, context, limits.max_request_bytes)
+        self.connections[connection] = None
+        if self.metered:
+            connection.meter()
+
+    def _end_held(self, transport: PlainTransport) -> None:
+        """It came too fast after others of its address; its client may try again now."""
+        self._held.pop(transport).cancel()
+        transport.close()
 
     def _sweep(self) -> None:
         """Close what has been idle too long, give back the memory of what is idle for a moment. A client that does not take its

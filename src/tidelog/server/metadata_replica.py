@@ -32,6 +32,7 @@ from tidelog.records.control import Endpoint, Voter
 from tidelog.server import settings
 from tidelog.server.dead_brokers import DeadBrokers
 from tidelog.server.listener import ConnectionCount, Listener
+from tidelog.server.quota_enforcement import QuotaEnforcement
 from tidelog.server.raft_runner import RaftRunner
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.standby import Registration
@@ -56,6 +57,7 @@ class MetadataReplica:
         self._timers: dict[str, Alarm] = {}
         self._stopping = False
         self._told_replaced = False
+        self.quotas = QuotaEnforcement(config, runtime)
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self.on_leader: list[Callable[[], None]] = []
         """Called when who leads has changed, and when this process has become the active controller."""
@@ -98,6 +100,8 @@ class MetadataReplica:
         self.member = member
         self.runner = RaftRunner(member, runtime, self._failed)
         self.runner.on_leader = self._leader_changed
+        self.quotas.follow(member.image)
+        member.committed.listeners.append(lambda old, new, delta: self.quotas.follow(new))
         member.committed.listeners.append(lambda old, new, delta: self._look())
         member.committed.listeners.append(lambda old, new, delta: self._tell_if_replaced())
 
@@ -175,7 +179,7 @@ class MetadataReplica:
             # A controller's handlers know that it is one: see ControllerSide.
             listener = Listener(name, listening, cast(Broker, side), runtime, limits=limits, count=count)
             listener.start()
-            self.listeners.append(listener)
+            self.listeners.append(self.quotas.add(listener))
 
     def start(self) -> None:
         """Look for the quorum; vote, or observe."""

@@ -277,7 +277,7 @@ class Node:
         for name, listening in sockets.items():
             listener = Listener(name, listening, self.broker, self.runtime, limits=limits, count=count)
             listener.open()
-            self.listeners.append(listener)
+            self.listeners.append(self.replica.quotas.add(listener, self.apis))
 
     def _accept(self) -> None:
         """Until it is unfenced, a broker knows itself for no broker, and clients would be told of partitions without leaders."""
@@ -323,8 +323,7 @@ class Node:
                 raise log_dir.failure
 
     def _make_broker(self) -> None:
-        config, runtime = self.config, self.runtime
-        self._image = self.replica.image
+        config, runtime, self._image = self.config, self.runtime, self.replica.image
         replicas = ReplicaManager(
             config.node_id,
             self.logs,
@@ -360,6 +359,7 @@ class Node:
             transactions=self.coordinators.transactions,
             others=others,
             leads=self.coordinators.leads,
+            quotas=self.replica.quotas.quotas,
         )
         self.replication = Replication(replicas, self.controller, self.channels, runtime, config, lambda: self.life.epoch)
         self.creating = Creating(replicas, runtime, self._created)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidelog import __version__
+from tidelog.broker.quotas.limits import Kind
 from tidelog.config.listeners import address_text
 from tidelog.coordinator.transaction.describing import count_by_state, open_transactions
 from tidelog.coordinator.transaction.state import NAMES
@@ -76,6 +77,11 @@ _REPLICA_MANAGER: Final = (
     catalog.FETCH_SESSION_PARTITIONS,
 )
 _TRANSACTIONS: Final = (catalog.TRANSACTIONAL_IDS, catalog.OLDEST_TRANSACTION, catalog.MISSING_MARKERS)
+_QUOTAS: Final = {
+    Kind.PRODUCE: (catalog.PRODUCE_BYTE_RATE, catalog.PRODUCE_THROTTLE_TIME),
+    Kind.FETCH: (catalog.FETCH_BYTE_RATE, catalog.FETCH_THROTTLE_TIME),
+    Kind.REQUEST: (catalog.REQUEST_TIME, catalog.REQUEST_THROTTLE_TIME),
+}
 _CLUSTER: Final = (
     catalog.OFFLINE_PARTITIONS,
     catalog.GLOBAL_TOPICS,
@@ -100,6 +106,7 @@ def on_loop(node: Node) -> Registry:
     )
     registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(node))
     registry.watch_group(_TRANSACTIONS, lambda: _transactions(node))
+    registry.watch_group([metric for pair in _QUOTAS.values() for metric in pair], lambda: _quotas(node))
     _watch_quorum(registry, node.replica)
     _watch_dirs(registry, node.logs.dirs)
     registry.watch(catalog.BROKER_STATE, lambda: RUNNING)
@@ -222,10 +229,19 @@ def _transactions(node: Node) -> list[list[Sample]]:
     return [states, [((), age_s)], [((), missing)]]
 
 
+def _quotas(node: Node) -> list[list[Sample]]:
+    samples: dict[Kind, tuple[list[Sample], list[Sample]]] = {kind: ([], []) for kind in _QUOTAS}
+    for seen in node.broker.quotas.observe(node.runtime.even_ms()):
+        rates, waits = samples[seen.kind]
+        rates.append((tuple(seen.client), seen.rate))
+        waits.append((tuple(seen.client), seen.throttle_ms))
+    return [each for pair in samples.values() for each in pair]
+
+
 def _requests(listeners: Iterable[Listener]) -> list[Sample]:
     counts: Counter[str] = Counter()
     for listener in listeners:
-        for key, count in listener.dispatcher.requests.items():
+        for key, count in listener.requests.items():
             counts[API_FACTS[key].name] += count
     return [((name,), count) for name, count in counts.items()]
 

@@ -174,6 +174,10 @@ class LoopRuntime:
         """The wall clock without its jumps, for how old something is (``server.even_clock``)."""
         return self._even.now_ms()
 
+    def busy_ns(self) -> int:
+        """Nanoseconds, for how long the loop is at something."""
+        return time.perf_counter_ns()
+
     def real_ms(self) -> int:
         """The same, of the machine itself: for what happens on sockets. A test may move the node's time, never its peers'."""
         return time.monotonic_ns() // 1_000_000

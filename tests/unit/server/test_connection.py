@@ -4,7 +4,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -44,7 +43,8 @@ class Side:
             self.handled.append(bytes(view))
             return handle(bytes(view))
 
-        self.dispatcher: Any = SimpleNamespace(handle=dispatch)
+        self.handle: Callable[[Context, memoryview], Any] = dispatch
+        self.metered = False
         context = NodeWorld().context()
         self.connection = Connection(self, PlainTransport(ours), context, max_request_bytes)
 

@@ -94,6 +94,8 @@ async def _warmed(ctx: Context, work: Fetch, deadline_ms: int) -> Answer:
 
 
 def _answer(ctx: Context, work: Fetch) -> Answer:
+    if ctx.fetch_quota is not None and (wait_ms := ctx.fetch_quota.wait_ms(work.bytes_read)) > 0:
+        return _throttled(ctx, work, wait_ms)
     answer = work.finish(ctx.broker.runtime.even_ms())
     version = ctx.api_version
     topics: list[FetchTopicResult] = []
@@ -134,6 +136,15 @@ def _answer(ctx: Context, work: Fetch) -> Answer:
         error_code=answer.error,
         session_id=answer.session_id,
         node_endpoints=node_endpoints(ctx, leaders) if leaders else (),
+    )
+    return parts
+
+
+def _throttled(ctx: Context, work: Fetch, wait_ms: int) -> Answer:
+    """Nothing is sent, and the session does not move on: what was read is read again when the client comes back."""
+    answer = work.context.put_off()
+    parts, _ = encode_fetch_response(
+        ctx.correlation_id, ctx.api_version, (), throttle_time_ms=wait_ms, error_code=answer.error, session_id=answer.session_id
     )
     return parts
 

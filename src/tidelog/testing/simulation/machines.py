@@ -44,6 +44,9 @@ class SimRuntime(LoopRuntime):
     def real_ms(self) -> int:
         return self.steady_ms()
 
+    def busy_ns(self) -> int:
+        return int(self.loop.time() * 1_000_000_000)
+
     def _ended(self, task: asyncio.Task[Any]) -> None:
         """A task of the node that failed is a failure of the node, not a line in its log."""
         if not task.cancelled() and (error := task.exception()) is not None and not self.loop.dead:
