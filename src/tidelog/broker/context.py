@@ -14,7 +14,7 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.transaction_questions import TransactionQuestions
@@ -139,13 +139,25 @@ class Runtime(Protocol):
         ...
 
 
+class Asker(NamedTuple):
+    """The client for whom a broker asks the controller."""
+
+    user: str
+    client_id: str | None
+    host: str
+    """Its address."""
+
+
 class Controller(Protocol):
     """The active controller, wherever it runs."""
 
-    def submit(self, handler: ControllerHandler, request: Any, version: int | None = None) -> Awaitable[Any]:
+    def submit(
+        self, handler: ControllerHandler, request: Any, version: int | None = None, asker: Asker | None = None
+    ) -> Awaitable[Any]:
         """The controller's response, once the records behind it are committed; this node's image may not contain them yet.
 
         ``version``: of a client's request, so that a controller elsewhere is asked as the client asked, and answers so.
+        ``asker``: who asks, where a controller elsewhere has to know.
         KafkaError: the whole request was refused, or the controller stopped before it was committed.
         """
         ...

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.model.ports import Rng
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class ControllerSide:
     rng: Rng
     apis: Mapping[int, Api]
     lives: Lives = field(default_factory=Lives)
+    quotas: ClientQuotas = field(default_factory=ClientQuotas)
 
     @property
     def image(self) -> ClusterImage:

@@ -1,5 +1,6 @@
-"""Envelope: a request that an Apache Kafka broker passes on to the active controller, with its client's address (KIP-590).
+"""Envelope: a request that a broker passes on to the active controller, with its client's name and address (KIP-590).
 
+Apache Kafka's brokers pass all such requests on like that, brokers of ours those whose client has a quota there.
 Inside is a whole request with its header, and so is the answer. Only what brokers forward is taken, at the versions that this
 controller serves directly. A controller that is not active says so outside, where the broker looks: it then asks another one, and
 its client never hears of it. The principal inside is not looked at: nobody is refused anything before there are ACLs.
@@ -14,12 +15,21 @@ from functools import partial
 from typing import Any
 
 from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, Context
+from tidelog.broker.context import CLOSE_CONNECTION, Asker, Context
 from tidelog.broker.dispatch import Dispatcher, Outgoing
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
+from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.protocol.framing import read_request_header
+from tidelog.protocol.framing import (
+    RequestHeader,
+    decode_response_header,
+    encode_request,
+    read_request_header,
+    response_header_is_flexible,
+)
+from tidelog.protocol.messages.default_principal_data import DefaultPrincipalData
 from tidelog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from tidelog.protocol.structure import Message
 
 FORWARDED = frozenset(
     {
@@ -47,6 +57,7 @@ FORWARDED = frozenset(
 )
 """What a broker does not decide itself."""
 _SIZE_BYTES = 4
+_PRINCIPAL_VERSION = 0
 
 
 class _NotActive(Exception):
@@ -91,6 +102,30 @@ def _sealed(outgoing: Outgoing) -> EnvelopeResponse:
     parts = [part for part in outgoing if isinstance(part, bytes | bytearray | memoryview)]
     assert len(parts) == len(outgoing), "controllers send no files"
     return EnvelopeResponse(response_data=b"".join(parts)[_SIZE_BYTES:])
+
+
+def sealed_request(asker: Asker, version: int | None, request: Message) -> EnvelopeRequest:
+    """A client's request, as it is passed on to a controller that has to know whose it is."""
+    api_key: int = request.API_KEY  # type: ignore[attr-defined]
+    header = RequestHeader(api_key, request.MAX_VERSION if version is None else version, 0, asker.client_id)
+    principal = bytearray(_PRINCIPAL_VERSION.to_bytes(2, "big"))
+    DefaultPrincipalData(type="User", name=asker.user).encode_into(principal, _PRINCIPAL_VERSION)
+    return EnvelopeRequest(
+        request_data=encode_request(header, request)[_SIZE_BYTES:],
+        request_principal=bytes(principal),
+        client_host_address=ipaddress.ip_address(asker.host.partition("%")[0]).packed,
+    )
+
+
+def unsealed(response: EnvelopeResponse, version: int | None, request: Message) -> Any:
+    """The answer inside. KafkaError: the envelope's own error; ProtocolViolation: it holds no answer."""
+    if response.error_code != ErrorCode.NONE:
+        raise KafkaError(ErrorCode(response.error_code), "The active controller did not take the request that was passed on.")
+    api_key: int = request.API_KEY  # type: ignore[attr-defined]
+    version = request.MAX_VERSION if version is None else version
+    data = response.response_data or b""
+    _, position = decode_response_header(data, response_header_is_flexible(api_key, version))
+    return registry.response_class(api_key).decode(memoryview(data)[position:], version)
 
 
 def forwarded_apis(apis: Mapping[int, Api]) -> dict[int, Api]:

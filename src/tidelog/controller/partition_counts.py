@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from tidelog.controller.placement import InvalidReplicationFactor, place, usable_brokers
-from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
-from tidelog.controller.topics import Refused, manual_partition, new_partition
+from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, NO_QUOTA, ControllerResult, Decision, Quota
+from tidelog.controller.topics import Refused, manual_partition, new_partition, take
 from tidelog.metadata.image import PartitionImage, TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.metadata.snapshot import partition_record
@@ -19,9 +19,10 @@ from tidelog.protocol.messages.create_partitions import (
 )
 
 
-def create_partitions(decision: Decision, request: CreatePartitionsRequest) -> ControllerResult:
+def create_partitions(decision: Decision, request: CreatePartitionsRequest, quota: Quota = NO_QUOTA) -> ControllerResult:
     """``count`` is the number wanted in all. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS,
-    INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, INVALID_REQUEST (twice), POLICY_VIOLATION."""
+    INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, INVALID_REQUEST (twice), POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED.
+    """
     named = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
     records: list[MetadataRecord] = []
@@ -30,7 +31,7 @@ def create_partitions(decision: Decision, request: CreatePartitionsRequest) -> C
         try:
             if named[topic.name] > 1:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            records += _added(decision, topic, MAX_RECORDS_PER_REQUEST - len(records))
+            records += _added(decision, topic, MAX_RECORDS_PER_REQUEST - len(records), quota)
         except Refused as refused:
             code, message = refused.code, refused.message
         results[topic.name] = CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message)
@@ -38,7 +39,7 @@ def create_partitions(decision: Decision, request: CreatePartitionsRequest) -> C
     return ControllerResult(response) if request.validate_only else ControllerResult.of(response, records)
 
 
-def _added(decision: Decision, request: CreatePartitionsTopic, room: int) -> list[MetadataRecord]:
+def _added(decision: Decision, request: CreatePartitionsTopic, room: int, quota: Quota) -> list[MetadataRecord]:
     topic = decision.image.topics.by_name.get(request.name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
@@ -50,11 +51,10 @@ def _added(decision: Decision, request: CreatePartitionsTopic, room: int) -> lis
         raise Refused(ErrorCode.INVALID_PARTITIONS, message)
     if request.count - present > room:
         raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    partitions = _partitions(decision, request, topic)
+    take(quota, len(partitions))
     version = decision.image.metadata_version
-    return [
-        partition_record(topic.id, number, partition, version)
-        for number, partition in enumerate(_partitions(decision, request, topic), start=present)
-    ]
+    return [partition_record(topic.id, number, partition, version) for number, partition in enumerate(partitions, start=present)]
 
 
 def _partitions(decision: Decision, request: CreatePartitionsTopic, topic: TopicImage) -> list[PartitionImage]:

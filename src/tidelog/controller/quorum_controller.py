@@ -31,7 +31,7 @@ from tidelog.controller import (
 )
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.partition_index import PartitionIndex
-from tidelog.controller.result import ConfigRules, ControllerResult, ControllerSettings, Decision, KRaftVersion
+from tidelog.controller.result import NO_QUOTA, ConfigRules, ControllerResult, ControllerSettings, Decision, KRaftVersion, Quota
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import ClusterImage, ControllerImage
 from tidelog.metadata.records import MetadataRecord
@@ -202,14 +202,14 @@ class QuorumController:
     def unregister_broker(self, request: UnregisterBrokerRequest, now_ms: int) -> ControllerResult:
         return brokers.unregister_broker(self._decision, request)
 
-    def create_topics(self, request: CreateTopicsRequest, now_ms: int) -> ControllerResult:
-        return topics.create_topics(self._decision, request)
+    def create_topics(self, request: CreateTopicsRequest, now_ms: int, quota: Quota = NO_QUOTA) -> ControllerResult:
+        return topics.create_topics(self._decision, request, quota)
 
-    def delete_topics(self, request: DeleteTopicsRequest, now_ms: int) -> ControllerResult:
-        return topics.delete_topics(self._decision, request)
+    def delete_topics(self, request: DeleteTopicsRequest, now_ms: int, quota: Quota = NO_QUOTA) -> ControllerResult:
+        return topics.delete_topics(self._decision, request, quota)
 
-    def create_partitions(self, request: CreatePartitionsRequest, now_ms: int) -> ControllerResult:
-        return partition_counts.create_partitions(self._decision, request)
+    def create_partitions(self, request: CreatePartitionsRequest, now_ms: int, quota: Quota = NO_QUOTA) -> ControllerResult:
+        return partition_counts.create_partitions(self._decision, request, quota)
 
     def elect_leaders(self, request: ElectLeadersRequest, now_ms: int) -> ControllerResult:
         return elections.elect_leaders(self._decision, request)

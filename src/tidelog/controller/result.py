@@ -41,6 +41,24 @@ class ConfigRules(Protocol):
         ...
 
 
+class Quota(Protocol):
+    """How much a client may have changed (KIP-599)."""
+
+    def take(self, partitions: int) -> bool:
+        """Whether so many partitions may be made or deleted for it; if so, they count."""
+        ...
+
+
+class NoQuota:
+    """Of whoever has none."""
+
+    def take(self, partitions: int) -> bool:
+        return True
+
+
+NO_QUOTA = NoQuota()
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
     """The static options that decisions depend on."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tidelog.config.topic_warnings import warnings
 from tidelog.controller.partitions import default_directories
 from tidelog.controller.placement import InvalidReplicationFactor, place, usable_brokers
-from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
+from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, NO_QUOTA, ControllerResult, Decision, Quota
 from tidelog.controller.topic_names import collides_with, name_problem
 from tidelog.metadata.image import TOPIC_RESOURCE, ClusterImage, PartitionImage
 from tidelog.metadata.records import MetadataRecord
@@ -49,12 +49,12 @@ class Refused(Exception):
         self.message = message
 
 
-def create_topics(decision: Decision, request: CreateTopicsRequest) -> ControllerResult:
+def create_topics(decision: Decision, request: CreateTopicsRequest, quota: Quota = NO_QUOTA) -> ControllerResult:
     """Each topic by itself: what cannot be created is answered with its error, the rest is created (unless validate_only).
 
     Errors per topic: INVALID_TOPIC_EXCEPTION (name, or a collision of '.' and '_'), TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS,
     INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST (twice in the request, counts
-    beside a manual assignment), POLICY_VIOLATION (too many partitions in one request).
+    beside a manual assignment), POLICY_VIOLATION (too many partitions in one request), THROTTLING_QUOTA_EXCEEDED.
     """
     if _partitions_asked(decision, request) > MAX_RECORDS_PER_REQUEST:
         return ControllerResult(_all_refused(request, "Excessively large number of partitions per request."))
@@ -68,7 +68,7 @@ def create_topics(decision: Decision, request: CreateTopicsRequest) -> Controlle
                 results.append(_refusal(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name."))
             continue
         try:
-            result, created = _create_topic(decision, topic, taken)
+            result, created = _create_topic(decision, topic, taken, quota)
         except Refused as refused:
             results.append(_refusal(topic.name, refused.code, refused.message))
             continue
@@ -117,7 +117,7 @@ def _all_refused(request: CreateTopicsRequest, message: str) -> CreateTopicsResp
 
 
 def _create_topic(
-    decision: Decision, topic: CreatableTopic, taken: dict[str, None]
+    decision: Decision, topic: CreatableTopic, taken: dict[str, None], quota: Quota
 ) -> tuple[CreatableTopicResult, list[MetadataRecord]]:
     _check_name(topic.name, taken)
     settings = _settings(decision, topic)
@@ -131,6 +131,7 @@ def _create_topic(
     else:
         replication_factor = _replication_factor(decision, topic)
         partitions = _placed_partitions(decision, _partition_count(decision, topic), replication_factor)
+    take(quota, len(partitions))
     topic_id = _new_id(decision)
     records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
     records += [
@@ -148,6 +149,12 @@ def _create_topic(
         configs=decision.rules.topic_rows(settings, decision.image),
     )
     return result, records
+
+
+def take(quota: Quota, partitions: int) -> None:
+    """Refused with THROTTLING_QUOTA_EXCEEDED when the client has changed too much lately."""
+    if not quota.take(partitions):
+        raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 
 
 def _new_id(decision: Decision) -> Uuid:
@@ -283,13 +290,14 @@ class _Deletion:
     code: ErrorCode = ErrorCode.NONE
     message: str | None = None
 
-    def refuse(self, code: ErrorCode, message: str) -> _Deletion:
+    def refuse(self, code: ErrorCode, message: str | None) -> _Deletion:
         self.code, self.message = code, message
         return self
 
 
-def delete_topics(decision: Decision, request: DeleteTopicsRequest) -> ControllerResult:
-    """By name or by id. Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST (both, neither, or twice).
+def delete_topics(decision: Decision, request: DeleteTopicsRequest, quota: Quota = NO_QUOTA) -> ControllerResult:
+    """By name or by id. Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST (both, neither, or twice),
+    THROTTLING_QUOTA_EXCEEDED.
 
     A topic that is named twice, or once by name and once by id, is answered once and stays. KafkaError
     TOPIC_DELETION_DISABLED for the whole request when ``delete.topic.enable`` is false.
@@ -306,6 +314,12 @@ def delete_topics(decision: Decision, request: DeleteTopicsRequest) -> Controlle
             other.refuse(ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.")
         key = (found.name, found.topic_id) if found.code is ErrorCode.NONE else (state.name, state.topic_id)
         deletions.setdefault(key, found)
+    for each in deletions.values():
+        if each.code is ErrorCode.NONE:
+            try:
+                take(quota, len(decision.image.topics.by_id[each.topic_id].partitions))
+            except Refused as refused:
+                each.refuse(refused.code, refused.message)
     results = [
         DeletableTopicResult(name=each.name, topic_id=each.topic_id, error_code=each.code, error_message=each.message)
         for each in deletions.values()

@@ -12,8 +12,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tidelog.broker.context import ControllerHandler
-from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.broker.context import Asker, ControllerHandler
+from tidelog.broker.envelope import sealed_request, unsealed
+from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol.messages.describe_quorum import DescribeQuorumResponse
 from tidelog.raft.description import QuorumDescription
 from tidelog.raft.machine import HANDLERS as RAFT_HANDLERS
@@ -45,7 +46,9 @@ class ControllerLink:
         """Is this process the active controller?"""
         return self._replica.member.controller is not None
 
-    def submit(self, handler: ControllerHandler, request: Any, version: int | None = None) -> asyncio.Future[Any]:
+    def submit(
+        self, handler: ControllerHandler, request: Any, version: int | None = None, asker: Asker | None = None
+    ) -> asyncio.Future[Any]:
         """The work goes on whether or not the future is awaited."""
         local: asyncio.Future[Any] | None = None
         if self.is_here or self._replica.stopped:
@@ -54,9 +57,9 @@ class ControllerLink:
                 return local
         future = self._runtime.promise()
         if local is None or local.done():
-            self._deliver(handler, request, version, future)
+            self._deliver(handler, request, version, asker, future)
         else:
-            local.add_done_callback(lambda done: self._decided(done, handler, request, version, future))
+            local.add_done_callback(lambda done: self._decided(done, handler, request, version, asker, future))
         return future
 
     def _decided(
@@ -65,13 +68,14 @@ class ControllerLink:
         handler: ControllerHandler,
         request: Any,
         version: int | None,
+        asker: Asker | None,
         future: asyncio.Future[Any],
     ) -> None:
         """It was decided here; when the leadership ended before it was committed, it is asked for anew."""
         if local.cancelled():
             future.cancel()
         elif _lost(local.exception()) and not self._replica.stopped:
-            self._deliver(handler, request, version, future)
+            self._deliver(handler, request, version, asker, future)
         elif future.done():
             return
         elif (error := local.exception()) is not None:
@@ -79,10 +83,15 @@ class ControllerLink:
         else:
             future.set_result(local.result())
 
-    def _deliver(self, handler: ControllerHandler, request: Any, version: int | None, future: asyncio.Future[Any]) -> None:
+    def _deliver(
+        self, handler: ControllerHandler, request: Any, version: int | None, asker: Asker | None, future: asyncio.Future[Any]
+    ) -> None:
+        def here() -> Awaitable[Any]:
+            return self._replica.runner.submit(handler, request)
+
         async def deliver() -> None:
             try:
-                response = await self._until_answered(request, version, lambda: self._replica.runner.submit(handler, request))
+                response = await self._until_answered(request, version, here, asker)
             except KafkaError as error:
                 if not future.done():
                     future.set_exception(error)
@@ -117,7 +126,9 @@ class ControllerLink:
 
         return await self._until_answered(request, version, here)
 
-    async def _until_answered(self, request: Any, version: int | None, here: Callable[[], Awaitable[Any]]) -> Any:
+    async def _until_answered(
+        self, request: Any, version: int | None, here: Callable[[], Awaitable[Any]], asker: Asker | None = None
+    ) -> Any:
         timeout_ms = getattr(request, "timeout_ms", 0)
         deadline_ms = self._runtime.real_ms() + (timeout_ms if timeout_ms > 0 else self._timeout_ms)
         why = "there is no active controller"
@@ -125,7 +136,7 @@ class ControllerLink:
             changed = self._when_leader_changes()
             try:
                 left_ms = deadline_ms - self._runtime.real_ms()
-                response = await (here() if self.is_here else self._ask(request, left_ms, version))
+                response = await (here() if self.is_here else self._ask(request, left_ms, version, asker))
             except KafkaError as error:
                 if not _lost(error):
                     raise
@@ -140,10 +151,15 @@ class ControllerLink:
             await asyncio.wait([changed], timeout=min(PAUSE_MS, left_ms) / 1000)
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer in time: {why}.")
 
-    async def _ask(self, request: Any, timeout_ms: int, version: int | None) -> Any:
+    async def _ask(self, request: Any, timeout_ms: int, version: int | None, asker: Asker | None) -> Any:
         """``attempt``, given up when another controller leads and the one that was asked says nothing."""
         place = self._replica.runner.leader_endpoint
-        asked = self._runtime.loop.create_task(self.attempt(request, timeout_ms, version=version))
+        attempt = (
+            self.attempt(request, timeout_ms, version=version)
+            if asker is None
+            else self._pass_on(request, timeout_ms, version, asker)
+        )
+        asked = self._runtime.loop.create_task(attempt)
         try:
             while not asked.done():
                 changed = self._when_leader_changes()
@@ -168,6 +184,14 @@ class ControllerLink:
             if error.kind is Failure.UNSUPPORTED:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"The active controller cannot be asked: {error}") from error
             raise KafkaError(ErrorCode.NOT_CONTROLLER, str(error)) from error
+
+    async def _pass_on(self, request: Any, timeout_ms: int, version: int | None, asker: Asker) -> Any:
+        """``attempt``, telling the controller whose request it is."""
+        response = await self.attempt(sealed_request(asker, version, request), timeout_ms)
+        try:
+            return unsealed(response, version, request)
+        except ProtocolViolation as error:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The active controller's answer cannot be read: {error}") from error
 
     def _when_leader_changes(self) -> asyncio.Future[None]:
         if self._changed is None:

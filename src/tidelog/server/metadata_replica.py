@@ -173,6 +173,7 @@ class MetadataReplica:
             rng=runtime.rng,
             apis=CONTROLLER_APIS,
             lives=self._dead_brokers,
+            quotas=self.quotas.quotas,
         )
         count, limits = count or ConnectionCount(), settings.limits(self.config)
         for name, listening in sockets.items():

@@ -151,7 +151,7 @@ class RaftRunner:
     def failed(self, request_id: int, *, refused: bool, unsupported: bool) -> None:
         self._do(lambda: self.member.machine.failed(request_id, self._steady(), refused=refused, unsupported=unsupported))
 
-    def submit(self, handler: ControllerHandler, request: Any, version: int | None = None) -> asyncio.Future[Any]:
+    def submit(self, handler: ControllerHandler, request: Any, version: Any = None, asker: Any = None) -> asyncio.Future[Any]:
         """Decided now if this is the active controller, answered when committed. See ``broker.context.Controller``."""
         future = self._runtime.promise()
         if self._failed:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tidelog.broker.api import Api
 from tidelog.broker.apis import APIS
 from tidelog.broker.apis.metadata import Answers
-from tidelog.broker.context import Broker, Context
+from tidelog.broker.context import Asker, Broker, Context
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.config_rules import OptionRules
@@ -92,7 +92,11 @@ class InstantController:
         self.machine = QuorumController(image, rng=random.Random(1), rules=rules, settings=ControllerSettings(), node_id=1)
 
     def submit(
-        self, handler: Callable[[QuorumController, Any, int], ControllerResult], request: Any, version: int | None = None
+        self,
+        handler: Callable[[QuorumController, Any, int], ControllerResult],
+        request: Any,
+        version: int | None = None,
+        asker: Asker | None = None,
     ) -> Ready:
         try:
             if self.refuses is not None:

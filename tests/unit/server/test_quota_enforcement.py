@@ -5,17 +5,24 @@ from __future__ import annotations
 import select
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from tests.unit.server.several_nodes import SeveralNodes
+from tidelog.broker.context import Asker
+from tidelog.broker.quotas.limits import ANONYMOUS
+from tidelog.broker.quotas.mutations import submit_for
 from tidelog.client.connection import ClientConnection
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.image import QuotaEntity
 from tidelog.metrics import catalog
+from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.client_quota_record import ClientQuotaRecord, EntityData
+from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tidelog.protocol.messages.metadata import MetadataRequest
 from tidelog.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -219,6 +226,24 @@ def test_time_on_the_loop_is_limited_for_every_request(broker: Broker) -> None:
     assert client.ask(MetadataRequest()).throttle_time_ms == 0
 
 
+def test_topics_beyond_the_quota_are_refused_and_their_client_is_muted(broker: Broker) -> None:
+    client = Client(broker)
+    limit(broker, controller_mutation_rate=1.0)
+
+    def create(name: str, partitions: int) -> Any:
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+        return client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000))
+
+    assert create("a", 16).throttle_time_ms == 0
+    refused = create("b", 1)
+    assert refused.topics[0].error_code == 89 and 0 < refused.throttle_time_ms <= 5000
+    client.send(MetadataRequest())
+    assert not client.answered_without_time()
+    broker.advance(5)
+    client.receive()
+    assert create("b", 1).topics[0].error_code == 0
+
+
 def test_addresses_that_connect_too_fast_are_held_and_then_closed(broker: Broker) -> None:
     limit(broker, (("ip", "127.0.0.1"),), connection_creation_rate=1.0)
     served = [Client(broker) for _ in range(10)]
@@ -266,3 +291,36 @@ def test_nothing_is_lost_or_doubled_for_real_clients_that_are_throttled(broker: 
     consumer.close()
     assert received == sent
     assert told and all(event.throttle_time > 0 for event in told)
+
+
+def test_the_active_controller_counts_what_clients_of_other_brokers_ask_for(tmp_path: Path) -> None:
+    """KIP-599: the buckets are where topics are made, whichever broker was asked."""
+
+    three = SeveralNodes(tmp_path)
+
+    async def ask(node_id: int, client: str, name: str) -> tuple[int, int]:
+        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
+        asker = Asker(ANONYMOUS, client, "127.0.0.1")
+        broker = three.nodes[node_id].broker
+        response = await submit_for(broker, asker, QuorumController.create_topics, request, version=7, strict=True)
+        return response.topics[0].error_code, response.throttle_time_ms
+
+    async def main() -> None:
+        await three.start()
+        entity = [EntityData(entity_type="client-id", entity_name="c")]
+        record = ClientQuotaRecord(entity=entity, key="controller_mutation_rate", value=0.001)
+        via, active = three.passive(), three.active()
+        assert active is not None
+        await three.nodes[active].controller.submit(lambda *_: ControllerResult.of(None, [record]), None)
+        await three.everywhere(lambda node: bool(node.broker.image.quotas))
+        assert await ask(via, "c", "a") == (ErrorCode.NONE, 0)
+        for node_id in three.ids:
+            error, wait_ms = await ask(node_id, "c", "b")
+            assert error == ErrorCode.THROTTLING_QUOTA_EXCEEDED and wait_ms > 500_000
+            assert await ask(node_id, "another", f"t{node_id}") == (ErrorCode.NONE, 0)
+
+    try:
+        three.run(main)
+    finally:
+        three.close()

@@ -10,8 +10,10 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from tidelog.broker.apis.metadata_bytes import CLUSTER_OPERATIONS_IN, TopicBytes, put_together
-from tidelog.broker.context import Broker, Context, Encoded
+from tidelog.broker.context import Asker, Broker, Context, Encoded
 from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from tidelog.broker.quotas.limits import ANONYMOUS
+from tidelog.broker.quotas.mutations import submit_for
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
@@ -132,7 +134,7 @@ def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, b
                 creating = True
             topics.append(found)
         if missing:
-            _create(ctx.broker, missing)
+            _create(ctx.broker, Asker(ANONYMOUS, ctx.client_id, ctx.peer_host), missing)
     return _response(ctx, request, version, image, endpoints, topics), creating
 
 
@@ -276,21 +278,21 @@ def _may_create(ctx: Context, request: MetadataRequest, name: str) -> bool:
     return allowed and name not in INTERNAL_TOPICS and len(ctx.broker.topics_being_created) < MAX_BEING_CREATED
 
 
-def _create(broker: Broker, names: list[str]) -> None:
+def _create(broker: Broker, asker: Asker, names: list[str]) -> None:
     new = [name for name in names if name not in broker.topics_being_created]
     if new:
         broker.topics_being_created.update(dict.fromkeys(new))
-        broker.runtime.spawn(_created(broker, new), "creating topics that clients asked for")
+        broker.runtime.spawn(_created(broker, asker, new), "creating topics that clients asked for")
 
 
-async def _created(broker: Broker, names: list[str]) -> None:
+async def _created(broker: Broker, asker: Asker, names: list[str]) -> None:
     """Ask the controller. What it refuses, the client learns by asking again; its own answer was LEADER_NOT_AVAILABLE."""
     request = CreateTopicsRequest(
         topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names],
         timeout_ms=AUTO_CREATE_TIMEOUT_MS,
     )
     try:
-        await broker.controller.submit(QuorumController.create_topics, request)
+        await submit_for(broker, asker, QuorumController.create_topics, request, version=None, strict=True)
     except KafkaError:
         return
     finally:

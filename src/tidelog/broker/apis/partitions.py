@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tidelog.broker.context import Context
 from tidelog.broker.operations import TOPIC_OPERATIONS
+from tidelog.broker.quotas.mutations import submit_mutation
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, PartitionImage
@@ -29,14 +30,17 @@ from tidelog.protocol.messages.elect_leaders import (
     ReplicaElectionResult,
 )
 
+_CREATE_STRICT_FROM = 3
+
 
 async def create_partitions(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Sent by admin clients; answered when the partitions are committed and this broker leads its own.
 
-    v2 is flexible, v3 may answer THROTTLING_QUOTA_EXCEEDED (there are no quotas here). Errors per topic: see
-    ``controller.partition_counts``.
+    v2 is flexible, v3 may answer THROTTLING_QUOTA_EXCEEDED. Errors per topic: see ``controller.partition_counts``.
     """
-    response: CreatePartitionsResponse = await ctx.submit(QuorumController.create_partitions, request)
+    response: CreatePartitionsResponse = await submit_mutation(
+        ctx, QuorumController.create_partitions, request, _CREATE_STRICT_FROM
+    )
     return response
 
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from tidelog.broker.context import Context
+from tidelog.broker.quotas.mutations import submit_mutation
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import KafkaError
 from tidelog.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from tidelog.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
+_CREATE_STRICT_FROM = 6
+_DELETE_STRICT_FROM = 5
+
 
 async def create_topics(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Sent by admin clients, Streams and Connect; answered when the topics are committed and this broker leads them.
 
-    v4 lets partitions and replication factor be -1 (the broker's defaults), v5 answers counts and all configs, v7 topic ids.
+    v4 lets partitions and replication factor be -1 (the broker's defaults), v5 answers counts and all configs, v6 may answer
+    THROTTLING_QUOTA_EXCEEDED, v7 topic ids.
     Errors per topic: see ``controller.topics``.
     """
-    response: CreateTopicsResponse = await ctx.submit(QuorumController.create_topics, request)
+    response: CreateTopicsResponse = await submit_mutation(ctx, QuorumController.create_topics, request, _CREATE_STRICT_FROM)
     return response
 
 
@@ -32,9 +37,10 @@ def create_topics_refused(request: CreateTopicsRequest, error: KafkaError) -> Cr
 async def delete_topics(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Sent by admin clients and Streams; answered when the deletion is committed, the files go later.
 
-    v5 added error messages, v6 topic ids. Errors per topic: see ``controller.topics``; TOPIC_DELETION_DISABLED for all.
+    v5 added error messages and THROTTLING_QUOTA_EXCEEDED, v6 topic ids. Errors per topic: see ``controller.topics``;
+    TOPIC_DELETION_DISABLED for all.
     """
-    response: DeleteTopicsResponse = await ctx.submit(QuorumController.delete_topics, request)
+    response: DeleteTopicsResponse = await submit_mutation(ctx, QuorumController.delete_topics, request, _DELETE_STRICT_FROM)
     return response
 
 

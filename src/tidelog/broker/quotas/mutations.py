@@ -1,0 +1,48 @@
+"""Topics and partitions that clients make and delete, within their quota (KIP-599).
+
+Decided is where the records are made: on the node whose controller is active, which keeps the token buckets. A broker elsewhere
+passes the request on with its client's name (``broker.envelope``), and makes the client wait as the controller says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tidelog.broker.context import Asker, Broker, Context
+from tidelog.broker.quotas.limits import ANONYMOUS, Client
+
+if TYPE_CHECKING:
+    from tidelog.broker.quotas.tokens import MutationQuota
+    from tidelog.controller.quorum_controller import QuorumController
+    from tidelog.controller.result import ControllerResult
+
+MutationHandler = Callable[..., "ControllerResult"]
+"""A method of the controller, unbound: (controller, request, now_ms, quota) -> records and response."""
+
+
+async def submit_mutation(ctx: Context, handler: MutationHandler, request: Any, strict_from: int) -> Any:
+    """The controller's response. From version ``strict_from`` on topics beyond the quota are refused; before, all is done and the
+    client waits."""
+    asker = Asker(ANONYMOUS, ctx.client_id, ctx.peer_host)
+    return await submit_for(ctx.broker, asker, handler, request, version=ctx.api_version, strict=ctx.api_version >= strict_from)
+
+
+async def submit_for(
+    broker: Broker, asker: Asker, handler: MutationHandler, request: Any, *, version: int | None, strict: bool
+) -> Any:
+    """The same on behalf of whoever it is."""
+    even_ms = broker.runtime.even_ms
+    quota = broker.quotas.mutations(Client(asker.user, asker.client_id or ""), even_ms(), strict=strict)
+    if quota is None:
+        return await broker.controller.submit(handler, request, version)
+    response = await broker.controller.submit(_within(quota, handler), request, version, asker)
+    response.throttle_time_ms = max(response.throttle_time_ms, quota.throttle_ms(even_ms()))
+    return response
+
+
+def _within(quota: MutationQuota, handler: MutationHandler) -> MutationHandler:
+    def decide(controller: QuorumController, request: Any, now_ms: int) -> ControllerResult:
+        return handler(controller, request, now_ms, quota)
+
+    return decide
