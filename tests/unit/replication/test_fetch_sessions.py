@@ -290,7 +290,7 @@ def test_a_retained_log_start_reaches_a_quiet_partition() -> None:
     read(world, Request(session_id, 3, ("t0", 0, 1)))
     partition.log.delete_records_before(1)
     assert named(read(world, Request(session_id, 4))) == []
-    world.manager.retention_step(NOW_MS)
+    world.manager.retention_step(NOW_MS, NOW_MS)
     assert named(read(world, Request(session_id, 5))) == [("t0", 0)]
 
 
