@@ -207,7 +207,7 @@ def test_retention_takes_old_segments_and_removes_their_files_later() -> None:
     partition.append(batch(timestamp=NOW_MS - 5000), NOW_MS, 1)
     partition.append(batch(timestamp=NOW_MS), NOW_MS, 1)
     world.run_jobs()
-    assert len(world.manager.retention_step(NOW_MS)) == 1
+    assert len(world.manager.retention_step(NOW_MS, NOW_MS)) == 1
     assert partition.log is not None and partition.log.log_start_offset == 1
     assert world.manager.removal_step(NOW_MS + 59_999) == 0
     assert any(name.endswith(".deleted") for name in world.disk.files)
