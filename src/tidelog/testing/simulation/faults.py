@@ -57,6 +57,7 @@ class Faults:
         self.damage = Damage(cluster, self.rng)
         self._on = False
         self._excused: set[int] = set()
+        self._power_was_lost = False
 
     def begin(self) -> None:
         """From now on, until ``end``."""
@@ -77,6 +78,16 @@ class Faults:
         lost records is not elected (with eligible leader replicas)."""
         eligible = self.cluster.shape.levels.get(ELIGIBLE_REPLICAS, 0) >= 1
         return eligible and not self.damage.places and self.cluster.healthy()
+
+    def _lose_power(self, machine: Machine) -> None:
+        machine.lose_power()
+        self._power_was_lost = True
+
+    def _recovers(self) -> bool:
+        """Whether a machine may still lack, as a member of an ISR, what it lost with its power. Were all processes killed before
+        that is noticed, every replica would have ended uncleanly, and the last known leader's log would be what is left."""
+        self._power_was_lost = self._power_was_lost and not self.cluster.healthy()
+        return self._power_was_lost
 
     def explains(self, machine: Machine) -> bool:
         """Whether a fault of ours is why this node could not go on."""
@@ -127,7 +138,7 @@ class Faults:
     def _power(self, machine: Machine) -> bool:
         if not machine.running or not self.settled():
             return False
-        machine.lose_power()
+        self._lose_power(machine)
         self._later_up(machine, 1.0)
         return True
 
@@ -140,7 +151,7 @@ class Faults:
 
     def _all(self, machine: Machine) -> bool:
         """Every process is killed at once."""
-        if self.rng.random() < 0.6:
+        if self.rng.random() < 0.6 or self._recovers():
             return False
         for each in self.machines:
             if each.running:
@@ -193,7 +204,7 @@ class Faults:
         def back() -> None:
             machine.disk.heal()
             if machine.running and self.settled():
-                machine.lose_power()
+                self._lose_power(machine)
             elif machine.running:
                 machine.kill()  # others have lost something meanwhile
             machine.ended = None
@@ -261,7 +272,7 @@ class Faults:
             hosts = [each for each in self.network.hosts if each != elected.host]
             self._cut([(elected.host, other) for other in hosts] + [(other, elected.host) for other in hosts])
             if voter.running:
-                voter.lose_power()
+                self._lose_power(voter)
             self._later_up(voter, 0.01, 0.1)
 
         for each in voters:

@@ -42,3 +42,20 @@ def test_every_kind_that_is_named_is_one_that_there_is() -> None:
     assert all(callable(getattr(faults, f"_{kind.replace(' ', '_')}")) for kind in KINDS)
     with pytest.raises(ValueError, match="no such kind of fault: fire, flood"):
         Faults(cluster, 1, ["kill", "flood", "fire"])
+
+
+def test_nobody_kills_all_while_one_may_lack_what_it_lost_with_its_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy = [True]
+    monkeypatch.setattr(SimCluster, "healthy", lambda self: healthy[0])
+    cluster = SimCluster(Shape(brokers=3), 1)
+    faults = Faults(cluster, 1)
+    faults.rng.random = lambda: 0.9  # type: ignore[method-assign]
+    first = cluster.machines[0]
+    first.start()
+    assert faults._power(first)
+    healthy[0] = False
+    assert not faults._all(first)
+    healthy[0] = True
+    assert faults._all(first)
+    healthy[0] = False
+    assert faults._all(first), "it is known to be in sync again"
