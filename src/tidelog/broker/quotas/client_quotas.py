@@ -7,6 +7,7 @@ for its share of time waits for one window at most, for bytes as long as it take
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -79,7 +80,7 @@ class ClientQuotas:
     def most_to_fetch(self, client: Client) -> int | None:
         """How much may be fetched at once without a wait for certain; more would never be answered."""
         limit = self._limits.of(Kind.FETCH, client)
-        return None if limit is None else int(limit.bound * self._windows.whole_s)
+        return None if limit is None or limit.bound == math.inf else int(limit.bound * self._windows.whole_s)
 
     def fetched(self, client: Client, size: int, now_ms: int, waits: bool = False) -> int:
         """``size`` bytes are to be sent: how many ms the client has to wait instead, and nothing is sent. ``waits``: it has to

@@ -11,6 +11,7 @@ Hosts have one limit, their own or that for any host. A host is named by its add
 from __future__ import annotations
 
 import ipaddress
+import math
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
@@ -59,7 +60,9 @@ class Limits:
         self._by_ip: dict[str, float] = {}
         self._default_ip: float | None = None
         for entity, limits in quotas.items():
-            for name, bound in limits.items():
+            for name, said in limits.items():
+                # Apache Kafka's controllers let it pass, and its brokers make nobody wait for it.
+                bound = math.inf if math.isnan(said) else said
                 if entity[0][0] == _IP:
                     self._set_host(entity, name, bound)
                 elif name in _KINDS:

@@ -98,4 +98,4 @@ def throttle_ms(rate: Rate, bound: float) -> int:
         return 0
     if bound <= 0:
         return LONGEST_MS
-    return min(int((rate.value - bound) / bound * rate.span_ms + 0.5), LONGEST_MS)
+    return int(min((rate.value - bound) / bound * rate.span_ms + 0.5, LONGEST_MS))  # which may be infinite before

@@ -37,7 +37,7 @@ class TokenBucket:
         missing = -self.tokens(now_ms, bound, windows)
         if missing <= 0:
             return 0
-        return LONGEST_MS if bound <= 0 else min(int(missing / bound * 1000 + 0.5), LONGEST_MS)
+        return LONGEST_MS if bound <= 0 else int(min(missing / bound * 1000 + 0.5, LONGEST_MS))
 
 
 class MutationQuota:

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import math
+
+import pytest
+
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.quotas.limits import Client, Kind
+from tidelog.broker.quotas.rates import LONGEST_MS
 from tidelog.metadata.image import QuotaEntity
 
 USER: QuotaEntity = (("user", "ANONYMOUS"),)
@@ -96,3 +101,34 @@ def test_what_is_measured_can_be_looked_at() -> None:
     (seen,) = limited.observe(0)
     assert seen == (Kind.PRODUCE, Client("", "a"), 200.0, 7500.0)
     assert list(limited.observe(4_000_000)) == []
+
+
+ALL = {kind.value: 1.0 for kind in Kind}
+
+
+def waits(limited: ClientQuotas) -> list[int]:
+    """How long a client waits who has used much: bytes in and out, time, partitions, connections."""
+    change = limited.mutations(A, 1, strict=False)
+    assert change is not None and change.take(1_000_000)
+    return [
+        limited.produced(A, 1_000_000, 1),
+        limited.fetched(A, 1_000_000, 1, waits=True),
+        limited.worked(A, 10**11, 1),
+        change.throttle_ms(1),
+        limited.connected("10.0.0.1", 1),
+    ]
+
+
+@pytest.mark.parametrize("limit", [math.nan, math.inf])
+def test_a_limit_that_is_no_number_holds_nobody_up_and_is_nobody_elses(limit: float) -> None:
+    limited = ClientQuotas()
+    others: QuotaEntity = (("user", None),)
+    limited.change({USER: dict.fromkeys(ALL, limit), others: ALL, (("ip", None),): {"connection_creation_rate": limit}})
+    assert waits(limited) == [0] * 5
+    assert limited.most_to_fetch(A) is None
+
+
+def test_the_least_limit_that_a_number_can_say_is_one() -> None:
+    limited = ClientQuotas()
+    limited.change({USER: dict.fromkeys(ALL, 5e-324), (("ip", None),): {"connection_creation_rate": 5e-324}})
+    assert waits(limited) == [LONGEST_MS, LONGEST_MS, 1000, LONGEST_MS, 1000]
