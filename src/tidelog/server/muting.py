@@ -49,8 +49,8 @@ class Muting:
         ctx.mute, ctx.fetch_quota = (self.mute if metered else None), None
         if self.muted is not None:
             self.muted.cancel()
-            # Not here: it may be a request of this very connection that has changed them.
-            self._loop.call_soon(self._unmuted)
+            # Not here: it may be a request of this very connection that has changed them. They may change again before.
+            self.muted = self._loop.call_soon(self._unmuted)
 
     def _forget_mute(self, ctx: Context) -> None:
         """The connection has closed."""

@@ -184,3 +184,20 @@ def test_a_connection_that_is_drained_does_not_wait_for_its_time(world: World) -
         assert await side.ended() and side.handled == [b"!a"] and not alarms.set
 
     world.run(main)
+
+
+def test_quotas_that_change_twice_at_once_end_one_wait(world: World) -> None:
+    alarms, side = Alarms(world), muting_side(world)
+
+    async def main() -> None:
+        await side.send(frame(b"!a") + frame(b"!b") + frame(b"c"))
+        assert await side.receive(9) == frame(b"re:!a")
+        side.connection.meter()
+        side.connection.meter()
+        assert await side.receive(9) == frame(b"re:!b")
+        await settle()
+        assert side.handled == [b"!a", b"!b"] and len(alarms.set) == 1
+        side.connection.close()
+        assert not alarms.set
+
+    world.run(main)
