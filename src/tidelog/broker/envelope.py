@@ -1,6 +1,6 @@
 """Envelope: a request that a broker passes on to the active controller, with its client's name and address (KIP-590).
 
-Apache Kafka's brokers pass all such requests on like that, brokers of ours those whose client has a quota there.
+Apache Kafka's brokers pass all such requests on like that, brokers of ours what clients have quotas for.
 Inside is a whole request with its header, and so is the answer. Only what brokers forward is taken, at the versions that this
 controller serves directly. A controller that is not active says so outside, where the broker looks: it then asks another one, and
 its client never hears of it. The principal inside is not looked at: nobody is refused anything before there are ACLs.

@@ -298,7 +298,7 @@ def test_the_active_controller_counts_what_clients_of_other_brokers_ask_for(tmp_
 
     three = SeveralNodes(tmp_path)
 
-    async def ask(node_id: int, client: str, name: str) -> tuple[int, int]:
+    async def ask(node_id: int, client: str | None, name: str) -> tuple[int, int]:
         topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
         request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
         asker = Asker(ANONYMOUS, client, "127.0.0.1")
@@ -319,6 +319,13 @@ def test_the_active_controller_counts_what_clients_of_other_brokers_ask_for(tmp_
             error, wait_ms = await ask(node_id, "c", "b")
             assert error == ErrorCode.THROTTLING_QUOTA_EXCEEDED and wait_ms > 500_000
             assert await ask(node_id, "another", f"t{node_id}") == (ErrorCode.NONE, 0)
+        # A broker that passes on what a client without a name asks is no client, whom a limit of any client would hold up.
+        record = ClientQuotaRecord([EntityData("client-id", None)], "controller_mutation_rate", 0.001)
+        await three.nodes[active].controller.submit(lambda *_: ControllerResult.of(None, [record]), None)
+        await three.everywhere(lambda node: len(node.broker.image.quotas) == 2)
+        for node_id in three.ids:
+            for name in "x", "y":
+                assert await ask(node_id, None, f"{name}{node_id}") == (ErrorCode.NONE, 0)
 
     try:
         three.run(main)

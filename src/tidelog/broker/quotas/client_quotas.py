@@ -64,6 +64,11 @@ class ClientQuotas:
         return self._limits.any_for_clients
 
     @property
+    def for_mutations(self) -> bool:
+        """Whether some client may be limited in what it has controllers change."""
+        return self._limits.any_of(Kind.MUTATION)
+
+    @property
     def for_hosts(self) -> bool:
         """Whether new connections have to be looked at."""
         return self._limits.any_for_hosts

@@ -82,6 +82,10 @@ class Limits:
         """Whether some client may be limited in anything."""
         return bool(self._by_kind)
 
+    def any_of(self, kind: Kind) -> bool:
+        """Whether some client may be limited in this."""
+        return kind in self._by_kind
+
     @property
     def any_for_hosts(self) -> bool:
         """Whether some host may be limited."""

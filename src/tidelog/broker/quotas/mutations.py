@@ -35,7 +35,8 @@ async def submit_for(
     even_ms = broker.runtime.even_ms
     quota = broker.quotas.mutations(Client(asker.user, asker.client_id or ""), even_ms(), strict=strict)
     if quota is None:
-        return await broker.controller.submit(handler, request, version)
+        # A controller elsewhere has to know all the same: else it would take the broker for the client.
+        return await broker.controller.submit(handler, request, version, asker if broker.quotas.for_mutations else None)
     response = await broker.controller.submit(_within(quota, handler), request, version, asker)
     response.throttle_time_ms = max(response.throttle_time_ms, quota.throttle_ms(even_ms()))
     return response
