@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from tests.unit.server.several_nodes import SeveralNodes
+from tidelog.broker.apis.coordinators import create_internal_topics
 from tidelog.broker.context import Asker
 from tidelog.broker.quotas.limits import ANONYMOUS
 from tidelog.broker.quotas.mutations import submit_for
@@ -296,7 +297,7 @@ def test_nothing_is_lost_or_doubled_for_real_clients_that_are_throttled(broker: 
 def test_the_active_controller_counts_what_clients_of_other_brokers_ask_for(tmp_path: Path) -> None:
     """KIP-599: the buckets are where topics are made, whichever broker was asked."""
 
-    three = SeveralNodes(tmp_path)
+    three = SeveralNodes(tmp_path, offsets_topic_num_partitions="1", transaction_state_log_num_partitions="1")
 
     async def ask(node_id: int, client: str | None, name: str) -> tuple[int, int]:
         topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
@@ -326,6 +327,9 @@ def test_the_active_controller_counts_what_clients_of_other_brokers_ask_for(tmp_
         for node_id in three.ids:
             for name in "x", "y":
                 assert await ask(node_id, None, f"{name}{node_id}") == (ErrorCode.NONE, 0)
+        # Nor when it makes the topics that coordinators need.
+        await create_internal_topics(three.nodes[via].broker)
+        assert not three.nodes[via].broker.creations_refused
 
     try:
         three.run(main)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelog.broker.context import Broker, Context
+from tidelog.broker.quotas.mutations import submit_own
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.coordinator.placement import partition_of
@@ -159,7 +160,7 @@ async def _created(broker: Broker, topic: _Internal) -> None:
         timeout_ms=CREATE_TIMEOUT_MS,
     )
     try:
-        response: CreateTopicsResponse = await broker.controller.submit(QuorumController.create_topics, request)
+        response: CreateTopicsResponse = await submit_own(broker, QuorumController.create_topics, request)
     except KafkaError as error:
         # The client asks again, and so do we then.
         _refused(broker, topic.name, str(error))

@@ -42,6 +42,12 @@ async def submit_for(
     return response
 
 
+async def submit_own(broker: Broker, handler: MutationHandler, request: Any) -> Any:
+    """What this broker itself has made is no client's use, here and at a controller elsewhere: the asker has no client id."""
+    asker = Asker(ANONYMOUS, None, "127.0.0.1") if broker.quotas.for_mutations else None
+    return await broker.controller.submit(handler, request, None, asker)
+
+
 def _within(quota: MutationQuota, handler: MutationHandler) -> MutationHandler:
     def decide(controller: QuorumController, request: Any, now_ms: int) -> ControllerResult:
         return handler(controller, request, now_ms, quota)
