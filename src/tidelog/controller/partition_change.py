@@ -175,7 +175,7 @@ def _leader(
     for replica in line:
         if replica != NO_BROKER and valid(replica):
             return replica, False
-    last_known = partition.last_known_elr
+    last_known = [each for each in partition.last_known_elr if each in target.replicas]
     if rules.elr_enabled and not target.isr and not target.elr and len(last_known) == 1 and acceptable(last_known[0]):
         return last_known[0], True
     if election is Election.UNCLEAN:

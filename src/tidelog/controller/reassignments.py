@@ -98,7 +98,9 @@ def _cancelled(decision: Decision, topic: TopicImage, number: int, partition: Pa
                 "it would require an unclean leader election."
             )
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-        isr = [before[0]]
+        # Kafka writes an ISR of the first replica, whatever it has: if that is down, it is taken for in sync when it comes back,
+        # also before those who are eligible. Here nobody is in sync where that can be said, which is with ELR.
+        isr = [] if decision.elr_enabled or not partition.isr else [before[0]]
     return decision.change(topic, number, Wanted(isr=isr, replicas=before, removing=[], adding=[], election=election))
 
 

@@ -10,12 +10,14 @@ from tests.unit.controller.test_elections import create
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.reassignments import list_partition_reassignments
 from tidelog.controller.result import ControllerResult
+from tidelog.metadata.features import ELR_VERSION
 from tidelog.metadata.image import PartitionImage
 from tidelog.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
@@ -152,3 +154,19 @@ def test_a_move_cannot_be_cancelled_while_the_old_replicas_are_behind(pair: Clus
     pair._commit(ControllerResult.of(None, [behind]))
     assert reassign(pair, "t", 0, None) == 39
     assert replace(partition(pair)).replicas == (2, 3, 1)
+
+
+def test_cancelling_a_move_takes_nobody_for_in_sync_who_was_not(make_cluster: Any) -> None:
+    """Also where unclean elections are allowed: the first replica is down, and may come back before one that has everything."""
+    cluster: Cluster = make_cluster(1, 2, 3, unclean_leader_election_enable=True)
+    cluster._commit(ControllerResult.of(None, [FeatureLevelRecord(name=ELR_VERSION, feature_level=1)]))
+    create(cluster, "t", [1, 2])
+    assert reassign(cluster, "t", 0, [2, 3]) == 0
+    cluster.heartbeat(2, want_fence=True)
+    cluster.heartbeat(1, want_fence=True)
+    in_sync_alone = PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics.by_name["t"].id, isr=[3], leader=3)
+    cluster._commit(ControllerResult.of(None, [in_sync_alone]))
+    assert reassign(cluster, "t", 0, None) == 0
+    assert (partition(cluster).replicas, partition(cluster).isr, partition(cluster).leader) == ((2, 1), (), -1)
+    cluster.heartbeat(1)
+    assert (partition(cluster).leader, partition(cluster).leader_recovery_state) == (1, 1), "told as what it is, an unclean one"
