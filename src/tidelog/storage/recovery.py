@@ -23,7 +23,14 @@ from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.records.batch import crc_is_valid
-from tidelog.storage.checkpoints import LEADER_EPOCHS, BadCheckpoint, read_epochs, read_partition_metadata
+from tidelog.storage.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    PARTITION_METADATA_BYTES,
+    BadCheckpoint,
+    read_epochs,
+    read_partition_metadata,
+)
 from tidelog.storage.epochs import LeaderEpochCache
 from tidelog.storage.flush import FLUSH_FAILED
 from tidelog.storage.index import MAX_RELATIVE_OFFSET, CorruptIndex, Indexer
@@ -69,9 +76,9 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
     """The log of a directory. StorageFailure when its disk fails, or when it holds what must not be touched."""
     directory = request.directory
     try:
-        topic_id = read_partition_metadata(fs, directory)
         names = finish_interrupted(fs, directory)
         segments = _find_segments(fs, directory, names)
+        topic_id = _topic_id(fs, directory, segments)
         epochs = _load_epochs(fs, directory)
         sync_failed = FLUSH_FAILED in names
         if segments and request.clean and not sync_failed:
@@ -171,6 +178,18 @@ def _remove_covered(fs: FileSystem, directory: str, swap_name: str) -> None:
         # Indexes of the segment that is replaced must not outlive it; new ones, where they exist, are .swap too.
         if fs.exists(f"{directory}/{file_stem(base)}{suffix}"):
             fs.remove(f"{directory}/{file_stem(base)}{suffix}")
+
+
+def _topic_id(fs: FileSystem, directory: str, segments: list[LogSegment]) -> bytes | None:
+    """Of ``partition.metadata``; None where it was never whole: it is too short, and there is no record, because it is written
+    before any. A full disk, or the end of the process, came in between."""
+    try:
+        return read_partition_metadata(fs, directory)
+    except BadCheckpoint:
+        size = fs.stat(f"{directory}/{PARTITION_METADATA}").size
+        if size >= PARTITION_METADATA_BYTES or any(segment.size for segment in segments):
+            raise
+        return None
 
 
 def _find_segments(fs: FileSystem, directory: str, names: list[str]) -> list[LogSegment]:

@@ -203,6 +203,18 @@ def test_unreadable_partition_metadata_is_a_failure_that_names_the_file() -> Non
         load(disk, SMALL)
 
 
+@pytest.mark.parametrize("size", [1, 12, 24, 42])
+def test_partition_metadata_that_a_full_disk_cut_short_names_nobody_while_there_are_no_records(size: int) -> None:
+    disk = SimDisk()
+    new_log(disk)
+    disk.open(f"{DIRECTORY}/partition.metadata").truncate(size)
+    log = load(disk, clean=False)
+    assert (log.topic_id, log.log_end_offset) == (None, 0)
+    append(log, batch(1, value=bytes(200)))
+    with pytest.raises(StorageFailure, match=r"partition\.metadata"):
+        load(disk, clean=False)
+
+
 def test_names_that_are_not_ours_do_not_matter() -> None:
     disk = SimDisk(network=True)
     written(disk)
