@@ -164,7 +164,7 @@ class Workload:
     def retain(self) -> None:
         # What goes is decided before the first file is touched: nothing above the high watermark.
         self.latest_start = max(self.latest_start, self.log.active.base_offset)
-        self.manager.retain(self.now_ms)
+        self.manager.retain(self.now_ms, self.now_ms)
         for job in self.manager.removals_due(self.now_ms + 100_000):
             job.run()
             self.manager.removed(job)

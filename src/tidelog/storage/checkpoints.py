@@ -20,7 +20,6 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
-PARTITION_METADATA_BYTES = 43
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
@@ -121,6 +120,14 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
 def encode_partition_metadata(topic_id: bytes) -> bytes:
     """43 bytes, without a newline at the end, as Kafka has it."""
     return f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode("ascii")
+
+
+def begins_partition_metadata(fs: FileSystem, directory: str) -> bool:
+    """Whether the file is the beginning of one, and no more."""
+    raw = read_file(fs, f"{directory}/{PARTITION_METADATA}") or b""
+    some = encode_partition_metadata(bytes(16))
+    start = some[: -len(uuid_to_text(bytes(16)))]
+    return len(raw) < len(some) and (start.startswith(raw) or raw.startswith(start))
 
 
 def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:

@@ -25,9 +25,8 @@ from tidelog.model.ports import FileSystem, Rng
 from tidelog.records.batch import crc_is_valid
 from tidelog.storage.checkpoints import (
     LEADER_EPOCHS,
-    PARTITION_METADATA,
-    PARTITION_METADATA_BYTES,
     BadCheckpoint,
+    begins_partition_metadata,
     read_epochs,
     read_partition_metadata,
 )
@@ -181,13 +180,12 @@ def _remove_covered(fs: FileSystem, directory: str, swap_name: str) -> None:
 
 
 def _topic_id(fs: FileSystem, directory: str, segments: list[LogSegment]) -> bytes | None:
-    """Of ``partition.metadata``; None where it was never whole: it is too short, and there is no record, because it is written
-    before any. A full disk, or the end of the process, came in between."""
+    """Of ``partition.metadata``; None where it was never whole: it is the beginning of one, and there is no record, because it is
+    written before any. A full disk, or the end of the process, came in between."""
     try:
         return read_partition_metadata(fs, directory)
     except BadCheckpoint:
-        size = fs.stat(f"{directory}/{PARTITION_METADATA}").size
-        if size >= PARTITION_METADATA_BYTES or any(segment.size for segment in segments):
+        if any(segment.size for segment in segments) or not begins_partition_metadata(fs, directory):
             raise
         return None
 
