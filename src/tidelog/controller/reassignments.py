@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tidelog.controller.partition_change import Election, Wanted
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.controller.topics import Refused, check_manual_assignment
-from tidelog.metadata.image import ClusterImage, PartitionImage, TopicImage
+from tidelog.metadata.image import RECOVERING, ClusterImage, PartitionImage, TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages import alter_partition_reassignments as alter
@@ -91,6 +91,7 @@ def _cancelled(decision: Decision, topic: TopicImage, number: int, partition: Pa
     if not before:
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Invalid replica assignment: addingReplicas contains all replicas.")
     election = decision.election(topic)
+    recovery = None
     if not isr:
         if election is not Election.UNCLEAN:
             message = (
@@ -99,9 +100,12 @@ def _cancelled(decision: Decision, topic: TopicImage, number: int, partition: Pa
             )
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         # Kafka writes an ISR of the first replica, whatever it has: if that is down, it is taken for in sync when it comes back,
-        # also before those who are eligible. Here nobody is in sync where that can be said, which is with ELR.
-        isr = [] if decision.elr_enabled or not partition.isr else [before[0]]
-    return decision.change(topic, number, Wanted(isr=isr, replicas=before, removing=[], adding=[], election=election))
+        # also before those who are eligible. Here nobody is in sync where that can be said, which is with ELR; without it the
+        # first replica has to recover.
+        if not decision.elr_enabled and partition.isr:
+            isr, recovery = [before[0]], RECOVERING
+    wanted = Wanted(isr=isr, replicas=before, removing=[], adding=[], election=election, leader_recovery_state=recovery)
+    return decision.change(topic, number, wanted)
 
 
 def _is_moving(partition: PartitionImage) -> bool:

@@ -11,7 +11,7 @@ from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.reassignments import list_partition_reassignments
 from tidelog.controller.result import ControllerResult
 from tidelog.metadata.features import ELR_VERSION
-from tidelog.metadata.image import PartitionImage
+from tidelog.metadata.image import RECOVERING, PartitionImage
 from tidelog.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -170,3 +170,15 @@ def test_cancelling_a_move_takes_nobody_for_in_sync_who_was_not(make_cluster: An
     assert (partition(cluster).replicas, partition(cluster).isr, partition(cluster).leader) == ((2, 1), (), -1)
     cluster.heartbeat(1)
     assert (partition(cluster).leader, partition(cluster).leader_recovery_state) == (1, 1), "told as what it is, an unclean one"
+
+
+def test_without_elr_the_first_replica_has_to_recover_after_a_move_is_cancelled_uncleanly(make_cluster: Any) -> None:
+    cluster: Cluster = make_cluster(1, 2, 3, unclean_leader_election_enable=True)
+    create(cluster, "t", [1, 2])
+    assert reassign(cluster, "t", 0, [2, 3]) == 0
+    cluster.heartbeat(1, want_fence=True)
+    in_sync_alone = PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics.by_name["t"].id, isr=[3], leader=3)
+    cluster._commit(ControllerResult.of(None, [in_sync_alone]))
+    assert reassign(cluster, "t", 0, None) == 0
+    assert (partition(cluster).replicas, partition(cluster).isr) == ((2, 1), (2,))
+    assert (partition(cluster).leader, partition(cluster).leader_recovery_state) == (2, RECOVERING)
