@@ -107,7 +107,7 @@ def change_partition(
         record.isr = target.isr
     if _needs_bump_for_shrink(record, partition, rules):
         record.leader = partition.leader
-    _remember_leader(record, partition, rules)
+    _remember_leader(record, partition, target, rules)
     _set_assignment(record, partition, target, wanted, rules)
     recovery = wanted.leader_recovery_state
     if recovery is not None and recovery != partition.leader_recovery_state:
@@ -192,10 +192,12 @@ def _needs_bump_for_shrink(record: PartitionChangeRecord, partition: PartitionIm
     return not set(partition.isr) <= set(record.isr)
 
 
-def _remember_leader(record: PartitionChangeRecord, partition: PartitionImage, rules: ChangeRules) -> None:
-    """The last leader is remembered while there is none."""
-    if record.leader == NO_BROKER and not partition.last_known_elr:
-        record.last_known_elr = [partition.leader] if rules.elr_enabled else None
+def _remember_leader(record: PartitionChangeRecord, partition: PartitionImage, target: _Target, rules: ChangeRules) -> None:
+    """The last leader is remembered while there is none; the first replica instead of one that is no replica any more."""
+    gone = bool(partition.last_known_elr) and not {*partition.last_known_elr} & {*target.replicas}
+    if (record.leader == NO_BROKER and not partition.last_known_elr) or (record.leader < 0 and gone):
+        last = partition.leader if partition.leader in target.replicas else target.replicas[0]
+        record.last_known_elr = [last] if rules.elr_enabled else None
     elif record.leader >= 0 and partition.last_known_elr:
         record.last_known_elr = []
 

@@ -99,10 +99,9 @@ def _cancelled(decision: Decision, topic: TopicImage, number: int, partition: Pa
                 "it would require an unclean leader election."
             )
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-        # Kafka writes an ISR of the first replica, whatever it has: if that is down, it is taken for in sync when it comes back,
-        # also before those who are eligible. Here nobody is in sync where that can be said, which is with ELR; without it the
-        # first replica has to recover.
-        if not decision.elr_enabled and partition.isr:
+        # Kafka writes an ISR of the first replica, whatever that has: if it is down, it is taken for in sync when it comes back,
+        # also before those who are eligible. Here these have precedence, and the first replica has to recover.
+        if not set(before) & {*partition.elr, *partition.last_known_elr}:
             isr, recovery = [before[0]], RECOVERING
     wanted = Wanted(isr=isr, replicas=before, removing=[], adding=[], election=election, leader_recovery_state=recovery)
     return decision.change(topic, number, wanted)

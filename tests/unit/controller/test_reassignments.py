@@ -156,29 +156,34 @@ def test_a_move_cannot_be_cancelled_while_the_old_replicas_are_behind(pair: Clus
     assert replace(partition(pair)).replicas == (2, 3, 1)
 
 
-def test_cancelling_a_move_takes_nobody_for_in_sync_who_was_not(make_cluster: Any) -> None:
-    """Also where unclean elections are allowed: the first replica is down, and may come back before one that has everything."""
-    cluster: Cluster = make_cluster(1, 2, 3, unclean_leader_election_enable=True)
-    cluster._commit(ControllerResult.of(None, [FeatureLevelRecord(name=ELR_VERSION, feature_level=1)]))
+def cancelled(cluster: Cluster, elr: bool, **partition: Any) -> None:
+    """A move from 1, 2 to 2, 3 that is cancelled while its partition is so."""
+    if elr:
+        cluster._commit(ControllerResult.of(None, [FeatureLevelRecord(name=ELR_VERSION, feature_level=1)]))
     create(cluster, "t", [1, 2])
     assert reassign(cluster, "t", 0, [2, 3]) == 0
     cluster.heartbeat(2, want_fence=True)
     cluster.heartbeat(1, want_fence=True)
-    in_sync_alone = PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics.by_name["t"].id, isr=[3], leader=3)
-    cluster._commit(ControllerResult.of(None, [in_sync_alone]))
+    so = PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics.by_name["t"].id, **partition)
+    cluster._commit(ControllerResult.of(None, [so]))
     assert reassign(cluster, "t", 0, None) == 0
-    assert (partition(cluster).replicas, partition(cluster).isr, partition(cluster).leader) == ((2, 1), (), -1)
-    cluster.heartbeat(1)
-    assert (partition(cluster).leader, partition(cluster).leader_recovery_state) == (1, 1), "told as what it is, an unclean one"
 
 
-def test_without_elr_the_first_replica_has_to_recover_after_a_move_is_cancelled_uncleanly(make_cluster: Any) -> None:
+def test_who_is_eligible_has_precedence_when_a_move_is_cancelled_while_nobody_is_in_sync(make_cluster: Any) -> None:
+    """Also where unclean elections are allowed: the first replica is down, and may lack what the other has."""
     cluster: Cluster = make_cluster(1, 2, 3, unclean_leader_election_enable=True)
-    create(cluster, "t", [1, 2])
-    assert reassign(cluster, "t", 0, [2, 3]) == 0
-    cluster.heartbeat(1, want_fence=True)
-    in_sync_alone = PartitionChangeRecord(partition_id=0, topic_id=cluster.image.topics.by_name["t"].id, isr=[3], leader=3)
-    cluster._commit(ControllerResult.of(None, [in_sync_alone]))
-    assert reassign(cluster, "t", 0, None) == 0
-    assert (partition(cluster).replicas, partition(cluster).isr) == ((2, 1), (2,))
+    cancelled(cluster, True, isr=[], leader=-1, eligible_leader_replicas=[1], leader_recovery_state=0)
+    found = partition(cluster)
+    assert (found.replicas, found.isr, found.elr, found.leader) == ((2, 1), (), (1,), -1)
+    cluster.heartbeat(1)
+    assert (partition(cluster).leader, partition(cluster).leader_recovery_state) == (1, 0)
+
+
+@pytest.mark.parametrize("elr", [False, True])
+def test_where_nobody_is_the_first_replica_leads_and_has_to_recover(make_cluster: Any, elr: bool) -> None:
+    cluster: Cluster = make_cluster(1, 2, 3, unclean_leader_election_enable=True)
+    cancelled(cluster, elr, isr=[3], leader=3)
+    assert (partition(cluster).replicas, partition(cluster).isr, partition(cluster).leader) == ((2, 1), (2,), -1)
+    assert partition(cluster).last_known_elr == ((2,) if elr else ()), "who led is no replica any more"
+    cluster.heartbeat(2)
     assert (partition(cluster).leader, partition(cluster).leader_recovery_state) == (2, RECOVERING)
