@@ -127,6 +127,14 @@ def lists_who_went(case: dict[str, Any], theirs: dict[str, Any] | None) -> bool:
     return case["elr"] and not before <= set(left)
 
 
+def remembers_who_went(case: dict[str, Any], theirs: dict[str, Any] | None) -> bool:
+    """Kafka's last known leader may be no replica any more, and would be elected; ours is the first replica then."""
+    left = (theirs or {}).get("replicas", case["partition"]["replicas"])
+    led = [each for each in (case["partition"]["leader"], *case["partition"]["last_known_elr"]) if each >= 0]
+    leaderless = (theirs or {}).get("leader") == NO_BROKER or case["partition"]["leader"] == NO_BROKER
+    return case["elr"] and leaderless and not {*led} <= set(left)
+
+
 @pytest.mark.interop
 def test_changes_of_partitions_are_those_of_apache_kafka(java: JavaSide) -> None:
     rng = random.Random(966)
@@ -134,7 +142,7 @@ def test_changes_of_partitions_are_those_of_apache_kafka(java: JavaSide) -> None
     answers = java.ask("partition_changes", cases=cases)["results"]
     changed = 0
     for case, theirs in zip(cases, answers, strict=True):
-        if lists_who_went(case, theirs):
+        if lists_who_went(case, theirs) or remembers_who_went(case, theirs):
             continue
         assert shown(our_change(case)) == theirs, case
         changed += theirs is not None

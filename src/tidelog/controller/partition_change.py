@@ -196,7 +196,8 @@ def _remember_leader(record: PartitionChangeRecord, partition: PartitionImage, t
     """The last leader is remembered while there is none; the first replica instead of one that is no replica any more."""
     gone = bool(partition.last_known_elr) and not {*partition.last_known_elr} & {*target.replicas}
     if (record.leader == NO_BROKER and not partition.last_known_elr) or (record.leader < 0 and gone):
-        last = partition.leader if partition.leader in target.replicas else target.replicas[0]
+        stays = partition.leader in (NO_BROKER, *target.replicas) and not gone
+        last = partition.leader if stays else target.replicas[0]
         record.last_known_elr = [last] if rules.elr_enabled else None
     elif record.leader >= 0 and partition.last_known_elr:
         record.last_known_elr = []
