@@ -96,6 +96,8 @@ def change_partition(
     target.elr = _eligible(partition, target, wanted, rules)
     record = PartitionChangeRecord(partition_id=number, topic_id=topic_id)
     _elect(record, partition, target, wanted, rules, acceptable)
+    if rules.elr_enabled and len(target.isr) >= max(1, rules.min_isr):
+        target.elr = []  # whoever was elected out of them acknowledges alone now
     if record.leader == NO_LEADER_CHANGE and not set(partition.replicas) <= set(target.replicas):
         # Whoever is no replica any more must be fenced off by a new leader epoch.
         record.leader = partition.leader

@@ -92,6 +92,18 @@ def test_an_eligible_replica_leads_as_the_whole_isr_and_loses_nothing() -> None:
     assert change(empty, {2, 3}, elr=True, min_isr=2) == expected
 
 
+def test_who_was_eligible_beside_a_leader_that_may_acknowledge_alone_is_so_no_more() -> None:
+    empty = partition(isr=(), elr=(1, 2), leader=-1, last_known_elr=(1,))
+    expected = {"leader": 2, "isr": [2], "eligible_leader_replicas": [], "last_known_elr": []}
+    assert change(empty, {2, 3}, elr=True, min_isr=1) == expected
+
+
+def test_a_last_known_leader_that_is_no_replica_any_more_does_not_lead() -> None:
+    left = partition(replicas=(3,), isr=(), leader=-1, last_known_elr=(2,))
+    assert change(left, {2}, elr=True) == {"last_known_elr": [3]}
+    assert change(replace(left, last_known_elr=(3,)), {2, 3}, elr=True)["leader"] == 3
+
+
 def test_who_ended_without_order_is_not_eligible() -> None:
     low = partition(isr=(1,), elr=(2,))
     unclean = {"isr": [], "unclean_shutdown": 1}
