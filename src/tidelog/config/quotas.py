@@ -44,3 +44,8 @@ CLIENT_KEYS: Mapping[str, QuotaKey] = {
 }
 """Of users, of client ids, and of both together."""
 IP_KEYS: Mapping[str, QuotaKey] = {CONNECTION_CREATION_RATE.name: CONNECTION_CREATION_RATE}
+
+
+def no_such_type(kind: str) -> str:
+    """What is wrong with an entity type that has no quotas."""
+    return f"There are no quotas of the entity type '{kind}', only of {', '.join(ENTITY_TYPES)}."

@@ -6,10 +6,10 @@ import ipaddress
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from tidelog.config.quotas import CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, QuotaKey
+from tidelog.config.quotas import CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, QuotaKey, no_such_type
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.controller.topics import Refused
-from tidelog.metadata.image import QuotaEntity
+from tidelog.metadata.image import QuotaEntity, quota_entity
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -60,7 +60,7 @@ def answer_to(entry: RequestEntryData, code: int, message: str | None) -> Respon
 
 def _entity(parts: Sequence[RequestEntityData]) -> QuotaEntity:
     """As the image names it."""
-    return tuple(sorted(((each.entity_type, each.entity_name) for each in parts), key=lambda pair: pair[0]))
+    return quota_entity((each.entity_type, each.entity_name) for each in parts)
 
 
 def _changes(decision: Decision, entry: RequestEntryData) -> list[ClientQuotaRecord]:
@@ -94,8 +94,7 @@ def _keys_of(entity: QuotaEntity) -> Mapping[str, QuotaKey]:
     types = [kind for kind, _ in entity]
     for kind, name in entity:
         if kind not in ENTITY_TYPES:
-            message = f"There are no quotas of the entity type '{kind}', only of {', '.join(ENTITY_TYPES)}."
-            raise Refused(ErrorCode.INVALID_REQUEST, message)
+            raise Refused(ErrorCode.INVALID_REQUEST, no_such_type(kind))
         if types.count(kind) > 1:
             raise Refused(ErrorCode.INVALID_REQUEST, f"The entity type {kind} is named more than once.")
         if name == "":

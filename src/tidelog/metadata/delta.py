@@ -22,6 +22,7 @@ from tidelog.metadata.image import (
     Endpoint,
     QuotaEntity,
     ScramCredential,
+    quota_entity,
 )
 from tidelog.metadata.records import MetadataLogError, MetadataRecord
 from tidelog.metadata.topics_delta import TopicsDelta
@@ -252,9 +253,7 @@ class ClusterDelta:
             self.features.put(record.name, record.feature_level)
 
     def _set_quota(self, record: Any) -> None:
-        entity: QuotaEntity = tuple(
-            sorted(((each.entity_type, each.entity_name) for each in record.entity), key=lambda pair: pair[0])
-        )
+        entity = quota_entity((each.entity_type, each.entity_name) for each in record.entity)
         limits = dict(self.quotas.now.get(entity, {}))
         if record.remove:
             limits.pop(record.key, None)

@@ -7,7 +7,7 @@ read it for as long as it likes; dictionaries in it must not be written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tidelog.model.ids import NO_BROKER, Uuid
@@ -167,6 +167,11 @@ class DelegationToken:
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
 """(entity type, entity name or None for the default) pairs, sorted by type."""
+
+
+def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
+    """The entity that a record or a request names by these pairs."""
+    return tuple(sorted(parts, key=lambda pair: pair[0]))
 
 
 @dataclass(frozen=True, slots=True)

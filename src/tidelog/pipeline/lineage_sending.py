@@ -19,6 +19,7 @@ from typing import Any
 
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.model import Lineage
+from tidelog.pipeline.urls import has_user
 
 ENDPOINT = "api/v1/lineage"
 TIMEOUT_S = 5.0
@@ -42,7 +43,7 @@ def settings_of(said: Lineage | None, environment: Mapping[str, str]) -> Lineage
         found = Lineage(where, "", False, environment.get("OPENLINEAGE_API_KEY", ""), found.namespace)
     if found.url and not found.url.startswith(("http://", "https://")):
         raise ConfigError(f"lineage: url {found.url!r} must begin with http:// or https://.")
-    if "@" in found.url.partition("//")[2].partition("/")[0]:  # a password, perhaps: it is not told again
+    if has_user(found.url):
         raise ConfigError("lineage: the url has a user in it, which is not sent: say the url without, and api_key.")
     # A key out of a mounted file ends with a line's end, which no header may have.
     key, namespace = found.api_key.strip(), found.namespace or environment.get("OPENLINEAGE_NAMESPACE", "")

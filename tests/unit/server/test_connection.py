@@ -82,6 +82,13 @@ class World:
         self.sides.append(side)
         return side
 
+    def close(self) -> None:
+        for side in self.sides:
+            side.connection.close()
+            side.client.close()
+        self.runtime.loop.run_until_complete(self.runtime.close())
+        self.runtime.loop.close()
+
     def run(self, main: Callable[[], Awaitable[Any]]) -> Any:
         async def bounded() -> Any:
             return await asyncio.wait_for(main(), 20)
@@ -93,11 +100,7 @@ class World:
 def world() -> Iterator[World]:
     world = World()
     yield world
-    for side in world.sides:
-        side.connection.close()
-        side.client.close()
-    world.runtime.loop.run_until_complete(world.runtime.close())
-    world.runtime.loop.close()
+    world.close()
 
 
 async def until(condition: Callable[[], object]) -> None:

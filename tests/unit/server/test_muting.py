@@ -39,11 +39,7 @@ class Alarms:
 def world() -> Iterator[World]:
     world = World()
     yield world
-    for side in world.sides:
-        side.connection.close()
-        side.client.close()
-    world.runtime.loop.run_until_complete(world.runtime.close())
-    world.runtime.loop.close()
+    world.close()
 
 
 def muting_side(world: World) -> Side:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from tidelog.broker.context import Context
-from tidelog.config.quotas import ENTITY_TYPES, IP
+from tidelog.config.quotas import ENTITY_TYPES, IP, no_such_type
 from tidelog.controller.client_quotas import answer_to
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import QuotaEntity
@@ -84,8 +84,7 @@ def _filter(components: Sequence[ComponentData]) -> Filter:
         if kind in wanted:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"The filter names the entity type {kind} more than once.")
         if kind not in ENTITY_TYPES:
-            message = f"There are no quotas of the entity type '{kind}', only of {', '.join(ENTITY_TYPES)}."
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, no_such_type(kind))
         wanted[kind] = _match(component), component.match
     if IP in wanted and len(wanted) > 1:
         message = "IP addresses have quotas of their own: a filter cannot name them together with users or client ids."

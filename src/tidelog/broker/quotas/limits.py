@@ -16,23 +16,31 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from tidelog.config.quotas import (
+    CLIENT_ID,
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    IP,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    USER,
+)
 from tidelog.metadata.image import QuotaEntity
 
 ANONYMOUS = "ANONYMOUS"
 """Who has not said who he is."""
-_USER, _CLIENT, _IP = "user", "client-id", "ip"
 
 
 class Kind(StrEnum):
     """What is limited, by the name under which it is set."""
 
-    PRODUCE = "producer_byte_rate"
-    FETCH = "consumer_byte_rate"
-    REQUEST = "request_percentage"
-    MUTATION = "controller_mutation_rate"
+    PRODUCE = PRODUCER_BYTE_RATE.name
+    FETCH = CONSUMER_BYTE_RATE.name
+    REQUEST = REQUEST_PERCENTAGE.name
+    MUTATION = CONTROLLER_MUTATION_RATE.name
 
 
-CONNECTION_RATE = "connection_creation_rate"
 _KINDS = {kind.value: kind for kind in Kind}
 
 
@@ -63,14 +71,14 @@ class Limits:
             for name, said in limits.items():
                 # Apache Kafka's controllers let it pass, and its brokers make nobody wait for it.
                 bound = math.inf if math.isnan(said) else said
-                if entity[0][0] == _IP:
+                if entity[0][0] == IP:
                     self._set_host(entity, name, bound)
                 elif name in _KINDS:
                     self._by_kind.setdefault(_KINDS[name], {})[entity] = bound
 
     def _set_host(self, entity: QuotaEntity, name: str, bound: float) -> None:
         host = entity[0][1]
-        if name != CONNECTION_RATE:
+        if name != CONNECTION_CREATION_RATE.name:
             return
         if host is None:
             self._default_ip = bound
@@ -101,17 +109,17 @@ class Limits:
         if name:
             by_client = Client("", name)
             order: tuple[tuple[QuotaEntity, Client], ...] = (
-                (((_CLIENT, name), (_USER, user)), client),
-                (((_CLIENT, None), (_USER, user)), client),
-                (((_USER, user),), by_user),
-                (((_CLIENT, name), (_USER, None)), client),
-                (((_CLIENT, None), (_USER, None)), client),
-                (((_USER, None),), by_user),
-                (((_CLIENT, name),), by_client),
-                (((_CLIENT, None),), by_client),
+                (((CLIENT_ID, name), (USER, user)), client),
+                (((CLIENT_ID, None), (USER, user)), client),
+                (((USER, user),), by_user),
+                (((CLIENT_ID, name), (USER, None)), client),
+                (((CLIENT_ID, None), (USER, None)), client),
+                (((USER, None),), by_user),
+                (((CLIENT_ID, name),), by_client),
+                (((CLIENT_ID, None),), by_client),
             )
         else:
-            order = ((((_USER, user),), by_user), (((_USER, None),), by_user))
+            order = ((((USER, user),), by_user), (((USER, None),), by_user))
         for entity, shared_by in order:
             bound = bounds.get(entity)
             if bound is not None:

@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.sinks.base import SinkError
+from tidelog.pipeline.urls import has_user
 
 ANSWER_S = 60.0
 """How long one answer may take: HBase's client in the REST server tries for a while itself."""
@@ -38,7 +39,7 @@ class Address:
         """``http://one:8080,http://two:8080``. ConfigError when it is something else."""
         urls = tuple(url.strip().rstrip("/") for url in text.split(",") if url.strip())
         for url in urls or ("",):
-            if "@" in url.partition("//")[2].partition("/")[0]:  # a password, perhaps: it is not told again
+            if has_user(url):
                 raise ConfigError("url has a user in it, which is not sent: say user and password beside it.")
             if not _is_url(url):
                 raise ConfigError(f"url: {url!r} must be where HBase's REST server is, like http://gateway:8080.")
