@@ -259,6 +259,8 @@ class World:
                 same_view = theirs is not None and (theirs.leader, theirs.leader_epoch) == (leader.id, partition.leader_epoch)
                 if follower is leader or not follower.alive or not same_view or follower.id not in partition.replicas:
                     continue
+                if follower.epoch < 0:
+                    continue  # a node fetches once it is registered
                 if rng.random() < 0.7:
                     self.counts["truncated"] += follower.fetch_from(leader, where, partition, rng.randint(0, 4)) > 0
             self._acknowledge(leader, where)
