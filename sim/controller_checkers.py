@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from sim.raft_checkers import Violation
 from tidelog.controller.partition_index import PartitionIndex
 from tidelog.controller.partitions import elr_enabled
-from tidelog.metadata.image import RECOVERING, ClusterImage, PartitionImage
+from tidelog.metadata.image import RECOVERING, ClusterImage, PartitionImage, TopicImage
 
 if TYPE_CHECKING:
     from sim.controller_brokers import Entry, PartitionId, SimBroker
@@ -57,13 +57,18 @@ def check_partition(image: ClusterImage, where: PartitionId, partition: Partitio
         require(same_leader or partition.leader_epoch > before.leader_epoch, f"a leader without an epoch: {name}, was {before}")
 
 
+def least_in_sync(image: ClusterImage, topic: TopicImage, partition: PartitionImage, default: int) -> int:
+    """How many have to be in sync before the partition's leader acknowledges. It goes by its own replicas; the controller, as
+    Kafka's, by those of the topic's first partition."""
+    text = image.topic_configs(topic.name).get("min.insync.replicas") or image.cluster_configs.get("min.insync.replicas")
+    return min(default if text is None else int(text), len(partition.replicas))
+
+
 def check_eligible(image: ClusterImage, default_minimum: int) -> None:
     """Where enough are in sync to acknowledge, nobody else may be eligible to lead."""
     for topic in image.topics.by_id.values():
-        text = image.topic_configs(topic.name).get("min.insync.replicas") or image.cluster_configs.get("min.insync.replicas")
-        minimum = default_minimum if text is None else int(text)
         for number, partition in enumerate(topic.partitions):
-            enough = len(partition.isr) >= min(minimum, len(partition.replicas))
+            enough = len(partition.isr) >= least_in_sync(image, topic, partition, default_minimum)
             eligible = partition.has_leader and partition.elr
             require(not (enough and eligible), f"eligible beside an ISR that acknowledges: {topic.name}-{number}: {partition}")
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from sim.controller_admin import Method, random_wish
 from sim.controller_brokers import PartitionId, SimBroker, common_prefix
-from sim.controller_checkers import Acknowledged, check_eligible, check_memory, check_partition, require
-from tidelog.controller.partitions import elr_enabled, min_in_sync
+from sim.controller_checkers import Acknowledged, check_eligible, check_memory, check_partition, least_in_sync, require
+from tidelog.controller.partitions import elr_enabled
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult, ControllerSettings
 from tidelog.metadata.delta import ClusterDelta
@@ -271,7 +271,8 @@ class World:
 
     def _acknowledge(self, leader: SimBroker, where: PartitionId) -> None:
         topic = leader.view.topics.by_id[where[0]]
-        entries = leader.acknowledged(where, self.brokers, min_in_sync(leader.view, topic, SETTINGS.min_insync_replicas))
+        least = least_in_sync(leader.view, topic, topic.partitions[where[1]], SETTINGS.min_insync_replicas)
+        entries = leader.acknowledged(where, self.brokers, least)
         if where[0] in self.image.topics.by_id and entries:
             epoch = topic.partitions[where[1]].leader_epoch
             self.counts["acknowledged"] += self.acked.add(where, entries, epoch)
