@@ -19,7 +19,11 @@ from tidelog.config.topic_warnings import warnings
 from tidelog.metadata.image import TOPIC_RESOURCE
 from tidelog.model.errors import ConfigError, ErrorCode, ProtocolViolation
 from tidelog.model.ids import INTERNAL_TOPICS, NO_BROKER, uuid_from_text, uuid_to_text
-from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from tidelog.protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from tidelog.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -220,7 +224,12 @@ def alter(broker: BrokerConnection, options: Options) -> None:
     topics = _selected(broker, options)
     _must_exist(topics, options)
     request = CreatePartitionsRequest(
-        topics=[CreatePartitionsTopic(name=topic.name or "", count=options.partitions) for topic in topics],
+        topics=[
+            CreatePartitionsTopic(
+                name=topic.name or "", count=options.partitions, assignments=_of_new(options, len(topic.partitions))
+            )
+            for topic in topics
+        ],
         timeout_ms=broker.timeout_ms,
     )
     if topics:
@@ -316,6 +325,13 @@ def _assignment(text: str) -> list[list[int]]:
         return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
     except ValueError as error:
         raise Failed(f"--replica-assignment {text!r} must be broker ids, joined by colons and commas: 1:2,2:3") from error
+
+
+def _of_new(options: Options, present: int) -> list[CreatePartitionsAssignment] | None:
+    """The brokers of the partitions to come; None leaves them to the cluster. The flag names those that are there, too."""
+    if options.replica_assignment is None:
+        return None
+    return [CreatePartitionsAssignment(broker_ids=brokers) for brokers in _assignment(options.replica_assignment)[present:]]
 
 
 def _check(code: int, message: str | None) -> None:

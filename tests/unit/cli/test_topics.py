@@ -129,3 +129,14 @@ def test_a_client_file_is_read(server: str, tmp_path: Path) -> None:
     assert "security.protocol is SSL" in topics(server, "--list", "--command-config", str(file)).stderr
     file.write_text("request.timeout.ms=soon\n")
     assert "request.timeout.ms is 'soon'" in topics(server, "--list", "--command-config", str(file)).stderr
+
+
+def test_a_topic_is_given_more_partitions(server: str) -> None:
+    topics(server, "--create", "--topic", "more", "--partitions", "1")
+    assert topics(server, "--alter", "--topic", "more", "--partitions", "3").exit_code == 0
+    assert topics(server, "--alter", "--topic", "more", "--partitions", "5", "--replica-assignment", "1,1,1,1,1").exit_code == 0
+    assert "\tPartitionCount: 5\t" in topics(server, "--describe", "--topic", "more").stdout
+    by_hand = topics(server, "--alter", "--topic", "more", "--partitions", "6", "--replica-assignment", "1,1,1,1,1,9")
+    assert (by_hand.exit_code, "broker 9" in by_hand.stderr) == (1, True)
+    again = topics(server, "--alter", "--topic", "more", "--partitions", "5")
+    assert (again.exit_code, "already has 5 partition" in again.stderr) == (1, True)
