@@ -44,6 +44,16 @@ COLLISION_WARNING = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
     "To avoid issues it is best to use either, but not both."
 )
+ONLY_WITH = {
+    "partitions": {"create", "alter"},
+    "replica_assignment": {"create", "alter"},
+    "replication_factor": {"create"},
+    "config": {"create"},
+    "if_not_exists": {"create"},
+    "if_exists": {"alter", "delete", "describe"},
+    "topic_id": {"describe"},
+}
+"""The actions that each flag belongs to."""
 _BY_ID_FROM = 6
 """From this version on DeleteTopics takes structures instead of names."""
 
@@ -76,11 +86,11 @@ class Options:
 @click.command("topics", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--bootstrap-server", required=True, metavar="HOST:PORT,...", help="The brokers to connect to first.")
 @click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
-@click.option("--create", "action", flag_value="create", help="Create a topic.")
-@click.option("--list", "action", flag_value="list", help="List the names of all topics.")
-@click.option("--describe", "action", flag_value="describe", help="Show topics and their partitions.")
-@click.option("--delete", "action", flag_value="delete", help="Delete topics.")
-@click.option("--alter", "action", flag_value="alter", help="Give a topic more partitions.")
+@click.option("--create", is_flag=True, help="Create a topic.")
+@click.option("--list", is_flag=True, help="List the names of all topics.")
+@click.option("--describe", is_flag=True, help="Show topics and their partitions.")
+@click.option("--delete", is_flag=True, help="Delete topics.")
+@click.option("--alter", is_flag=True, help="Give a topic more partitions.")
 @click.option("--topic", help="The topic; except with --create it is a regular expression.")
 @click.option("--topic-id", help="With --describe: the topic by its id.")
 @click.option("--partitions", type=click.IntRange(min=1), help="How many partitions; without it, as the cluster is set.")
@@ -98,19 +108,33 @@ class Options:
 @click.option("--under-min-isr-partitions", "under_min_isr", is_flag=True, help="Only partitions below min.insync.replicas.")
 @click.option("--at-min-isr-partitions", "at_min_isr", is_flag=True, help="Only partitions at min.insync.replicas.")
 @columns.output_option
-def command(bootstrap_server: str, command_config: str | None, action: str | None, **flags: object) -> None:
+def command(bootstrap_server: str, command_config: str | None, **flags: object) -> None:
     """Create, list, describe and delete topics."""
-    if action is None:
+    chosen = [action for action in ACTIONS if flags.pop(action)]
+    if len(chosen) != 1:
         raise click.UsageError("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
+    (action,) = chosen
     options = Options(**flags)  # type: ignore[arg-type]
     if action in {"create", "alter", "delete"} and options.topic is None:
         raise click.UsageError(f'Missing required argument "[topic]" for --{action}')
+    _check_flags(action, flags)
     try:
         with BrokerConnection(bootstrap_server, command_config) as broker:
             ACTIONS[action](broker, options)
     except (Failed, CannotConnect, ConfigError, UnsupportedByBroker, ProtocolViolation) as error:
         print(f"Error while executing topic command : {error}", file=sys.stderr)
         sys.exit(1)
+
+
+def _check_flags(action: str, flags: dict[str, object]) -> None:
+    """No flag is passed over in silence that the action, or another flag, makes meaningless."""
+    for flag, actions in ONLY_WITH.items():
+        if flags[flag] and action not in actions:
+            raise click.UsageError(f'Option "[{flag.replace("_", "-")}]" can\'t be used with option "[{action}]"')
+    if action == "create" and flags["replica_assignment"] is not None:
+        for flag in ("partitions", "replication_factor"):
+            if flags[flag] is not None:
+                raise click.UsageError(f'Option "[{flag.replace("_", "-")}]" can\'t be used with option "[replica-assignment]"')
 
 
 def create(broker: BrokerConnection, options: Options) -> None:

@@ -121,6 +121,25 @@ def test_the_flags_are_checked_before_anything_is_asked() -> None:
     assert topics("nowhere:1", "--create").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--create", "--delete"), "exactly one action"),
+        (("--list", "--describe"), "exactly one action"),
+        (("--create", "--partitions", "2", "--replica-assignment", "1:2"), "[partitions]"),
+        (("--create", "--replication-factor", "2", "--replica-assignment", "1:2"), "[replication-factor]"),
+        (("--alter", "--partitions", "2", "--replication-factor", "2"), "[replication-factor]"),
+        (("--alter", "--partitions", "2", "--config", "retention.ms=1"), "[config]"),
+        (("--delete", "--if-not-exists"), "[if-not-exists]"),
+        (("--create", "--if-exists"), "[if-exists]"),
+        (("--describe", "--partitions", "2"), "[partitions]"),
+    ],
+)
+def test_a_flag_that_would_be_passed_over_is_refused(args: tuple[str, ...], says: str) -> None:
+    result = topics("nowhere:1", "--topic", "x", *args)
+    assert (result.exit_code, says in result.stderr) == (2, True)
+
+
 def test_a_client_file_is_read(server: str, tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("request.timeout.ms=5000\nclient.id=me\n")
