@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Self
 
+from tidelog.cli.refusal import text_of
 from tidelog.client.connection import ClientConnection
 from tidelog.config.listeners import address_text, parse_address
 from tidelog.config.properties import parse
@@ -77,8 +78,7 @@ class BrokerConnection:
 def _settings(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
-    with open(path, encoding="utf-8") as file:
-        settings = parse(file.read())
+    settings = parse(text_of(path))
     protocol = settings.get("security.protocol", "PLAINTEXT")
     if protocol != "PLAINTEXT":
         raise ConfigError(f"security.protocol is {protocol} in {path}, and this command speaks PLAINTEXT only.")

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 
+from tidelog.cli.refusal import text_of
 from tidelog.config.properties import parse, parse_overrides
 from tidelog.model.errors import ConfigError
 
@@ -60,8 +61,7 @@ def gather(files: Iterable[str | None], pairs: Iterable[str]) -> dict[str, str]:
     settings: dict[str, str] = {}
     for path in files:
         if path is not None:
-            with open(path, encoding="utf-8") as file:
-                settings.update(parse(file.read()))
+            settings.update(parse(text_of(path)))
     settings.update(parse_overrides(pairs))
     return settings
 

@@ -118,8 +118,7 @@ def additions(text: str | None, path: str | None) -> dict[str, str]:
     if path is not None:
         from tidelog.config.properties import parse
 
-        with open(path, encoding="utf-8") as file:
-            return parse(file.read())
+        return parse(refusal.text_of(path))
     result: dict[str, str] = {}
     position = 0
     while text and position < len(text):

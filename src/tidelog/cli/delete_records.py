@@ -29,8 +29,7 @@ def command(bootstrap_server: str | None, offset_json_file: str | None, command_
     if offset_json_file is None:
         refusal.usage('Missing required argument "[offset-json-file]"')
     with refusal.one_line("Error: "):
-        with open(offset_json_file, encoding="utf-8") as file:
-            wanted = offsets(file.read())
+        wanted = offsets(refusal.text_of(offset_json_file))
         with AdminSession(bootstrap, command_config) as session:
             good = _delete(session, wanted)
     sys.exit(0 if good else 1)

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from tidelog.cli.refusal import text_of
 from tidelog.config.properties import parse
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.features import KRAFT_VERSION, METADATA_VERSION, metadata_version_name
@@ -45,8 +46,7 @@ def command(
 ) -> None:
     """Prepare the log dirs that a server.properties names."""
     try:
-        with open(properties, encoding="utf-8") as file:
-            config = BrokerConfig.from_properties(parse(file.read()))
+        config = BrokerConfig.from_properties(parse(text_of(properties)))
         request = FormatRequest(
             log_dirs=settings.log_dirs(config),
             node_id=config.node_id,

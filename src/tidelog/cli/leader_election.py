@@ -58,8 +58,7 @@ def command(
     with refusal.one_line(""), AdminSession(bootstrap, command_config or admin_config) as session:
         wanted: list[Partition] | None = None
         if path_to_json_file is not None:
-            with open(path_to_json_file, encoding="utf-8") as file:
-                wanted = partitions_in(file.read())
+            wanted = partitions_in(refusal.text_of(path_to_json_file))
         elif topic is not None and partition is not None:
             wanted = [(topic, partition)]
         failed = elect(session, election_type.upper(), wanted)

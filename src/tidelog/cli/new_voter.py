@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.refusal import CommandFailed, text_of
 from tidelog.config.properties import parse
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.ids import ZERO_UUID, Uuid
@@ -15,8 +15,7 @@ def read_voter(properties: str) -> Voter:
     from tidelog.server import settings
     from tidelog.server.disk import DiskFileSystem
 
-    with open(properties, encoding="utf-8") as file:
-        config = BrokerConfig(parse(file.read()))
+    config = BrokerConfig(parse(text_of(properties)))
     if not config.is_controller or not config.controller_endpoints:
         raise CommandFailed(f"{properties} describes no controller: process.roles and controller.listener.names must name it.")
     directory = config.metadata_log_dir or settings.log_dirs(config)[0]

@@ -7,6 +7,7 @@ decision. Dates without a zone are UTC, as in Kafka's tool.
 from __future__ import annotations
 
 import csv
+import io
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 
 from tidelog.cli.admin_session import AdminSession, Partition
 from tidelog.cli.group_state import Committed, committed
-from tidelog.cli.refusal import CommandFailed, error_text
+from tidelog.cli.refusal import CommandFailed, error_text, text_of
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_OFFSET
 from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -119,15 +120,14 @@ def shifted(partitions: Iterable[Partition], old: Mapping[Partition, Committed],
 def from_file(path: str, group_id: str) -> Plan:
     """Lines of ``topic,partition,offset``, or with the group in front, of which those of ``group_id`` count."""
     result: Plan = {}
-    with open(path, encoding="utf-8", newline="") as file:
-        for number, row in enumerate(csv.reader(file), 1):
-            fields = [field.strip() for field in row]
-            if not fields:
-                continue
-            if len(fields) not in {3, 4} or not all(field.isdecimal() for field in fields[-2:]):
-                raise CommandFailed(f"Line {number} of {path} is not [GROUP,]TOPIC,PARTITION,OFFSET: {','.join(row)}")
-            if len(fields) == 3 or fields[0] == group_id:
-                result[fields[-3], int(fields[-2])] = int(fields[-1])
+    for number, row in enumerate(csv.reader(io.StringIO(text_of(path), newline="")), 1):
+        fields = [field.strip() for field in row]
+        if not fields:
+            continue
+        if len(fields) not in {3, 4} or not all(field.isdecimal() for field in fields[-2:]):
+            raise CommandFailed(f"Line {number} of {path} is not [GROUP,]TOPIC,PARTITION,OFFSET: {','.join(row)}")
+        if len(fields) == 3 or fields[0] == group_id:
+            result[fields[-3], int(fields[-2])] = int(fields[-1])
     return result
 
 

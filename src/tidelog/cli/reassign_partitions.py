@@ -322,8 +322,7 @@ def _clear_throttles(session: Session, proposal: Proposal, topics: list[str]) ->
 
 def _read(path: str | None) -> str:
     assert path is not None
-    with open(path, encoding="utf-8") as file:
-        return file.read()
+    return refusal.text_of(path)
 
 
 RUN: dict[str, Any] = {"generate": generate, "execute": execute, "verify": verify, "cancel": cancel, "list": list_ongoing}

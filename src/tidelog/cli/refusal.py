@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import click
 
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ConfigError, ErrorCode
 
 
 class CommandFailed(Exception):
@@ -43,12 +43,23 @@ def required(bootstrap: str | None) -> str:
     return bootstrap
 
 
+def text_of(path: str) -> str:
+    """What a file that a flag names holds. ConfigError when it is no UTF-8 text, or cannot be read."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not text in UTF-8: the byte at {error.start} belongs to no character.") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
 @contextmanager
 def one_line(beginning: str) -> Iterator[None]:
     """What is expected to go wrong inside becomes a line that begins as Kafka's tool begins it, and exit code 1."""
     from tidelog.cli.broker_connection import CannotConnect
     from tidelog.client.connection import UnsupportedByBroker
-    from tidelog.model.errors import ConfigError, ProtocolViolation
+    from tidelog.model.errors import ProtocolViolation
 
     try:
         yield

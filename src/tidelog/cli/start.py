@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidelog.cli.refusal import text_of
 from tidelog.config.properties import parse
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.features import UnsupportedFeatureLevel
@@ -117,8 +118,7 @@ def _settings(path: str | None, overrides: tuple[str, ...], data: str | None, po
     """The file, then the flags."""
     settings: dict[str, str] = {}
     if path is not None:
-        with open(path, encoding="utf-8") as file:
-            settings.update(parse(file.read()))
+        settings.update(parse(text_of(path)))
     if port is not None:
         settings["listeners"] = f"PLAINTEXT://localhost:{port}"
     if data is not None:
