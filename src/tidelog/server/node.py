@@ -218,14 +218,14 @@ class Node:
     def _format(self, dirs: tuple[str, ...]) -> None:
         """A new cluster of one. Only a node whose roles were left to us does this; others are formatted by a person, so that
         nobody begins a second cluster by a mistyped path."""
-        for path in dirs:
-            if (found := find_partition_dir(self.fs, path)) is not None:
-                raise ConfigError(
-                    f"log.dirs: {path} has no {META_PROPERTIES}, but holds {found}: a new cluster would lose it. "
-                    f"Restore {META_PROPERTIES}, or move the directory away."
-                )
         request = FormatRequest(dirs, self.config.node_id, metadata_log_dir=self.config.metadata_log_dir or "")
         try:
+            for path in dirs:
+                if (found := find_partition_dir(self.fs, path)) is not None:
+                    raise ConfigError(
+                        f"log.dirs: {path} has no {META_PROPERTIES}, but holds {found}: a new cluster would lose it. "
+                        f"Restore {META_PROPERTIES}, or move the directory away."
+                    )
             result = format_dirs(self.fs, request, rng=self.runtime.rng, now_ms=self.runtime.now_ms())
         except OSError as problem:
             raise StorageFailure(dirs[0], f"cannot be formatted: {problem}") from problem

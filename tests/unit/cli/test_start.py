@@ -65,6 +65,7 @@ def test_a_port_in_use_and_a_directory_in_use_are_told_in_a_line(tmp_path: Path)
 def test_a_path_that_is_a_file_is_told_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     assert "file/data" in refused(tmp_path, "--port", "0", "--data", "file/data")
+    assert "log dir file: cannot be formatted: [Errno 20] Not a directory" in refused(tmp_path, "--port", "0", "--data", "file")
 
 
 def test_a_setting_that_cannot_be_used_is_told_in_a_line(tmp_path: Path) -> None:
