@@ -93,6 +93,23 @@ def read_verdict(session: AdminSession, node: int) -> Verdict:
     return judge(node, seen, min_isr_of(session, {each.partition[0] for each in seen if node in each.replicas}), voters)
 
 
+def check_known(session: AdminSession, node: int) -> None:
+    """CommandFailed for a node that the cluster has not got: a mistyped number must not look safe."""
+    from tidelog.cli.cluster_layout import FENCED_FROM
+    from tidelog.cli.metadata_quorum import quorum
+    from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
+
+    if session.version_of(DescribeClusterRequest.API_KEY) < FENCED_FROM:
+        return  # it does not tell of brokers that are down
+    cluster = session.ask(DescribeClusterRequest(include_fenced_brokers=True))
+    refusal.check(cluster.error_code, cluster.error_message)
+    partition, _ = quorum(session)
+    known = {broker.broker_id for broker in cluster.brokers}
+    known |= {replica.replica_id for replica in (*partition.current_voters, *partition.observers)}
+    if node not in known:
+        raise refusal.CommandFailed(f"The cluster has no node {node}; it has {', '.join(map(str, sorted(known)))}.")
+
+
 def wait_until_safe(session: AdminSession, node: int, seconds: float) -> Verdict:
     """The verdict as soon as there is nothing to wait for, or the time is up."""
     deadline = time.monotonic() + seconds
@@ -115,6 +132,7 @@ def command(node: int, bootstrap_server: str | None, command_config: str | None,
 
     bootstrap = refusal.required(bootstrap_server)
     with refusal.one_line("Error: "), AdminSession(bootstrap, command_config) as session:
+        check_known(session, node)
         verdict = wait_until_safe(session, node, seconds)
     if output == "json":
         print(columns.as_json({"safe": not verdict.wait_for, "waitFor": verdict.wait_for, "unavoidable": verdict.unavoidable}))

@@ -62,3 +62,5 @@ def test_a_cluster_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.down = ()
     result = CliRunner().invoke(command, ["1", "--bootstrap-server", "h:1", "--wait", "1", "--output", "json"])
     assert (result.exit_code, json.loads(result.stdout)["safe"]) == (0, True)
+    unknown = CliRunner().invoke(command, ["9", "--bootstrap-server", "h:1"])
+    assert (unknown.exit_code, unknown.stderr) == (1, "Error: The cluster has no node 9; it has 1, 2, 3.\n")
