@@ -208,10 +208,15 @@ class Broker:
     def create_topic(self, name: str, partitions: int = 1, **config: str | int) -> None:
         """A topic; settings with ``_`` for ``.``, as in ``cleanup_policy="compact"``. ValueError says why not."""
         configs = [CreatableTopicConfig(name=key.replace("_", "."), value=str(value)) for key, value in config.items()]
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
+        self._create(CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs))
+
+    def _create(self, topic: CreatableTopic, *, if_missing: bool = False) -> None:
+        name = topic.name
         response = self._ask(QuorumController.create_topics, CreateTopicsRequest(topics=[topic], timeout_ms=TOPIC_TIMEOUT_MS))
         result = response.topics[0]
-        if result.error_code:
+        if if_missing and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+            self._wait(self._opened(name))
+        elif result.error_code:
             raise ValueError(f"topic {name} was not created: {result.error_message or ErrorCode(result.error_code).name}")
 
     @property
@@ -222,8 +227,16 @@ class Broker:
     def produce(self, topic: str, *values: Text | tuple[Text, Text] | Message, partition: int = 0) -> None:
         """Values, (key, value) pairs or Messages, as one batch; the topic is created if it is not there."""
         if topic not in self._running().broker.image.topics.by_name:
-            self.create_topic(topic, partitions=max(1, partition + 1))
+            # Another thread, or a client, may do the same meanwhile.
+            self._create(CreatableTopic(name=topic, num_partitions=max(1, partition + 1), replication_factor=1), if_missing=True)
         self._call(lambda: self._append(topic, partition, values))
+
+    async def _opened(self, topic: str) -> None:
+        """Returns when a topic that somebody else has just created can be written to."""
+        async with asyncio.timeout(CALL_TIMEOUT_S):
+            # Whoever created it is told, and nobody else.
+            while not isinstance(self._running().broker.replicas.by_name(topic, 0), Partition):  # noqa: ASYNC110
+                await asyncio.sleep(0.0005)
 
     def messages(self, topic: str, partition: int | None = None) -> list[Message]:
         """Everything in the topic that consumers can see, partition by partition."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,12 @@ def test_coordinators_are_there_before_anybody_asks() -> None:
             consumer.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
             consumer.close()
             broker.reset()
+
+
+def test_threads_that_produce_to_a_new_topic_at_once_all_do() -> None:
+    with Broker() as broker, ThreadPoolExecutor(8) as pool:
+        for round_ in range(5):
+            topic = f"new-{round_}"
+            for done in [pool.submit(broker.produce, topic, str(number)) for number in range(8)]:
+                done.result(30)
+            assert sorted(message.text or "" for message in broker.messages(topic)) == [str(number) for number in range(8)]
