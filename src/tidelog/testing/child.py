@@ -194,6 +194,11 @@ class ChildBroker(Broker):
         return self._process.pid
 
     @property
+    def runs(self) -> bool:
+        """Whether there is a child, as far as is known."""
+        return self._process is not None
+
+    @property
     def log(self) -> str:
         """What the child has logged since its last start."""
         return self._log.read_text(errors="replace") if self._log.name else self._last_log

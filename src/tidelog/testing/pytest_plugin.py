@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -60,6 +61,19 @@ def tidelog_schema_registry() -> Iterator[SchemaRegistry]:
         yield registry
 
 
+_earlier: WeakKeyDictionary[Broker, str] = WeakKeyDictionary()
+"""What brokers that do not run any more have logged for earlier tests, whose tracebacks keep them."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Whatever has ended before this test is none of its brokers."""
+    child = sys.modules.get("tidelog.testing.child")
+    for broker in list(child.CHILDREN) if child is not None else []:
+        if not broker.runs:
+            _earlier[broker] = broker.log
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failed test's report, with the logs of the brokers that run in processes of their own."""
@@ -67,6 +81,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     child = sys.modules.get("tidelog.testing.child")
     if report.failed and child is not None:
         for broker in list(child.CHILDREN):
-            if broker.log:
+            if broker.log and broker.log != _earlier.get(broker):
                 report.sections.append((f"Captured log of the broker on port {broker.last_port}", broker.log))
     return report

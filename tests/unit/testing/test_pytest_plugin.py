@@ -45,6 +45,9 @@ def test_a_broker_of_its_own_process_and_a_registry_are_there(
 FAILING = """
 def test_it(tidelog_process_broker):
     assert tidelog_process_broker.topics == ["nothing like this"]
+
+def test_that_has_no_broker():
+    raise AssertionError
 """
 
 
@@ -58,5 +61,5 @@ def test_a_test_that_fails_shows_what_its_broker_logged(tmp_path: Path) -> None:
         [*words, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=100, check=False, cwd=tmp_path
     )
     assert run.returncode == 1, run.stdout + run.stderr
-    assert "Captured log of the broker on port" in run.stdout
+    assert run.stdout.count("Captured log of the broker on port") == 1, "of its own broker, and of no other test's"
     assert "formatted /memory for a new cluster" in run.stdout
