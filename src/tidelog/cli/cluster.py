@@ -70,9 +70,18 @@ def run(count: int | None, directory: str, port: int, racks: str | None, overrid
             raise CommandFailed(
                 f"Node {ids} of the cluster in {directory} runs already. Stop it first: {_other('stop', directory)}"
             )
-        supervisor = Supervisor(directory, cluster, lambda line: print(line, flush=True))
+        supervisor = Supervisor(directory, cluster, _say)
         code = supervisor.run()
     sys.exit(code)
+
+
+def _say(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except OSError:
+        # What is buffered still goes somewhere when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
 
 
 def prepare(directory: str, count: int | None, port: int, racks: tuple[str, ...], settings: dict[str, str]) -> LocalCluster:

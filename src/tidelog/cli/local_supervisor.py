@@ -71,6 +71,7 @@ class Supervisor:
         self._say = say
         self._nodes = {node.id: Supervised(directory, node) for node in cluster.nodes}
         self._stopping = False
+        self._unread = False
         self._read = self._changed()
         self._ready = threading.Event()
         self._said_ready = False
@@ -199,11 +200,20 @@ class Supervisor:
                 name = f"node-{each.node.id}".ljust(width)
                 if sys.stdout.isatty():
                     name = click.style(name, fg=COLORS[(each.node.id - 1) % len(COLORS)])
-                self._say(f"{name} | {line}")
+                self._out(f"{name} | {line}")
 
     def _tell(self, text: str) -> None:
         self._relay()
-        self._say(text)
+        self._out(text)
+
+    def _out(self, line: str) -> None:
+        """When nobody reads any more (``| head``, or Ctrl-C ended the reader first) the nodes are stopped: none stays alone."""
+        if self._unread:
+            return
+        try:
+            self._say(line)
+        except OSError:
+            self._unread = self._stopping = True
 
     def _watch_for_ready(self) -> None:
         """Ready means: every node serves, and knows all others."""

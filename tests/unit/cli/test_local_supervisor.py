@@ -142,3 +142,16 @@ def test_all_are_stopped_brokers_first_and_the_last_controllers_together(tmp_pat
     world.supervisor.stop_all()
     assert order == [5, 4, 3, 2, 1]
     assert waited == [(5,), (5, 4), (5, 4, 3), (5, 4, 3, 2, 1), (5, 4, 3, 2, 1)]
+
+
+def test_nodes_are_stopped_in_order_when_nobody_reads_what_they_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodeFolder, "start", start)
+    monkeypatch.setattr(local_supervisor, "TICK_S", 0.01)
+    cluster = new_cluster("c", 2, 9092, (), {})
+    save(str(tmp_path), cluster)
+
+    def gone(line: str) -> None:
+        raise BrokenPipeError
+
+    assert Supervisor(str(tmp_path), cluster, gone).run() == 0
+    assert [NodeFolder(str(tmp_path), node).pid() for node in cluster.nodes] == [None, None]
