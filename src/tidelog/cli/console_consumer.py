@@ -21,7 +21,7 @@ from tidelog.cli.refusal import CommandFailed
 from tidelog.model.ids import NO_EPOCH, NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message
+    from confluent_kafka import Consumer, KafkaError, Message
 
 NAME = "console-consumer"
 BATCH = 500
@@ -151,8 +151,9 @@ class Reading:
         self._flags = flags
         self._stopping = False
         self._count = 0
+        self._warned: set[str] = set()
         try:
-            self._consumer: Consumer = RealConsumer({"log_level": LOG_LEVEL, **config})
+            self._consumer: Consumer = RealConsumer({"log_level": LOG_LEVEL, **config, "error_cb": self._complain})
         except KafkaException as error:
             raise CommandFailed(f"The consumer cannot be made: {error.args[0].str()}") from error
 
@@ -233,6 +234,13 @@ class Reading:
             raise CommandFailed(error.str())
         print(f"WARN [Consumer clientId={NAME}] {error.name()}: {error.str()}", file=sys.stderr)
         return False
+
+    def _complain(self, error: KafkaError) -> None:
+        """Once each: librdkafka says the same at every attempt, and that nobody answers says it nowhere else."""
+        text = f"{error.name()}: {error.str()}"
+        if (which := text.partition(" (after ")[0]) not in self._warned:
+            self._warned.add(which)
+            print(f"WARN [Consumer clientId={NAME}] {text}", file=sys.stderr)
 
     def _event(self, name: str) -> None:
         if self._flags["enable_systest_events"]:

@@ -134,9 +134,10 @@ class Sender:
         try:
             for line in lines:
                 if watcher is None:
-                    self._await_topic()
+                    # Before the topic is waited for: that nobody answers is told by it, too.
                     watcher = threading.Thread(target=self._watch, daemon=True)
                     watcher.start()
+                    self._await_topic()
                 self._send(line)
         except KeyboardInterrupt:
             print(file=sys.stderr)
@@ -192,7 +193,7 @@ class Sender:
             self._producer.flush()
 
     def _watch(self) -> None:
-        """Serves deliveries while stdin is silent."""
+        """Serves deliveries, and what librdkafka complains of, while stdin is silent."""
         while not self._closing.is_set():
             self._producer.poll(POLL_S)
 

@@ -1,6 +1,7 @@
 """The consumer's settings, from flags, files and properties."""
 
 import pytest
+from click.testing import CliRunner
 
 from tidelog.cli.console_consumer import command, settings
 from tidelog.cli.refusal import CommandFailed
@@ -34,3 +35,9 @@ def test_a_group_may_come_from_the_settings_but_only_one():
 def test_the_beginning_and_another_reset_contradict_each_other():
     with pytest.raises(CommandFailed, match="contradict"):
         settings(FLAGS | {"command_property": ("auto.offset.reset=latest",), "from_beginning": True})
+
+
+def test_that_nobody_answers_is_told_while_it_waits():
+    result = CliRunner().invoke(command, ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--timeout-ms", "1500"])
+    assert result.stderr.count("Connection refused") == 1
+    assert "WARN [Consumer clientId=console-consumer] _ALL_BROKERS_DOWN" in result.stderr

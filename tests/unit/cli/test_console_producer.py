@@ -27,3 +27,11 @@ def test_flags_win_over_properties_and_the_old_name_of_the_batch_size_over_the_n
 def test_old_and_new_names_are_not_mixed():
     words = ["--bootstrap-server", "b:1", "--topic", "t", "--property", "a=b", "--reader-property", "a=b"]
     assert "cannot be specified together" in CliRunner().invoke(command, words).output
+
+
+def test_that_nobody_answers_is_told_while_the_topic_is_waited_for():
+    args = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--max-block-ms", "1500"]
+    result = CliRunner().invoke(command, args, input="a\n")
+    first, *_, last = result.stderr.splitlines()
+    assert (result.exit_code, first.startswith("WARN [Producer"), "Connection refused" in first) == (1, True, True)
+    assert "Is a broker running at --bootstrap-server?" in last
