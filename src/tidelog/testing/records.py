@@ -33,7 +33,9 @@ class Message:
 
 
 def raw(text: Text) -> bytes | None:
-    """Text as UTF-8, bytes as they are."""
+    """Text as UTF-8, bytes as they are. TypeError for anything else."""
+    if text is not None and not isinstance(text, str | bytes):
+        raise TypeError(f"keys and values are str, bytes or None, not {type(text).__name__}: {text!r}")
     return text.encode() if isinstance(text, str) else text
 
 
@@ -45,6 +47,8 @@ def to_records(values: Iterable[Text | tuple[Text, Text] | Message], now_ms: int
             stamp = value.timestamp_ms if value.timestamp_ms >= 0 else now_ms
             records.append(RecordData(value.key, value.value, stamp, tuple(value.headers.items())))
         elif isinstance(value, tuple):
+            if len(value) != 2:
+                raise ValueError(f"a tuple is (key, value), and {value!r} has {len(value)} parts; a Message has headers as well")
             records.append(RecordData(raw(value[0]), raw(value[1]), now_ms))
         else:
             records.append(RecordData(None, raw(value), now_ms))

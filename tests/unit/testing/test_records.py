@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.testing.records import Message, from_batches, to_records
 
@@ -14,6 +16,14 @@ def test_values_pairs_and_messages_become_records() -> None:
         RecordData(None, b"v", 9),
         RecordData(b"k", b"m", 5, (("h", b"1"),)),
     ]
+
+
+def test_what_is_no_record_is_refused_and_not_cut() -> None:
+    with pytest.raises(ValueError, match="has 3 parts; a Message has headers"):
+        to_records([("k", "v", {"h": b"1"})], now_ms=9)  # type: ignore[list-item]
+    for wrong in (5, {"a": 1}, ("k", 5)):
+        with pytest.raises(TypeError, match="keys and values are str, bytes or None, not "):
+            to_records([wrong], now_ms=9)  # type: ignore[list-item]
 
 
 def test_batches_become_messages_and_markers_do_not() -> None:
