@@ -55,13 +55,13 @@ def test_a_backfill_puts_in_what_is_missing_and_nothing_twice(spark: Any, broker
         spark.sql(f"DELETE FROM delta.`{tmp_path / table}` WHERE id = 'a'")
     for _ in range(2):
         assert list(backfill(lake.model(), spark, 0, None)) == [Backfilled("rides", 3, ())]
+        broker.produce("rides", ride("c", 3))  # the run has not come to these: they are left to it
     assert lake.values("bronze", "id", "_offset") == [("a", 0), ("b", 1)]
     assert lake.values("silver", "id", "fare") == [("a", 1.0), ("b", 2.0)]
     assert lake.table("dead").count() == 1
     # The live run knows its own batches still.
-    broker.produce("rides", ride("c", 3))
     lake.run()
-    assert lake.values("bronze", "id") == ["a", "b", "c"]
+    assert lake.values("bronze", "id") == ["a", "b", "c", "c"]
     assert [found.sink for found in compact(lake.model(), lambda: spark)] == ["bronze", "silver", "dead_letters"]
     lake.run()
-    assert lake.values("bronze", "id") == ["a", "b", "c"]
+    assert lake.values("bronze", "id") == ["a", "b", "c", "c"]

@@ -2,27 +2,31 @@
 
 What a table has already stays as it is: a table that is appended to gets the rows whose topic, partition and offset it does not
 have, one with keys gets the newest row of each key. So a backfill may be repeated, and may overlap what the live run has written.
+What the live run has not come to is left to it: it appends without a look at what is there.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidelog.client.settings import parse_settings
 from tidelog.model.ids import LATEST_TIMESTAMP, TopicPartition
 from tidelog.pipeline.batches import BatchWriter
+from tidelog.pipeline.checkpoint import Checkpoint, HadoopFiles
 from tidelog.pipeline.engines import needs_spark
 from tidelog.pipeline.failures import PipelineFailure
-from tidelog.pipeline.flows import Flow, flows
+from tidelog.pipeline.flows import Flow, checkpoint_path, flows
 from tidelog.pipeline.model import PipelineModel, SinkSpec
 from tidelog.pipeline.queries import read_ranges
+from tidelog.pipeline.recovery import end_of
 from tidelog.pipeline.sinks.base import OffsetRange
-from tidelog.pipeline.sinks.kinds import KINDS
-from tidelog.pipeline.starts import Asked, partitions_of
+from tidelog.pipeline.sinks.kinds import KINDS, make_sink
+from tidelog.pipeline.starts import Asked, first_offsets, partitions_of
 from tidelog.spark.cluster import Cluster
+from tidelog.spark.planning import SourceOffset
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ def backfill(model: PipelineModel, spark: Any, from_ms: int, to_ms: int | None) 
                 continue
             wanted = [sink for sink in flow.sinks if KINDS[sink.kind].fills_in]
             ranges = ranges_in(cluster, flow, from_ms, to_ms, settings.isolation_level)
+            ranges = come_to(ranges, _reached(model, _only(flow, wanted), spark, cluster, settings.isolation_level))
             _fill(model, _only(flow, wanted), spark, ranges)
             left_out = tuple(sink.name for sink in flow.sinks if sink not in wanted)
             yield Backfilled(flow.name, sum(piece.end - piece.start for piece in ranges), left_out)
@@ -55,6 +60,36 @@ def backfill(model: PipelineModel, spark: Any, from_ms: int, to_ms: int | None) 
 
 def _only(flow: Flow, sinks: list[SinkSpec]) -> Flow:
     return Flow(flow.name, flow.sources, flow.transforms, tuple(sinks), False)
+
+
+def _reached(model: PipelineModel, flow: Flow, spark: Any, cluster: Asked, isolation_level: int) -> list[SourceOffset]:
+    """How far the live run is in each sink: by the table itself, or where it is new to the run, where that will go on."""
+    found = []
+    for spec in flow.sinks:
+        sink = make_sink(spec, model)
+        sink.check(spark)
+        last = sink.last_committed()
+        found.append(None if last is None else end_of(last))
+    reached = [place for place in found if place is not None]
+    if len(reached) < len(found) or not found:
+        checkpoint = Checkpoint(HadoopFiles(spark), checkpoint_path(model, flow))
+        done, start = checkpoint.committed(), checkpoint.start()
+        going_on = checkpoint.end_of(done) if done >= 0 else (None if start is None else start.offset)
+        reached.append(going_on or first_offsets(cluster, flow.sources[0], isolation_level))
+    return reached
+
+
+def come_to(ranges: tuple[OffsetRange, ...], reached: Iterable[SourceOffset]) -> tuple[OffsetRange, ...]:
+    """The part of the ranges that lies behind every place. A partition that a place does not know is yet to be read."""
+    places = list(reached)
+
+    def end(piece: OffsetRange, place: SourceOffset) -> int:
+        same = place.ids.get(piece.topic, piece.topic_id) == piece.topic_id
+        return place.positions.get(TopicPartition(piece.topic, piece.partition), 0) if same else 0
+
+    return tuple(
+        replace(piece, end=max(piece.start, min([piece.end, *(end(piece, place) for place in places)]))) for piece in ranges
+    )
 
 
 def _fill(model: PipelineModel, flow: Flow, spark: Any, ranges: tuple[OffsetRange, ...]) -> None:

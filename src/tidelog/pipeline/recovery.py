@@ -69,7 +69,7 @@ def decide(
         # Dead letters and quarantine are written first, so a batch that all others have is whole.
         others = [tables[sink] for sink in sorted(always & tables.keys() - from_here)]
         lacking = any(found is None or found.batch_id < newest.batch_id for found in others)
-        return Resume(_end(newest), newest.batch_id + 1, newest if lacking else None)
+        return Resume(end_of(newest), newest.batch_id + 1, newest if lacking else None)
     if newest is not None and newest.batch_id > seen.planned:
         raise PipelineFailure(
             f"The sink {newest.sink} has batches up to {newest.batch_id}, and the checkpoint {seen.path} knows of "
@@ -92,6 +92,7 @@ def _behind(sink: str, identity: BatchIdentity | None, least: int, who: str) -> 
     )
 
 
-def _end(identity: BatchIdentity) -> SourceOffset:
+def end_of(identity: BatchIdentity) -> SourceOffset:
+    """Where a batch ends, as a table remembers it."""
     positions = {TopicPartition(piece.topic, piece.partition): piece.end for piece in identity.ranges}
     return SourceOffset(positions, {piece.topic: piece.topic_id for piece in identity.ranges if piece.topic_id})
