@@ -63,6 +63,29 @@ def test_a_batch_lands_once_and_the_table_says_so_itself(spark: Any, tmp_path: P
     assert spec_of_another.last_committed() is None
 
 
+@pytest.mark.parametrize("mode", [Mode.APPEND, Mode.UPSERT])
+def test_types_grow_wider_where_that_was_asked_for_and_are_never_cut(spark: Any, tmp_path: Path, mode: Mode) -> None:
+    keys = ("id",) if mode is Mode.UPSERT else ()
+
+    def write(batch: int, rows: Any, evolution: Evolution) -> None:
+        made = DeltaSink(SinkSpec("s", "delta", "d", mode, keys, "id" if keys else "", (), evolution, (("path", path),)), "p")
+        made.check(spark)
+        made.write(rows, identity(batch, batch + 1))
+
+    path = str(tmp_path / "t")
+    write(0, spark.createDataFrame([(1, 1)], "id int, n int"), Evolution.NONE)
+    for evolution in Evolution:
+        with pytest.raises(SinkError, match=r"another type|other types"):
+            write(1, spark.createDataFrame([(2, 1.5)], "id int, n double"), evolution)
+    wide = spark.createDataFrame([(2, 5_000_000_000)], "id int, n bigint")
+    for evolution in (Evolution.NONE, Evolution.ADD):
+        with pytest.raises(SinkError, match="schema_evolution: merge"):
+            write(1, wide, evolution)
+    write(1, wide, Evolution.MERGE)
+    table = spark.read.format("delta").load(path)
+    assert sorted(tuple(row) for row in table.collect()) == [(1, 1), (2, 5_000_000_000)]
+
+
 def test_a_full_disk_is_told_and_loses_nothing(broker: Broker, tmp_path: Path) -> None:
     inside = ["unshare", "-rm", "sh", "-c"]
     if shutil.which("unshare") is None or subprocess.run([*inside, "mount -t tmpfs none /mnt"], check=False).returncode:

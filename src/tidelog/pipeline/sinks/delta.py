@@ -12,11 +12,13 @@ from tidelog.pipeline.delta_names import delta_name
 from tidelog.pipeline.model import Evolution, Mode, PipelineModel, SinkSpec
 from tidelog.pipeline.sinks.base import BatchIdentity, SinkError, is_there
 from tidelog.pipeline.sinks.partitions import partition_columns
+from tidelog.pipeline.sinks.widening import changed
 
 APPLICATION = "spark.databricks.delta.write.txnAppId"
 VERSION = "spark.databricks.delta.write.txnVersion"
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 MERGE_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
+WIDENING = "delta.enableTypeWidening"
 SOME_HISTORY = 20
 # What Delta says to the slower one of two that make a table: dead letters of two sources, say. Nothing of it was committed.
 MADE_MEANWHILE = ("DELTA_PROTOCOL_CHANGED", "DELTA_METADATA_CHANGED")
@@ -25,6 +27,10 @@ MADE_MEANWHILE = ("DELTA_PROTOCOL_CHANGED", "DELTA_METADATA_CHANGED")
 def make(spec: SinkSpec, pipeline: PipelineModel) -> DeltaSink:
     """See ``kinds``."""
     return DeltaSink(spec, pipeline.name)
+
+
+class _Lacking(SinkError):
+    """Columns that the table lacks, to be told with what to do."""
 
 
 class DeltaSink:
@@ -83,7 +89,10 @@ class DeltaSink:
         self._last = identity
 
     def _put(self, batch: Any, identity: BatchIdentity) -> None:
-        if (self._spec.mode is Mode.UPSERT or self._place) and self._exists():
+        merges = self._spec.mode is Mode.UPSERT or bool(self._place)
+        if (merges or self._spec.evolution is Evolution.MERGE) and self._exists():
+            self._types(batch)
+        if merges and self._exists():
             self._merge(batch, identity)
         else:
             self._append(batch, identity)
@@ -133,12 +142,30 @@ class DeltaSink:
                 spark.conf.unset(name)
             spark.catalog.dropTempView(view)
 
+    def _types(self, batch: Any) -> None:
+        """SinkError for a type that the table's column cannot hold: MERGE would cut 1.5 to 1 without a word. Where the sink may
+        let types grow, the table is told that it may; Delta does the rest in the batch's own commit."""
+        table = batch.sparkSession.read.format("delta").load(self._path).schema
+        wider, other = changed(table, batch.schema)
+        if self._spec.evolution is not Evolution.MERGE:
+            wider, other = [], other + wider
+        if other:
+            raise SinkError(
+                f"The rows of sink {self._spec.name} have other types than the columns of the table {self._path}: "
+                f"{', '.join(other)}. Cast them in a transform, say schema_evolution: merge if they only grew wider, or give the "
+                "sink a new path. Nothing of this batch is in the table."
+            )
+        if wider:
+            name = delta_name(self._spark, self._path)
+            if str(self._spark.sql(f"SHOW TBLPROPERTIES {name} ('{WIDENING}')").first()[1]).lower() != "true":
+                self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{WIDENING}' = 'true')")
+
     def _same_columns(self, batch: Any) -> None:
         """MERGE leaves out columns that the table lacks, without a word."""
         known = {name.lower() for name in batch.sparkSession.read.format("delta").load(self._path).columns}
         more = [name for name in batch.columns if name.lower() not in known]
         if more:
-            raise SinkError(f"columns {', '.join(more)} are not in the table")
+            raise _Lacking(f"columns {', '.join(more)} are not in the table")
 
     def _exists(self) -> bool:
         return bool(self._spark._jvm.io.delta.tables.DeltaTable.isDeltaTable(self._spark._jsparkSession, self._path))
@@ -161,8 +188,10 @@ class DeltaSink:
     def _explained(self, error: Exception) -> Exception:
         text = str(error)
         name = self._spec.name
+        if isinstance(error, SinkError) and not isinstance(error, _Lacking):
+            return error
         if (
-            isinstance(error, SinkError)
+            isinstance(error, _Lacking)
             or "DELTA_METADATA_MISMATCH" in text
             or "mergeSchema" in text
             or "A schema mismatch" in text

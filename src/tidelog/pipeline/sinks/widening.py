@@ -1,0 +1,63 @@
+"""Which columns of a batch have another type than the table's, and which of those only grew wider. Pure: Spark's types alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_WHOLE = ("tinyint", "smallint", "int", "bigint")
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+
+
+def changed(table: Any, rows: Any) -> tuple[list[str], list[str]]:
+    """(grown wider, anything else that the table's column cannot hold), told with both types. Structs, compared by name; what
+    only one of the two has is not looked at."""
+    wider: list[str] = []
+    other: list[str] = []
+    _compare(table, rows, "", wider, other)
+    return wider, other
+
+
+def _compare(table: Any, rows: Any, path: str, wider: list[str], other: list[str]) -> None:
+    here, there = rows.typeName(), table.typeName()
+    if here == there == "struct":
+        known = {field.name.lower(): field.dataType for field in table.fields}
+        for field in rows.fields:
+            if field.name.lower() in known:
+                _compare(known[field.name.lower()], field.dataType, f"{path}.{field.name}" if path else field.name, wider, other)
+    elif here == there == "array":
+        _compare(table.elementType, rows.elementType, f"{path}[]", wider, other)
+    elif here == there == "map":
+        _compare(table.keyType, rows.keyType, f"{path}.key", wider, other)
+        _compare(table.valueType, rows.valueType, f"{path}.value", wider, other)
+    elif not holds(old := table.simpleString(), new := rows.simpleString()):
+        (wider if grows(old, new) else other).append(f"{path} ({new} in the rows, {old} in the table)")
+
+
+def grows(old: str, new: str) -> bool:
+    """Whether Delta makes a column wider by itself. A whole number that becomes one with a fraction is none of these."""
+    same = (old in _WHOLE) == (new in _WHOLE) and old.startswith("decimal") == new.startswith("decimal")
+    return same and holds(new, old)
+
+
+def holds(column: str, value: str) -> bool:
+    """Whether a column of one type takes every value of the other as it is."""
+    if value in (column, "void") or (column, value) == ("timestamp", "date"):
+        return True
+    if column == "string":
+        return value in (*_WHOLE, "boolean", "date") or value.startswith(("char", "varchar", "decimal"))
+    if column in _WHOLE and value in _WHOLE:
+        return _WHOLE.index(column) >= _WHOLE.index(value)
+    if column == "double":
+        return value in ("float", "tinyint", "smallint", "int")
+    into, of = _decimal(column), _decimal(value)
+    return into is not None and of is not None and column.startswith("decimal") and into[0] >= of[0] and into[1] >= of[1]
+
+
+def _decimal(name: str) -> tuple[int, int] | None:
+    """Digits before and behind the point."""
+    if name in _DIGITS:
+        return _DIGITS[name], 0
+    if not name.startswith("decimal("):
+        return None
+    precision, scale = (int(part) for part in name[8:-1].split(","))
+    return precision - scale, scale
