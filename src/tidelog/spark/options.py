@@ -168,7 +168,7 @@ def _by_partition(options: Mapping[str, str], option: str, lowest: int) -> Parti
         if not isinstance(partitions, dict):
             raise ConfigError(f"{option} has {partitions!r} for topic {topic!r}, and must look like {example}.")
         for partition, number in partitions.items():
-            if not partition.isdecimal() or type(number) is not int or number < lowest:
+            if not partition.isdecimal() or type(number) is not int or not lowest <= number < 1 << 63:
                 raise ConfigError(
                     f"{option} has {number!r} for partition {partition!r} of {topic!r}: it must look like {example}, "
                     f"numbers from {lowest} on."

@@ -62,6 +62,7 @@ def test_a_delay_has_a_unit() -> None:
         ({"startingOffsets": '{"t": 5}'}, "must look like"),
         ({"startingOffsets": '{"t": {"0": -3}}'}, "numbers from -2 on"),
         ({"startingOffsets": '{"t": {"0": true}}'}, "numbers from -2 on"),
+        ({"startingOffsetsByTimestamp": '{"t": {"0": 9223372036854775808}}'}, "numbers from 0 on"),
         ({"startingTimestamp": "yesterday"}, "startingTimestamp is 'yesterday'"),
         ({"maxOffsetsPerTrigger": "0"}, "must be a whole number from 1 on"),
         ({"maxTriggerDelay": "5 weeks"}, "must be a number with a unit"),
