@@ -143,7 +143,8 @@ def _start(section: Section) -> str:
         when = datetime.fromisoformat(text)
     except ValueError:
         raise section.error("start", f"{text!r} must be earliest, latest or a time like 2026-01-31T00:00:00Z.") from None
-    return str(int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000))
+    milliseconds = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
+    return str(milliseconds) if milliseconds >= 0 else "earliest"  # a broker is asked for no time before 1970
 
 
 def _decode(outer: Section, key: str) -> Decode:

@@ -74,6 +74,11 @@ def test_a_start_in_time_becomes_milliseconds_with_utc_where_no_zone_is_said() -
         assert source is not None and source.start == "1769817600000"
 
 
+def test_a_start_before_1970_is_the_beginning() -> None:
+    source = model_of(RIDES.replace("topics: [rides]", "topics: [rides]\n    start: 1969-12-31")).source("rides")
+    assert source is not None and source.start == "earliest"
+
+
 def test_the_pipeline_of_the_guide_is_right() -> None:
     guide = Path(__file__).parents[3] / "docs" / "guide" / "pipeline.md"
     found = re.search(r"```yaml\n(.*?)```", guide.read_text(), re.S)
