@@ -14,6 +14,9 @@ _OURS = re.compile(
 # What ends a Python traceback, as of a transform's function: at the start of a line, where Java's begin with blanks.
 _PYTHON = re.compile(r"^((?!py4j|pyspark|java|org)[A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)", re.M)
 
+# What Spark said to Python code of ours that it had called.
+_SPARK = re.compile(r"^pyspark\.errors\.[\w.]+: ([^\n]+)", re.M)
+
 
 class PipelineFailure(Exception):
     """A pipeline cannot go on; the text says what was found and what to do."""
@@ -39,6 +42,9 @@ def sentence(error: BaseException) -> str:
     raised = _PYTHON.findall(text)
     if "Traceback (most recent call last)" in text and raised:
         return str(raised[-1]).strip()[:1000]
+    by_spark = _SPARK.findall(text)
+    if "Traceback (most recent call last)" in text and by_spark:
+        return str(by_spark[-1]).strip()[:1000]
     first = next((line for line in text.split("\n") if line.strip()), type(error).__name__)
     return first.strip()[:1000]
 

@@ -19,6 +19,13 @@ tidelog.pipeline.failures.PipelineFailure: The registry is down: start it.
     [
         (Exception(WRAPPED), "The registry is down: start it."),
         (PipelineFailure("plain"), "plain"),
+        (
+            Exception(
+                "An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):\n  File x\n"
+                "pyspark.errors.exceptions.captured.AnalysisException: [UNRESOLVED_COLUMN] A column `fare` cannot be found.\n\n"
+            ),
+            "[UNRESOLVED_COLUMN] A column `fare` cannot be found.",
+        ),
         (Exception(WRAPPED.replace("tidelog.pipeline.failures.PipelineFailure", "KeyError")), "KeyError: The registry"),
         (
             Exception(
