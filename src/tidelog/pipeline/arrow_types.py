@@ -24,6 +24,8 @@ _AVRO_LOGICAL = {
     "date": pa.date32(), "timestamp-millis": pa.timestamp("us", tz="UTC"), "timestamp-micros": pa.timestamp("us", tz="UTC"),
     "local-timestamp-millis": pa.timestamp("us"), "local-timestamp-micros": pa.timestamp("us"), "uuid": pa.string(),
 }  # fmt: skip
+AVRO_LOGICAL = frozenset(_AVRO_LOGICAL) | {"decimal"}
+"""Logical types that columns have."""
 _JSON = {"boolean": pa.bool_(), "integer": pa.int64(), "number": pa.float64(), "string": pa.string()}
 _JSON_FORMAT = {"date-time": pa.timestamp("us", tz="UTC"), "date": pa.date32()}
 MAX_DEPTH = 32

@@ -73,10 +73,26 @@ def _parsed(schema: Schema) -> tuple[Any, dict[str, Any]]:
     named: dict[str, Any] = {}
     try:
         for _, text in schema.references:
-            parse_schema(json.loads(text), named_schemas=named)
-        return parse_schema(json.loads(schema.text), named_schemas=named), named
+            parse_schema(_known(json.loads(text)), named_schemas=named)
+        return parse_schema(_known(json.loads(schema.text)), named_schemas=named), named
     except (SchemaParseException, UnknownType, ValueError, KeyError) as error:
         raise ConfigError(f"The Avro schema cannot be used: {type(error).__name__}: {error}.") from None
+
+
+def _known(schema: Any) -> Any:
+    """The schema without logical types that no column has, as times of a day: Avro reads those as the type below them, and its
+    reader would make values of them that do not fit that column."""
+    if isinstance(schema, list):
+        return [_known(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: value for key, value in schema.items() if key != "logicalType" or value in arrow_types.AVRO_LOGICAL}
+    for key in ("type", "items", "values"):
+        if key in kept:
+            kept[key] = _known(kept[key])
+    if "fields" in kept:
+        kept["fields"] = [_known(field) for field in kept["fields"]]
+    return kept
 
 
 class Decoder:

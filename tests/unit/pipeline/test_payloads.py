@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 from typing import Any
@@ -36,6 +37,19 @@ def test_plain_avro_is_decoded_and_bad_records_keep_their_own_errors() -> None:
     assert found == [{"id": "x"}, None, None, None]
     assert errors[:2] == [None, None]
     assert "avro cannot be read" in str(errors[2]) and "1 bytes are left over" in str(errors[3])
+
+
+def test_avro_types_that_no_column_has_are_read_as_what_is_below_them() -> None:
+    times = [{"name": "at", "type": {"type": "int", "logicalType": "time-millis"}}]
+    times.append({"name": "more", "type": ["null", {"type": "array", "items": {"type": "long", "logicalType": "time-micros"}}]})
+    days = {"name": "day", "type": {"type": "int", "logicalType": "date"}}
+    schema = {"type": "record", "name": "T", "fields": [*times, days]}
+    plain = json.loads(json.dumps(schema).replace("time-m", "x"))
+    resolved = resolve(Decode(Format.AVRO, json.dumps(schema)), None)
+    found, errors = Decoder(resolved).decode([avro(plain, {"at": 3_600_000, "more": [7], "day": datetime.date(2026, 1, 31)})])
+    values, errors = to_arrow(found, errors, arrow_type(resolved))
+    assert errors == [None]
+    assert values.to_pylist() == [{"at": 3_600_000, "more": [7], "day": datetime.date(2026, 1, 31)}]
 
 
 def test_framed_records_of_older_schemas_are_read_as_the_newest_and_unknown_ids_are_bad() -> None:
