@@ -64,3 +64,31 @@ def test_a_schema_that_grows_stops_the_table_or_grows_it_and_a_registry_that_is_
         lake.run()
     assert lake.table("rides").count() == 3
     assert lake.table("dead").count() == 2
+
+
+JSON = """\
+pipeline: json
+kafka: {bootstrap.servers: "BOOTSTRAP"}
+checkpoint: FOLDER/checkpoints
+sources:
+  rides:
+    topics: [rides]
+    value: {format: json, schema: "`user.id` string, `at-time` struct<`the-hour`: int>, n double"}
+transforms:
+  good: {from: rides, sql: SELECT * FROM rides, expect: {known: {check: n IS NOT NULL, otherwise: quarantine}}}
+sinks:
+  rides: {type: delta, from: good, path: FOLDER/rides, mode: upsert, keys: [user.id]}
+dead_letters: {type: delta, path: FOLDER/dead}
+quarantine: {type: delta, path: FOLDER/quarantine}
+"""
+
+
+def test_fields_of_json_may_have_any_name(spark: Any, broker: Broker, tmp_path: Path) -> None:
+    broker.create_topic("rides", 1)
+    lake = Lake(spark, broker.bootstrap_servers, tmp_path, JSON)
+    broker.produce("rides", '{"user.id": "a", "at-time": {"the-hour": 3}, "n": 1}', '{"user.id": "b"}')
+    broker.produce("rides", '{"user.id": "a", "at-time": {"the-hour": 4}, "n": 2}')
+    for _ in range(2):
+        lake.run()
+    assert [(row["user.id"], row["at-time"]["the-hour"], row.n) for row in lake.table("rides").collect()] == [("a", 4, 2.0)]
+    assert [row.row[:15] for row in lake.table("quarantine").collect()] == ['{"user.id":"b",']

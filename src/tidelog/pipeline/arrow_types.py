@@ -34,7 +34,7 @@ MAX_DEPTH = 32
 def ddl(kind: pa.DataType) -> str:
     """Spark's DDL of an Arrow type."""
     if pa.types.is_struct(kind):
-        return "struct<" + ", ".join(f"`{field.name}`: {ddl(field.type)}" for field in kind) + ">"
+        return "struct<" + ", ".join(f"{quoted(field.name)}: {ddl(field.type)}" for field in kind) + ">"
     if pa.types.is_list(kind):
         return f"array<{ddl(kind.value_type)}>"
     if pa.types.is_map(kind):
@@ -42,6 +42,11 @@ def ddl(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision}, {kind.scale})"
     return _DDL[kind]
+
+
+def quoted(name: str) -> str:
+    """A name as DDL takes any."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def of_avro(schema: Any, named: Mapping[str, Any] | None = None) -> pa.DataType:

@@ -44,9 +44,7 @@ def columns_of(plan: SourcePlan) -> dict[str, str]:
     if decode.format in (Format.RAW, Format.TEXT):
         return {"value": "binary" if decode.format is Format.RAW else "string"}
     if decode.format is Format.JSON:
-        from pyspark.sql.types import StructType
-
-        return {field.name: field.dataType.simpleString() for field in StructType.fromDDL(json_schema(plan.value)[0])}
+        return {field.name: field.dataType.simpleString() for field in json_schema(plan.value)[0]}
     return {field.name: arrow_types.ddl(field.type) for field in arrow_type(plan.value)}
 
 
@@ -95,6 +93,7 @@ def _values(rows: Any, plan: SourcePlan) -> list[Any]:
 def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tuple[Any, Any]:
     """Raw bytes, text and JSON: what the JVM can do alone."""
     from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructField, StructType
 
     decode = resolved.decode
     if decode.format is Format.RAW:
@@ -108,13 +107,14 @@ def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tupl
         not_text = F.when(
             F.expr(f"length({raw}) < 5 or substring({raw}, 1, 1) != X'00'"), F.lit("it has no header of a registry")
         )
-    ddl, required, names = json_schema(resolved)
+    schema, required = json_schema(resolved)
     broken = "_tidelog_broken"
-    fields = rows.sparkSession.createDataFrame([], ddl).schema.simpleString().removeprefix("struct<").removesuffix(">")
-    parsed = F.from_json(text, f"struct<{fields},{broken}:string>", {"columnNameOfCorruptRecord": broken, "mode": "PERMISSIVE"})
+    # The type itself, not its DDL: that has names as they are, and a dot or a hyphen in one ends it.
+    whole = StructType([*schema.fields, StructField(broken, StringType())])
+    parsed = F.from_json(text, whole, {"columnNameOfCorruptRecord": broken, "mode": "PERMISSIVE"})
     rows = rows.withColumn(name, parsed)
     value = F.col(name)
-    known = F.array(*(F.lit(field) for field in names))
+    known = F.array(*(F.lit(field) for field in schema.names))
     extra = F.array_except(F.json_object_keys(text), known)
     error = F.when(
         F.col(raw).isNotNull(),
@@ -136,8 +136,10 @@ def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tupl
     return rows, F.col(name + "_error")
 
 
-def json_schema(resolved: Resolved) -> tuple[str, list[str], list[str]]:
-    """The DDL of a JSON source's columns, those that must be there, and all names."""
+def json_schema(resolved: Resolved) -> tuple[Any, list[str]]:
+    """The columns of a JSON source as Spark's struct, any of which may be NULL, and the names of those that must be there."""
+    from pyspark.sql.types import StructField, StructType
+
     text = resolved.schema.text if resolved.schema is not None else ""
     if text.lstrip().startswith("{"):
         try:
@@ -147,16 +149,14 @@ def json_schema(resolved: Resolved) -> tuple[str, list[str], list[str]]:
         kind = arrow_types.of_json_schema(schema)
         if not pa.types.is_struct(kind):
             raise ConfigError("The JSON Schema must be of an object with properties: they become columns.")
-        required = [str(name) for name in schema.get("required", ())]
-        return ", ".join(f"`{field.name}` {arrow_types.ddl(field.type)}" for field in kind), required, [f.name for f in kind]
-    from pyspark.sql.types import StructType
-
+        ddl = ", ".join(f"{arrow_types.quoted(field.name)} {arrow_types.ddl(field.type)}" for field in kind)
+        return StructType.fromDDL(ddl), [str(name) for name in schema.get("required", ())]
     try:
         struct = StructType.fromDDL(text)
     except Exception as error:
         raise ConfigError(f"The schema {text!r} is no DDL of Spark (like: id bigint, name string): {str(error)[:200]}") from None
-    ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in struct)
-    return ddl, [field.name for field in struct if not field.nullable], list(struct.names)
+    columns = StructType([StructField(field.name, field.dataType) for field in struct])
+    return columns, [field.name for field in struct if not field.nullable]
 
 
 def _with_arrow(rows: Any, sides: list[tuple[str, str, Resolved]]) -> Any:

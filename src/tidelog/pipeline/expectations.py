@@ -62,7 +62,7 @@ def quarantined(bad: Any, name: str) -> Any:
     """Rows as quarantine keeps them: of any transform in one table, so as JSON."""
     from pyspark.sql import functions as F
 
-    values = [column for column in bad.columns if column != FAILED]
+    values = [f"`{column}`" for column in bad.columns if column != FAILED]  # a name may have a dot in it
     return bad.select(
         F.lit(name).alias("transform"),
         F.col(FAILED).alias("rules"),

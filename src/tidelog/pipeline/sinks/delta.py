@@ -235,8 +235,8 @@ def newest_by_key(batch: Any, spec: SinkSpec) -> Any:
             f"The sink {spec.name} upserts, and its rows have no column {order}: say order_by, the column that tells which of "
             "two rows with one key is newer, or keep _offset in the transform."
         )
-    window = Window.partitionBy(*spec.keys).orderBy(
-        *(F.col(name).desc() for name in dict.fromkeys([order, "_offset"]) if name in batch.columns)
+    window = Window.partitionBy(*(f"`{key}`" for key in spec.keys)).orderBy(  # a name may have a dot in it
+        *(F.col(f"`{name}`").desc() for name in dict.fromkeys([order, "_offset"]) if name in batch.columns)
     )
     numbered = batch.withColumn("_tidelog_rank", F.row_number().over(window))
     return numbered.where("_tidelog_rank = 1").drop("_tidelog_rank")
