@@ -92,3 +92,17 @@ def test_fields_of_json_may_have_any_name(spark: Any, broker: Broker, tmp_path: 
         lake.run()
     assert [(row["user.id"], row["at-time"]["the-hour"], row.n) for row in lake.table("rides").collect()] == [("a", 4, 2.0)]
     assert [row.row[:15] for row in lake.table("quarantine").collect()] == ['{"user.id":"b",']
+
+
+def test_what_is_behind_a_json_object_is_not_passed_over(spark: Any, broker: Broker, tmp_path: Path) -> None:
+    broker.create_topic("rides", 1)
+    lake = Lake(spark, broker.bootstrap_servers, tmp_path, JSON)
+    broker.produce("rides", '{"user.id": "a", "n": NaN}', ' {"user.id": "b", "n": 1}\n')
+    bad = ('{"n": 1}{"n": 2}', '{"n": 1}, {"n": 2}', '{"n": NaN} {"n": 2}', '{"n": 1} and more')
+    broker.produce("rides", *bad)
+    lake.run()
+    assert lake.values("rides", "`user.id`") == ["a", "b"]
+    letters = lake.table("dead").orderBy("offset").collect()
+    assert [(bytes(row.value).decode(), row.error) for row in letters] == [
+        (text, "value: it goes on behind its JSON object") for text in bad
+    ]

@@ -122,6 +122,7 @@ def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tupl
             not_text,
             F.when(value.isNull() | F.ltrim(text).startswith("["), F.lit("it is no JSON object")),
             F.when(value.getField(broken).isNotNull(), F.lit("JSON does not fit the schema")),
+            F.when(_goes_on(text), F.lit("it goes on behind its JSON object")),
             F.when(
                 F.size(extra) > 0,
                 F.concat(
@@ -134,6 +135,16 @@ def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tupl
     error = F.when(error.isNotNull(), error)
     rows = rows.withColumn(name + "_error", error).withColumn(name, value.dropFields(broken))
     return rows, F.col(name + "_error")
+
+
+def _goes_on(text: Any) -> Any:
+    """Whether something is behind the first JSON value, which is as far as ``from_json`` reads. Counted as the items of a list,
+    the quick way first: that one does not know NaN."""
+    from pyspark.sql import functions as F
+
+    listed = F.concat(F.lit("["), text, F.lit("]"))
+    quick = F.coalesce(F.json_array_length(listed), F.lit(0))
+    return (quick != 1) & (F.coalesce(F.size(F.from_json(listed, "array<string>")), F.lit(0)) != 1)
 
 
 def json_schema(resolved: Resolved) -> tuple[Any, list[str]]:
