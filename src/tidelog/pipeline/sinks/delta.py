@@ -119,9 +119,7 @@ class DeltaSink:
             )
         (batch if self._place else newest_by_key(batch, spec)).createOrReplaceTempView(view)
         same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in self._place or spec.keys)
-        # An older record may come later: one that is replayed, or by its own order one that was late.
-        order = spec.order_by or "_offset"
-        newer = f"WHEN MATCHED AND (t.`{order}` IS NULL OR s.`{order}` >= t.`{order}`) THEN UPDATE SET *"
+        newer = f"WHEN MATCHED AND {not_older(spec)} THEN UPDATE SET *"
         settings = {
             APPLICATION: identity.application,
             VERSION: str(identity.batch_id),
@@ -222,6 +220,13 @@ def _columns(error: Exception, text: str) -> str:
     more = [line.split("-- ")[-1].split(" (")[0] for line in rest.split("\n") if "-- " in line]
     new = [column for column in more if column.split(":")[0].strip() not in known]
     return ", ".join(new) or text.split("\n", maxsplit=1)[0][:200]
+
+
+def not_older(spec: SinkSpec) -> str:
+    """Whether a row (s) may take the place of the table's (t), as SQL. An older record may come later: one that is replayed, or
+    by its own order one that was late."""
+    order = spec.order_by or "_offset"
+    return f"(t.`{order}` IS NULL OR s.`{order}` >= t.`{order}`)"
 
 
 def newest_by_key(batch: Any, spec: SinkSpec) -> Any:

@@ -129,20 +129,19 @@ class IcebergSink:
         return int(spark.sql(f"SELECT snapshot_id FROM {self._table}.snapshots WHERE {mine}").collect()[0][0])
 
     def _merge(self, batch: Any, properties: dict[str, str]) -> None:
-        from tidelog.pipeline.sinks.delta import newest_by_key
+        from tidelog.pipeline.sinks.delta import newest_by_key, not_older
 
         spark, spec = self._spark, self._spec
         view = f"tidelog_upsert_{spec.name}"
         rows = newest_by_key(batch, spec)
         rows.createOrReplaceTempView(view)
         same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in spec.keys)
-        newer = f" AND s.`{spec.order_by}` >= t.`{spec.order_by}`" if spec.order_by in rows.columns else ""
         for name, text in properties.items():
             spark.conf.set(_PROPERTIES + name, text)
         try:
             spark.sql(
                 f"MERGE INTO {self._table} t USING {view} s ON {same} "
-                f"WHEN MATCHED{newer} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+                f"WHEN MATCHED AND {not_older(spec)} THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
             )
         finally:
             for name in properties:

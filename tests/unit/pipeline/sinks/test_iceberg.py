@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("pyarrow", reason="the extra spark is not installed")
 
 from tidelog.pipeline.lake.landed import Progress
-from tidelog.pipeline.model import PipelineModel, SinkSpec
+from tidelog.pipeline.model import Mode, PipelineModel, SinkSpec
+from tidelog.pipeline.sinks import delta
 from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, SinkError
 from tidelog.pipeline.sinks.iceberg import PROGRESS, SETTINGS, make, newest
 
@@ -76,3 +77,17 @@ def test_what_is_missing_is_told_with_what_to_do(spark: Any, table: str, said: s
     with pytest.raises(SinkError, match=said):
         make(spec, PipelineModel("p", (), (), (spec,))).check(spark)
     assert list(SETTINGS) == ["spark.sql.extensions"]
+
+
+@pytest.mark.parametrize(("order_by", "order"), [("", "_offset"), ("at", "at")])
+def test_an_older_record_that_comes_later_replaces_nothing(monkeypatch: pytest.MonkeyPatch, order_by: str, order: str) -> None:
+    said: list[str] = []
+    settings = SimpleNamespace(set=lambda *_: None, unset=lambda _: None)
+    catalog = SimpleNamespace(dropTempView=lambda _: None)
+    monkeypatch.setattr(delta, "newest_by_key", lambda batch, spec: batch)
+    options = (("table", "lake.db.t"),)
+    made = make(SinkSpec("lake", "iceberg", "d", Mode.UPSERT, ("id",), order_by, options=options), PipelineModel("p", (), (), ()))
+    monkeypatch.setattr(made, "_spark", SimpleNamespace(sql=said.append, conf=settings, catalog=catalog))
+    made._merge(SimpleNamespace(createOrReplaceTempView=lambda _: None), {})
+    # A row without an order is older than any.
+    assert f"WHEN MATCHED AND (t.`{order}` IS NULL OR s.`{order}` >= t.`{order}`) THEN UPDATE" in said[0]
