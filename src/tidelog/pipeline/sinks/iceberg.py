@@ -25,6 +25,7 @@ from tidelog.pipeline.lake.landed import Progress, Verdict, judge
 from tidelog.pipeline.model import Evolution, Mode, PipelineModel, SinkSpec
 from tidelog.pipeline.sinks.base import RECORD, BatchIdentity, SinkError
 from tidelog.pipeline.sinks.partitions import partition_columns
+from tidelog.pipeline.sinks.widening import changed, grows
 
 JARS = {(4, 1): "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}
 SETTINGS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
@@ -95,6 +96,7 @@ class IcebergSink:
         progress = self._progress()
         if judge(progress, identity) is Verdict.LANDED:
             return
+        self._fit(batch.schema)
         staged = self._stage(batch, identity, progress.after(identity))
         try:
             published = self._call("cherrypick_snapshot", f"{staged}L")[0]["current_snapshot_id"]
@@ -106,6 +108,32 @@ class IcebergSink:
             return
         if published != staged:
             self._keep(progress.after(identity))
+
+    def _fit(self, rows: Any) -> None:
+        """SinkError for columns that the table may not get, and for types that it cannot hold: Spark leaves out the ones and cuts
+        the others (1.5 to 1) without a word. An append brings new columns itself; MERGE cannot, so the table gets them first."""
+        spec, table = self._spec, self._spark.table(self._table).schema
+        wider, other = changed(table, rows)
+        if spec.evolution is not Evolution.MERGE:
+            other += wider
+        there = {field.name.lower(): field.dataType.simpleString() for field in table.fields}
+        new = [field for field in rows.fields if field.name.lower() not in there]
+        if spec.evolution is Evolution.NONE:
+            other += [f"{field.name} ({field.dataType.simpleString()} in the rows, not in the table)" for field in new]
+        if other:
+            raise SinkError(
+                f"The rows of sink {spec.name} do not fit the table {self._table}: {', '.join(other)}. Say schema_evolution: add "
+                "(new columns) or merge (wider types too) for this sink, cast them or leave them out in a transform. Nothing of "
+                "this batch is in the table."
+            )
+        if spec.mode is Mode.UPSERT:
+            alter = f"ALTER TABLE {self._table}"
+            for field in new:
+                self._spark.sql(f"{alter} ADD COLUMNS (`{field.name}` {field.dataType.simpleString()})")
+            for field in rows.fields:
+                old, kind = there.get(field.name.lower()), field.dataType.simpleString()
+                if old is not None and old != kind and grows(old, kind):
+                    self._spark.sql(f"{alter} ALTER COLUMN `{field.name}` TYPE {kind}")
 
     def _stage(self, batch: Any, identity: BatchIdentity, after: Progress) -> int:
         """Write the rows into a snapshot that is in no branch; its id."""
@@ -161,6 +189,8 @@ class IcebergSink:
 
     def _properties(self) -> dict[str, str]:
         wanted = {"write.wap.enabled": "true"}
+        if self._spec.mode is Mode.UPSERT:  # MERGE finds no column of a table that takes any
+            return wanted | {"write.spark.accept-any-schema": "false"}
         return wanted if self._spec.evolution is Evolution.NONE else wanted | {"write.spark.accept-any-schema": "true"}
 
     def _stageable(self) -> None:

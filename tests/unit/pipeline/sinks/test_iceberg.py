@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="the extra spark is not installed")
 
 from tidelog.pipeline.lake.landed import Progress
-from tidelog.pipeline.model import Mode, PipelineModel, SinkSpec
+from tidelog.pipeline.model import Evolution, Mode, PipelineModel, SinkSpec
 from tidelog.pipeline.sinks import delta
 from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, SinkError
 from tidelog.pipeline.sinks.iceberg import PROGRESS, SETTINGS, make, newest
@@ -91,3 +92,29 @@ def test_an_older_record_that_comes_later_replaces_nothing(monkeypatch: pytest.M
     made._merge(SimpleNamespace(createOrReplaceTempView=lambda _: None), {})
     # A row without an order is older than any.
     assert f"WHEN MATCHED AND (t.`{order}` IS NULL OR s.`{order}` >= t.`{order}`) THEN UPDATE" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("evolution", "column", "kind", "says", "altered"),
+    [
+        (Evolution.NONE, "z", "string", r"z \(string in the rows, not in the table\)", []),
+        (Evolution.ADD, "z", "string", "", ["ADD COLUMNS (`z` string)"]),
+        (Evolution.ADD, "v", "long", r"v \(bigint in the rows, int in the table\)", []),
+        (Evolution.MERGE, "v", "long", "", ["ALTER COLUMN `v` TYPE bigint"]),
+        (Evolution.MERGE, "v", "double", r"v \(double in the rows, int in the table\)", []),
+    ],
+)
+def test_rows_are_never_cut_to_fit_the_table(
+    monkeypatch: pytest.MonkeyPatch, evolution: Evolution, column: str, kind: str, says: str, altered: list[str]
+) -> None:
+    types = pytest.importorskip("pyspark.sql.types", reason="the extra spark is not installed")
+    said: list[str] = []
+    table = types.StructType().add("v", "integer")
+    options = (("table", "lake.db.t"),)
+    made = make(
+        SinkSpec("lake", "iceberg", "d", Mode.UPSERT, ("v",), "v", (), evolution, options), PipelineModel("p", (), (), ())
+    )
+    monkeypatch.setattr(made, "_spark", SimpleNamespace(sql=said.append, table=lambda _: SimpleNamespace(schema=table)))
+    with pytest.raises(SinkError, match=says) if says else nullcontext():
+        made._fit(types.StructType().add(column, kind))
+    assert said == [f"ALTER TABLE lake.db.t {each}" for each in altered]
