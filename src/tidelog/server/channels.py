@@ -2,7 +2,7 @@
 
 A channel is one TCP connection for one purpose, so that a long poll never holds up what is urgent. It is opened when somebody
 asks, agrees on versions once, and carries several requests, which are answered in their order. When the connection cannot be
-opened or is lost, everybody who waits is told at once, and whoever asks next waits for the pause before the next attempt:
+opened or is lost, everybody who waits is told at once, and whoever asks next waits for what is left of the pause after that:
 ``BACKOFF_MS``, doubled with each failure in a row up to ``LONGEST_BACKOFF_MS``, a fifth more or less by chance
 (reconnect.backoff.ms, reconnect.backoff.max.ms).
 
@@ -198,6 +198,7 @@ class Channel:
         self._opening: asyncio.Task[None] | None = None
         self._unsent: deque[_Asked] = deque()
         self._failures = 0
+        self._failed_s = 0.0
         self._closed = False
 
     def __str__(self) -> str:
@@ -267,7 +268,9 @@ class Channel:
     async def _open(self) -> None:
         if self._failures:
             longest = min(BACKOFF_MS << min(self._failures - 1, 10), LONGEST_BACKOFF_MS)
-            await asyncio.sleep(longest * (0.8 + 0.4 * self._runtime.rng.random()) / 1000)
+            pause_s = longest * (0.8 + 0.4 * self._runtime.rng.random()) / 1000
+            # Who asks again long afterwards does not wait: it may be the first of the node's next life to ask.
+            await asyncio.sleep(max(0.0, self._failed_s + pause_s - self._runtime.loop.time()))
         line = _Line(self, self._client_id)
         try:
             async with asyncio.timeout(SETUP_TIMEOUT_S):
@@ -275,6 +278,7 @@ class Channel:
                 await line.hello(self._runtime.loop)
         except (OSError, ValueError, ProtocolViolation) as error:  # ValueError: a name that cannot be one
             self._failures += 1
+            self._failed_s = self._runtime.loop.time()
             self._opening = None
             line.close(error)
             self._tell_all(error)
@@ -304,6 +308,7 @@ class Channel:
             return
         self._line = None
         self._failures = 1
+        self._failed_s = self._runtime.loop.time()
         log.debug("%s: %s", self, reason)
         self._tell_all(reason)
 

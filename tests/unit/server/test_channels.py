@@ -378,7 +378,29 @@ def test_the_pause_before_the_next_attempt_grows_and_is_bounded(world: World, mo
                 with pytest.raises(ChannelError):
                     await channel.ask(MetadataRequest(), timeout_ms=LONG_MS)
         for seconds, expected in zip(waited, (0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0), strict=True):
-            assert 0.8 * expected <= seconds <= 1.2 * expected
+            assert 0.8 * expected - 0.03 <= seconds <= 1.2 * expected  # What has passed since the failure counts.
+
+    world.run(main)
+
+
+def test_who_asks_long_after_a_failure_does_not_wait(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    really_sleep = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async def main() -> None:
+        monkeypatch.setattr(channels, "BACKOFF_MS", 50)
+        monkeypatch.setattr(asyncio, "sleep", sleep)
+        with socket.socket() as reserved:
+            reserved.bind(("127.0.0.1", 0))
+            channel = world.channels.to("127.0.0.1", reserved.getsockname()[1], "test")
+            for pause_s in (0, 0.07):
+                await really_sleep(pause_s)
+                with pytest.raises(ChannelError):
+                    await channel.ask(MetadataRequest(), timeout_ms=LONG_MS)
+        assert waited == [0.0]
 
     world.run(main)
 
