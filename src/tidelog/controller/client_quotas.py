@@ -53,8 +53,9 @@ def alter_client_quotas(decision: Decision, request: AlterClientQuotasRequest) -
 
 
 def answer_to(entry: RequestEntryData, code: int, message: str | None) -> ResponseEntryData:
-    """What became of one entity."""
-    entity = [ResponseEntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in entry.entity]
+    """What became of one entity. Its parts come in the order that DescribeClientQuotas has, as Apache Kafka's do."""
+    parts = sorted(entry.entity, key=lambda each: each.entity_type)
+    entity = [ResponseEntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in parts]
     return ResponseEntryData(error_code=code, error_message=message, entity=entity)
 
 

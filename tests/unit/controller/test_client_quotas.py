@@ -35,7 +35,7 @@ def ask(cluster: Any, *entries: RequestEntryData, validate_only: bool = False) -
     for version in (0, 1):
         response.encode(version)
     assert [[(each.entity_type, each.entity_name) for each in answer.entity] for answer in response.entries] == [
-        [(each.entity_type, each.entity_name) for each in asked.entity] for asked in entries
+        sorted(((each.entity_type, each.entity_name) for each in asked.entity), key=lambda pair: pair[0]) for asked in entries
     ]
     return response
 
@@ -91,6 +91,11 @@ def test_each_kind_of_entity_has_quotas_of_its_own_that_a_snapshot_keeps(
     for record in snapshot_records(cluster.image):
         again.replay(record)
     assert again.apply(0, 0, 0).quotas == cluster.image.quotas
+
+
+def test_the_parts_of_an_entity_are_answered_in_one_order(cluster: Any) -> None:
+    (answer,) = ask(cluster, entry([("user", None), ("client-id", None)], producer_byte_rate=5.0)).entries
+    assert [each.entity_type for each in answer.entity] == ["client-id", "user"]
 
 
 def test_user_and_client_id_are_one_entity_in_either_order(cluster: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
 from tidelog.broker.context import Context
-from tidelog.config.quotas import ENTITY_TYPES, IP, no_such_type
+from tidelog.config.quotas import ENTITY_TYPES, IP, PRODUCER_BYTE_RATE, no_such_type
 from tidelog.controller.client_quotas import answer_to
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import QuotaEntity
@@ -62,7 +62,7 @@ def describe_client_quotas(ctx: Context, request: DescribeClientQuotasRequest) -
         entries=[
             EntryData(
                 entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
-                values=[ValueData(key=key, value=limit) for key, limit in sorted(quotas[entity].items())],
+                values=[ValueData(key=key, value=limit) for key, limit in sorted(quotas[entity].items(), key=_key_order)],
             )
             for entity in found
         ]
@@ -115,6 +115,12 @@ def _takes(wanted: Filter, entity: QuotaEntity, *, strict: bool) -> bool:
     )
 
 
-def _order(entity: QuotaEntity) -> list[tuple[str, str]]:
-    """Defaults before names: answers to the same question are the same."""
-    return [(kind, name or "") for kind, name in entity]
+def _order(entity: QuotaEntity) -> tuple[int, list[tuple[str, str]]]:
+    """The wider entity before those within it, defaults before names: answers to the same question are the same."""
+    return len(entity), [(kind, name or "") for kind, name in entity]
+
+
+def _key_order(limit: tuple[str, float]) -> tuple[bool, str]:
+    """By name, but what is produced last: Apache Kafka's order of the three limits that clients set."""
+    key, _ = limit
+    return key == PRODUCER_BYTE_RATE.name, key

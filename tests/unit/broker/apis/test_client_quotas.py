@@ -87,6 +87,19 @@ def test_answers_come_in_an_order_that_does_not_depend_on_when_quotas_were_set(w
     assert described(other) == found
 
 
+def test_the_wider_entity_comes_first_and_limits_in_apache_kafkas_order() -> None:
+    world = NodeWorld()
+    limits = [OpData(key=key, value=1.0) for key in ("producer_byte_rate", "consumer_byte_rate", "request_percentage")]
+    entities = [entity("user", "alice", "client-id", "c"), entity("user", "alice")]
+    request = AlterClientQuotasRequest(entries=[RequestEntryData(entity=each, ops=limits) for each in entities])
+    run(alter_client_quotas(world.context(1), request))
+    entries = describe_client_quotas(world.context(1), DescribeClientQuotasRequest(components=[])).entries
+    assert entries is not None
+    assert [[each.entity_type for each in entry.entity] for entry in entries] == [["user"], ["client-id", "user"]]
+    for entry in entries:
+        assert [each.key for each in entry.values] == ["consumer_byte_rate", "request_percentage", "producer_byte_rate"]
+
+
 @pytest.mark.parametrize(
     ("components", "code", "says"),
     [
