@@ -106,7 +106,7 @@ class Admin:
             return
         name = self.rng.choice(self._there)
         request = CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name=name, count=self.rng.randint(2, 6))], timeout_ms=5000
+            topics=[CreatePartitionsTopic(name=name, count=self.rng.randint(2, 6), assignments=None)], timeout_ms=5000
         )
         response = await self.client.ask_any(request)
         self.judge(response.results[0].error_code, f"CreatePartitions {name}")
