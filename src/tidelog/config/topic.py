@@ -61,7 +61,8 @@ def _row(
 
 TOPIC_OPTIONS: Final[dict[str, Option]] = table((
     _row("cleanup.policy", LIST, ("delete",), "log.cleanup.policy",
-         "What happens to old data: delete it by age and size, compact it by key, or both. Empty keeps it for ever.",
+         "This config designates the retention policy to use on log segments. delete: old data goes by age and size; compact: "
+         "the newest record of each key stays; both, or empty for everything, for ever.",
          check=OneOf("compact", "delete")),
     _row("compression.gzip.level", INT, -1, "compression.gzip.level",
          "Effort of gzip when the broker compresses; -1 is zlib's own choice.", check=Between(1, 9, or_value=-1)),
