@@ -25,6 +25,7 @@ from tidelog.cli.local_layout import LocalCluster, LocalNode
 from tidelog.cli.local_nodes import RESTART, STOP, NodeFolder
 from tidelog.cli.refusal import CommandFailed
 from tidelog.model.errors import ProtocolViolation
+from tidelog.server.posix import ending_signals
 
 TICK_S = 0.1
 STOP_LIMIT_S = 30.0
@@ -80,7 +81,7 @@ class Supervisor:
     def run(self) -> int:
         """Until a signal comes, or every node has ended; the exit code."""
         own = claim(self._directory)
-        before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, self._stop) for number in ending_signals()}
         try:
             for each in self._nodes.values():
                 each.folder.asked()

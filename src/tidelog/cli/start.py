@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import signal
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
 from tidelog.server import logs
 from tidelog.server.node import Node, ready_line
-from tidelog.server.posix import on_signal
+from tidelog.server.posix import ending_signals, on_signal
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def _made(config: BrokerConfig, runtime: LoopRuntime) -> Node | ControllerNode:
 
 async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float) -> int:
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ending_signals():
         on_signal(runtime.loop, number, stop.set)
     try:
         if not await _started(node, stop):

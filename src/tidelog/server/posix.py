@@ -87,6 +87,14 @@ def taken(problem: OSError) -> bool:
     return problem.errno in {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
+def ending_signals() -> tuple[int, ...]:
+    """Those that ask a process to end in order: also that its terminal was closed, unless somebody (nohup) wants that ignored."""
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:
+        return signal.SIGTERM, signal.SIGINT
+    return signal.SIGTERM, signal.SIGINT, hangup
+
+
 def on_signal(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], object]) -> None:
     """Calls back on the loop when the process gets the signal. From the main thread."""
     if LOOPS_HEAR_SIGNALS:

@@ -45,11 +45,12 @@ class QuotaEnforcement:
         """The committed metadata moved on."""
         if image.quotas is self._followed:
             return
-        self._followed = image.quotas
+        was, self._followed = self._followed, image.quotas
         self.quotas.change(image.quotas)
         for listener in self._listeners:
             self._tell(listener)
-        log.info("client quotas changed: %d users, clients and addresses have some", len(image.quotas))
+        if was or image.quotas:
+            log.info("client quotas changed: %d users, clients and addresses have some", len(image.quotas))
 
     def _tell(self, listener: Listener) -> None:
         listener.follow_quotas(self.quotas.for_clients, self._connected if self.quotas.for_hosts else None)
