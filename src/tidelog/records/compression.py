@@ -11,9 +11,11 @@ Which libraries, and why: docs/adr/0009-compression-libraries.md.
 
 from __future__ import annotations
 
+import threading
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
+from functools import cache
 from struct import Struct
 from typing import Any
 
@@ -27,6 +29,8 @@ _XERIAL_HEADER = _XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 _SNAPPY_BLOCK = 32 * 1024
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _ZSTD_MAX_WINDOW = 1 << 27
+_ZSTD_RATIO = 8
+"""Room for the first step, in sizes of what the content was compressed to."""
 _I32 = Struct(">i")
 
 
@@ -249,19 +253,39 @@ def _zstd(data: Buffer, level: int | None) -> bytes:
     return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
 
 
+class _ZstdDecoder(threading.local):
+    """Each thread's own: making one costs as much as a small batch, and two threads must not share it."""
+
+    def __init__(self) -> None:
+        import zstandard
+
+        self.decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+
+
+@cache
+def _zstd_decoders() -> _ZstdDecoder:
+    return _ZstdDecoder()
+
+
 def _unzstd(data: Buffer, max_size: int) -> bytes:
     import zstandard
 
-    reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW).stream_reader(data, read_across_frames=True)
-    out = bytearray()
+    reader = _zstd_decoders().decoder.stream_reader(data, read_across_frames=True)
     try:
-        # Small batches are the rule; a reader's result is allocated before it is filled.
-        while chunk := reader.read(min(_STEP, max(1 << 16, len(out)), max_size + 1 - len(out))):
+        # Mostly all of it, then without a copy. A reader's result is allocated before it is filled, and small batches are the rule.
+        first = reader.read(min(max(1 << 16, _ZSTD_RATIO * len(data)), _STEP, max_size + 1))
+        size = len(first)
+        if size <= max_size and not (chunk := reader.read(1)):
+            return first
+        out = bytearray(first)
+        while size <= max_size and chunk:
             out += chunk
-            if len(out) > max_size:
-                raise _bomb("zstd", max_size)
+            size = len(out)
+            chunk = reader.read(min(_STEP, size, max_size + 1 - size))
     except zstandard.ZstdError as error:
         raise CorruptBatch(f"zstd data cannot be read: {error}") from None
+    if size > max_size:
+        raise _bomb("zstd", max_size)
     return bytes(out)
 
 

@@ -1,7 +1,9 @@
 """Codecs: every framing that clients in the field write is read, no output is larger than allowed, garbage is named as such."""
 
 import gzip
+import random
 import zlib
+from contextlib import suppress
 
 import cramjam
 import lz4.block
@@ -117,6 +119,16 @@ def test_zstd_of_several_frames_and_skippable_ones() -> None:
     skippable = b"\x50\x2a\x4d\x18\x04\0\0\0skip"
     data = streaming.compress(TEXT[:700]) + streaming.flush() + skippable + compress(Codec.ZSTD, TEXT[700:])
     assert decompress(Codec.ZSTD, data, LIMIT) == TEXT
+
+
+def test_a_damaged_zstd_batch_does_not_harm_the_next() -> None:
+    packed = compress(Codec.ZSTD, random.Random(3).randbytes(200_000) + TEXT)
+    damaged = bytearray(packed)
+    damaged[150_000:150_010] = b"\xff" * 10
+    for bad in (bytes(damaged), packed[:-20], packed[:100_000], b"", packed[:3]):
+        with suppress(CorruptBatch):
+            decompress(Codec.ZSTD, bad, 1 << 20)
+        assert decompress(Codec.ZSTD, packed, 1 << 20)[200_000:] == TEXT
 
 
 @pytest.mark.parametrize("codec", list(Codec))
