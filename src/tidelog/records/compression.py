@@ -272,7 +272,7 @@ def _unzstd(data: Buffer, max_size: int) -> bytes:
 
     reader = _zstd_decoders().decoder.stream_reader(data, read_across_frames=True)
     try:
-        # Mostly all of it, then without a copy. A reader's result is allocated before it is filled, and small batches are the rule.
+        # Mostly all of it, then without a copy. A result is allocated before it is filled, and small batches are the rule.
         first = reader.read(min(max(1 << 16, _ZSTD_RATIO * len(data)), _STEP, max_size + 1))
         size = len(first)
         if size <= max_size and not (chunk := reader.read(1)):

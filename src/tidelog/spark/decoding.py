@@ -9,7 +9,7 @@ are normal: the position after a batch is its last offset plus one, whether or n
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tidelog.model.ids import TopicPartition
@@ -103,6 +103,11 @@ class BatchDecoder:
     def feed(self, records: Buffer, headers: Sequence[BatchHeader], aborted: Sequence[tuple[int, int]]) -> None:
         """Decode batches that ``headers`` gave. ``aborted``: (producer id, first offset), sorted by offset; empty when reading
         what is uncommitted as well. UnreadableBatch names the batch."""
+        for _ in self.steps(records, headers, aborted):
+            pass
+
+    def steps(self, records: Buffer, headers: Sequence[BatchHeader], aborted: Sequence[tuple[int, int]]) -> Iterator[None]:
+        """The same, batch by batch: what an answer holds may be a hundred times as large as the answer."""
         pending = deque(aborted)
         self._aborting.clear()  # the list of each Fetch begins with the transactions that are open where it begins
         for header in headers:
@@ -110,6 +115,7 @@ class BatchDecoder:
                 continue
             self._batch(records, header, pending)
             self.position = header.next_offset
+            yield
 
     def _batch(self, records: Buffer, header: BatchHeader, pending: deque[tuple[int, int]]) -> None:
         if self._check_crcs and not crc_is_valid(records, header):

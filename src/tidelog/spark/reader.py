@@ -104,6 +104,8 @@ class PartitionReader:
         self._max_bytes = settings.client.partition_max_bytes
         self._record_bytes = _GUESSED_RECORD_BYTES
         self._quiet_since = time.monotonic()
+        self._decoding: Iterator[None] = iter(())
+        """What is left to be decoded of the last answer."""
         self._problem = "nothing came"
 
     def batches(self) -> Iterator[Any]:
@@ -116,8 +118,10 @@ class PartitionReader:
                         raise self._silence()
                     continue
                 pauses = self._cluster.pauses(self._settings.poll_timeout_ms)
-                if self._columns.rows >= ROWS_PER_BATCH or self._columns.nbytes >= BYTES_PER_BATCH:
-                    yield self._take()
+                for _ in self._decoding:
+                    if self._columns.rows >= ROWS_PER_BATCH or self._columns.nbytes >= BYTES_PER_BATCH:
+                        yield self._take()
+                self._quiet_since = time.monotonic()
             if self._columns.rows:
                 yield self._take()
         finally:
@@ -194,8 +198,7 @@ class PartitionReader:
             except NoConnection:
                 self._socket, self._asked = None, False  # asked again by the next step
         aborted = fetched.aborted if self._client.isolation_level == READ_COMMITTED else ()
-        decoder.feed(fetched.records, headers, aborted)
-        self._quiet_since = time.monotonic()
+        self._decoding = decoder.steps(fetched.records, headers, aborted)
         return True
 
     def _go_to_replica(self, broker: int) -> bool:

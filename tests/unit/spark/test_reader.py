@@ -86,6 +86,15 @@ def test_batches_are_given_out_as_they_fill(broker: Broker, monkeypatch: pytest.
     assert sum(sizes) == 300
 
 
+def test_what_one_answer_holds_is_given_out_in_pieces(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "ROWS_PER_BATCH", 25)
+    found = Reads(broker)
+    batches = list(found.reader(5, 297).batches())
+    assert [row["offset"] for batch in batches for row in batch.to_pylist()] == list(range(5, 297))
+    assert all(batch.num_rows == 30 for batch in batches[1:-1])
+    assert len(batches) == 10
+
+
 def test_a_reader_that_is_left_does_not_spoil_the_connection(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "ROWS_PER_BATCH", 1)
     found = Reads(broker, max_partition_fetch_bytes="1024")
