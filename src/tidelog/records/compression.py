@@ -11,11 +11,9 @@ Which libraries, and why: docs/adr/0009-compression-libraries.md.
 
 from __future__ import annotations
 
-import threading
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
-from functools import cache
 from struct import Struct
 from typing import Any
 
@@ -253,27 +251,30 @@ def _zstd(data: Buffer, level: int | None) -> bytes:
     return zstandard.ZstdCompressor(level=3 if level is None else level).compress(data)
 
 
-class _ZstdDecoder(threading.local):
-    """Each thread's own: making one costs as much as a small batch, and two threads must not share it."""
-
-    def __init__(self) -> None:
-        import zstandard
-
-        self.decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
-
-
-@cache
-def _zstd_decoders() -> _ZstdDecoder:
-    return _ZstdDecoder()
+_zstd_decoders: list[Any] = []
+"""Those that nobody uses: making one costs as much as a small batch, and two threads must not share one."""
 
 
 def _unzstd(data: Buffer, max_size: int) -> bytes:
+    try:
+        decoder = _zstd_decoders.pop()
+    except IndexError:
+        import zstandard
+
+        decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+    try:
+        return _unzstd_by(decoder, data, max_size)
+    finally:
+        _zstd_decoders.append(decoder)
+
+
+def _unzstd_by(decoder: Any, data: Buffer, max_size: int) -> bytes:
     import zstandard
 
-    reader = _zstd_decoders().decoder.stream_reader(data, read_across_frames=True)
+    reader = decoder.stream_reader(data, read_across_frames=True)
     try:
         # Mostly all of it, then without a copy. A result is allocated before it is filled, and small batches are the rule.
-        first = reader.read(min(max(1 << 16, _ZSTD_RATIO * len(data)), _STEP, max_size + 1))
+        first: bytes = reader.read(min(max(1 << 16, _ZSTD_RATIO * len(data)), _STEP, max_size + 1))
         size = len(first)
         if size <= max_size and not (chunk := reader.read(1)):
             return first
