@@ -75,7 +75,7 @@ def _parsed(schema: Schema) -> tuple[Any, dict[str, Any]]:
         for _, text in schema.references:
             parse_schema(_known(json.loads(text)), named_schemas=named)
         return parse_schema(_known(json.loads(schema.text)), named_schemas=named), named
-    except (SchemaParseException, UnknownType, ValueError, KeyError) as error:
+    except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"The Avro schema cannot be used: {type(error).__name__}: {error}.") from None
 
 
