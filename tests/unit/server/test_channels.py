@@ -362,47 +362,39 @@ def test_names_that_cannot_be_looked_up_are_failures_like_others(world: World) -
     world.run(main)
 
 
-def test_the_pause_before_the_next_attempt_grows_and_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
+def pauses(world: World, monkeypatch: pytest.MonkeyPatch, waits_s: tuple[float, ...]) -> list[tuple[float, float]]:
+    """Asks nobody, again and again, after these waits. What each attempt but the first slept, and what lay between it and the
+    failure before, sleep included."""
+    found: list[tuple[float, float]] = []
+    really_sleep = asyncio.sleep
 
     async def main() -> None:
-        monkeypatch.setattr(channels, "BACKOFF_MS", 50)
-        monkeypatch.setattr(asyncio, "sleep", sleep)
         with socket.socket() as reserved:
             reserved.bind(("127.0.0.1", 0))
             channel = world.channels.to("127.0.0.1", reserved.getsockname()[1], "test")
-            for _ in range(8):
+
+            async def sleep(seconds: float) -> None:
+                found.append((seconds, world.loop.time() - channel._failed_s + seconds))
+
+            monkeypatch.setattr(channels, "BACKOFF_MS", 50)
+            monkeypatch.setattr(asyncio, "sleep", sleep)
+            for wait_s in waits_s:
+                await really_sleep(wait_s)
                 with pytest.raises(ChannelError):
                     await channel.ask(MetadataRequest(), timeout_ms=LONG_MS)
-        for seconds, expected in zip(waited, (0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0), strict=True):
-            assert 0.8 * expected - 0.03 <= seconds <= 1.2 * expected  # What has passed since the failure counts.
 
     world.run(main)
+    return found
+
+
+def test_the_pause_before_the_next_attempt_grows_and_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = pauses(world, monkeypatch, (0,) * 8)
+    for (_, pause_s), expected in zip(found, (0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0), strict=True):
+        assert 0.8 * expected <= pause_s <= 1.2 * expected
 
 
 def test_who_asks_long_after_a_failure_does_not_wait(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[float] = []
-    really_sleep = asyncio.sleep
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
-
-    async def main() -> None:
-        monkeypatch.setattr(channels, "BACKOFF_MS", 50)
-        monkeypatch.setattr(asyncio, "sleep", sleep)
-        with socket.socket() as reserved:
-            reserved.bind(("127.0.0.1", 0))
-            channel = world.channels.to("127.0.0.1", reserved.getsockname()[1], "test")
-            for pause_s in (0, 0.07):
-                await really_sleep(pause_s)
-                with pytest.raises(ChannelError):
-                    await channel.ask(MetadataRequest(), timeout_ms=LONG_MS)
-        assert waited == [0.0]
-
-    world.run(main)
+    assert [slept for slept, _ in pauses(world, monkeypatch, (0, 0.07))] == [0.0]
 
 
 def test_a_request_goes_out_in_the_highest_common_version_or_in_the_one_that_is_asked_for(world: World) -> None:
