@@ -90,10 +90,12 @@ class DeltaSink:
 
     def _put(self, batch: Any, identity: BatchIdentity) -> None:
         merges = self._spec.mode is Mode.UPSERT or bool(self._place)
+        table = None
         if (merges or self._spec.evolution is Evolution.MERGE) and self._exists():
-            self._types(batch)
-        if merges and self._exists():
-            self._merge(batch, identity)
+            table = batch.sparkSession.read.format("delta").load(self._path).schema
+            self._types(batch, table)
+        if merges and table is not None:
+            self._merge(batch, identity, table)
         else:
             self._append(batch, identity)
 
@@ -109,7 +111,7 @@ class DeltaSink:
             writer = writer.partitionBy(*(part.name for part in self._parts))
         writer.save(self._path)
 
-    def _merge(self, batch: Any, identity: BatchIdentity) -> None:
+    def _merge(self, batch: Any, identity: BatchIdentity, table: Any) -> None:
         spark, spec = batch.sparkSession, self._spec
         view = "tidelog_upsert_" + spec.name.replace(".", "_")
         lacking = [column for column in self._place if column not in batch.columns]
@@ -127,7 +129,7 @@ class DeltaSink:
             MERGE_SCHEMA: str(spec.evolution is not Evolution.NONE).lower(),
         }
         if spec.evolution is Evolution.NONE:
-            self._same_columns(batch)
+            self._same_columns(batch, table)
         for name, value in settings.items():
             spark.conf.set(name, value)
         try:
@@ -140,10 +142,9 @@ class DeltaSink:
                 spark.conf.unset(name)
             spark.catalog.dropTempView(view)
 
-    def _types(self, batch: Any) -> None:
+    def _types(self, batch: Any, table: Any) -> None:
         """SinkError for a type that the table's column cannot hold: MERGE would cut 1.5 to 1 without a word. Where the sink may
         let types grow, the table is told that it may; Delta does the rest in the batch's own commit."""
-        table = batch.sparkSession.read.format("delta").load(self._path).schema
         wider, other = changed(table, batch.schema)
         if self._spec.evolution is not Evolution.MERGE:
             wider, other = [], other + wider
@@ -158,9 +159,9 @@ class DeltaSink:
             if str(self._spark.sql(f"SHOW TBLPROPERTIES {name} ('{WIDENING}')").first()[1]).lower() != "true":
                 self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{WIDENING}' = 'true')")
 
-    def _same_columns(self, batch: Any) -> None:
+    def _same_columns(self, batch: Any, table: Any) -> None:
         """MERGE leaves out columns that the table lacks, without a word."""
-        known = {name.lower() for name in batch.sparkSession.read.format("delta").load(self._path).columns}
+        known = {name.lower() for name in table.names}
         more = [name for name in batch.columns if name.lower() not in known]
         if more:
             raise _Lacking(f"columns {', '.join(more)} are not in the table")
