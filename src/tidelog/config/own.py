@@ -10,11 +10,11 @@ PREFIX: Final = "tidelog."
 
 OPTIONS = (
     Option("tidelog.http.listener", STRING, "127.0.0.1:9644", MEDIUM, READ_ONLY,
-           "host:port of /metrics and /healthz. Port 0 takes a free one, an empty value turns it off. When the default port "
-           "is taken, a node takes a free one and logs which; when a port that you set is taken, it does not start."),
+           "host:port of /metrics and /healthz. Port 0 picks a free port; an empty value disables it. When the default port "
+           "is in use, the node picks a free one and logs it; when a port that you set is in use, the node does not start."),
     Option("tidelog.log.level", STRING, "info", LOW, READ_ONLY,
-           "What the node writes to standard error: debug, info, warning or error, and other levels for single loggers as "
+           "The log level on standard error: debug, info, warning or error, with other levels for single loggers, such as "
            "info,tidelog.storage=debug."),
-    Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "Form of a log line: text, or one JSON object a line.",
+    Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "The format of a log line: text, or one JSON object a line.",
            check=OneOf("text", "json")),
 )  # fmt: skip
