@@ -21,6 +21,7 @@ from demo.city import OPENING_MS, TOPICS, City, Ledger
 from demo.feeding import BOOKING, SUBJECT, Feeder
 from demo.groups import AnalyticsLogger, Department, Lags, RecommendationEngine, Staff, SurgeForecaster
 from demo.view import Board, View
+from tidelog.pipeline.failures import sentence
 from tidelog.pipeline.model import PipelineModel
 from tidelog.pipeline.progress import Counts
 from tidelog.pipeline.reading import read_model
@@ -193,7 +194,13 @@ class Stage:
         self._check()
 
     def _check(self) -> None:
-        everyone: list[tuple[str, Exception | None]] = [("generator", self._feeder.failure), ("pipeline", self._pipeline.failure)]
+        failed = self._pipeline.failure
+        if failed is not None:
+            folder = self._play.folder
+            raise DemoFailed(
+                f"the pipeline ended: {sentence(failed)} (all of it: {folder / 'pipeline.log'}, and {folder / 'spark.log'})"
+            ) from failed
+        everyone: list[tuple[str, Exception | None]] = [("generator", self._feeder.failure)]
         everyone += [(staff.department.group, staff.failure) for staff in self._staff]
         for name, failure in everyone:
             if failure is not None:

@@ -18,7 +18,9 @@ from importlib.util import find_spec, source_hash
 from pathlib import Path
 
 CACHE = Path(__file__).resolve().parent.parent.parent / ".cache"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
+)
 """The quick compiler only: a driver that is about to be killed has no use for the other one."""
 
 

@@ -16,12 +16,14 @@ SMALL = {"master": "local[1]", "sql.shuffle.partitions": "1", "driver.host": "12
 
 H2 = "com.h2database:h2:2.3.232"
 
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""The quick compiler only: sessions of tests are over before the other one pays. With it Java reserves too little for code."""
+
 
 def lake_session() -> Any:
     """A small session with Delta and a database, made as `tidelog pipeline run` makes one."""
-    # The quick compiler only: sessions of tests are over before the other one pays.
     settings = SMALL | {
-        "driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "driver.extraJavaOptions": JAVA_OPTIONS,
         "driver.memory": "1g",
         "databricks.delta.snapshotPartitions": "1",
         "ui.enabled": "false",

@@ -30,7 +30,7 @@ from tests.interop.nodes import Node
 from tools.jars import compiled_against
 
 HERE = Path(__file__).parent
-FLAGS = ("-Xms128m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+FLAGS = ("-Xms128m", "-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m", "-Xshare:auto")
 OPENS = (  # Flink and its serialisers look into the JDK
     "--add-opens=java.base/java.lang=ALL-UNNAMED",
     "--add-opens=java.base/java.util=ALL-UNNAMED",

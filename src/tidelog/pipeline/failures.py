@@ -18,6 +18,11 @@ _PYTHON = re.compile(r"^((?!py4j|pyspark|java|org)[A-Za-z_][\w.]*(?:Error|Except
 _SPARK = re.compile(r"^pyspark\.errors\.[\w.]+: ([^\n]+)", re.M)
 
 
+# What a JVM threw: the last of its causes, or else what py4j was called back with.
+_CAUSED = re.compile(r"^\s*Caused by: ([^\n]+)", re.M)
+_THREW = re.compile(r"^: ([\w.$]+: [^\n]+)", re.M)
+
+
 class PipelineFailure(Exception):
     """A pipeline cannot go on; the text says what was found and what to do."""
 
@@ -27,7 +32,7 @@ class SchemaMoved(PipelineFailure):
 
 
 def sentence(error: BaseException) -> str:
-    """The message for a user: ours when it is somewhere inside, else the first line of whatever it is."""
+    """The message for a user: ours when it is somewhere inside, else the deepest cause that is named."""
     if isinstance(error, PipelineFailure):
         return str(error)
     text = str(error)
@@ -45,6 +50,9 @@ def sentence(error: BaseException) -> str:
     by_spark = _SPARK.findall(text)
     if "Traceback (most recent call last)" in text and by_spark:
         return str(by_spark[-1]).strip()[:1000]
+    thrown = _CAUSED.findall(text) or _THREW.findall(text)
+    if thrown:
+        return str(thrown[-1]).strip()[:1000]
     first = next((line for line in text.split("\n") if line.strip()), type(error).__name__)
     return first.strip()[:1000]
 

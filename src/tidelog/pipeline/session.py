@@ -20,6 +20,7 @@ from typing import Any
 
 import tidelog.spark
 from tidelog.model.errors import ConfigError
+from tidelog.pipeline.jvm_options import OPTIONS, with_room_for_code
 from tidelog.pipeline.model import Engine, PipelineModel
 from tidelog.pipeline.realtime.jars import fetched
 from tidelog.pipeline.sinks import iceberg
@@ -91,7 +92,8 @@ def settings_of(model: PipelineModel, version: tuple[int, int], ivy_settings: st
         mine["spark.jars.packages"] = f"{settings['spark.jars.packages']},{mine['spark.jars.packages']}"
     if "spark.jars.ivySettings" in mine or "spark.jars.repositories" in mine:
         settings.pop("spark.jars.ivySettings", None)
-    return settings | mine
+    settings |= mine
+    return settings | {name: with_room_for_code(settings[name]) for name in OPTIONS if name in settings}
 
 
 def _with_iceberg(settings: dict[str, str], version: tuple[int, int], ivy_settings: str) -> None:

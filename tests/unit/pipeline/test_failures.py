@@ -34,6 +34,26 @@ tidelog.pipeline.failures.PipelineFailure: The registry is down: start it.
             ),
             "t-0 is gone. To go on without these records say on_data_loss: log for the source.",
         ),
+        (
+            Exception(
+                "py4j.Py4JException: An exception was raised by the Python Proxy. Return Message: "
+                "Traceback (most recent call last):\n"
+                '  File "batches.py", line 1, in write\npy4j.protocol.Py4JJavaError: An error occurred while calling o7.sql.\n'
+                ": org.apache.spark.SparkException: Job aborted.\n\tat x.y(Z.java:1)\n"
+                "Caused by: java.lang.RuntimeException: in between\n\tat x.y(Z.java:2)\n\t... 3 more\n"
+                "Caused by: java.lang.VirtualMachineError: Out of space in CodeCache for adapters\n\t... 9 more\n"
+            ),
+            "java.lang.VirtualMachineError: Out of space in CodeCache for adapters",
+        ),
+        (
+            Exception(
+                "An exception was raised by the Python Proxy. Return Message: "
+                "Traceback (most recent call last):\n"
+                "py4j.protocol.Py4JJavaError: An error occurred while calling o7.sql.\n"
+                ": java.lang.VirtualMachineError: Out of space in CodeCache for adapters\n\tat x.y(Z.java:2)\n"
+            ),
+            "java.lang.VirtualMachineError: Out of space",
+        ),
         (Exception("\n\nfirst\nsecond"), "first"),
         (Exception("java.io.IOException: No space left on device\n at x"), "A disk is full"),
     ],

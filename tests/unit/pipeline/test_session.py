@@ -43,6 +43,11 @@ def test_what_the_user_says_wins_and_his_jars_come_beside_ours() -> None:
     assert found["spark.jars.ivySettings"] == "mine.xml"
 
 
+def test_one_compiler_does_not_leave_a_small_code_cache() -> None:
+    found = settings_of(model_of(RIDES + "spark: {driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}\n"), (4, 2), "ivy.xml")
+    assert found["spark.driver.extraJavaOptions"] == "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+
+
 def test_iceberg_comes_with_its_jar_for_the_spark_that_it_is_for() -> None:
     text = CONSOLE.replace("sinks: {", "sinks: {lake: {type: iceberg, from: s, table: lake.db.t}, ")
     found = settings_of(model_of(text), (4, 1), "ivy.xml")
