@@ -226,6 +226,8 @@ class Broker:
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
     topics_being_created: dict[str, None] = field(default_factory=dict)
     """Topics that a Metadata request asked for and the controller is making."""
+    auto_creations_refused: dict[str, int] = field(default_factory=dict)
+    """Topics whose auto-creation the controller refused, or never answered: when it may be tried again, in ``even_ms``."""
     creations_refused: dict[str, str] = field(default_factory=dict)
     """Why internal topics could not be created when this was last tried."""
     transaction_questions: TransactionQuestions = field(init=False)

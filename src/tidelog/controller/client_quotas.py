@@ -22,6 +22,9 @@ from tidelog.protocol.messages.alter_client_quotas import (
 )
 from tidelog.protocol.messages.client_quota_record import ClientQuotaRecord, EntityData
 
+INVALID_COMBINATION = "Invalid quota entity combination"
+"""Apache Kafka's words, which its ClientQuotasRequestTest looks for."""
+
 
 def alter_client_quotas(decision: Decision, request: AlterClientQuotasRequest) -> ControllerResult:
     """Each entity by itself, all of its changes or none.
@@ -104,7 +107,8 @@ def _keys_of(entity: QuotaEntity) -> Mapping[str, QuotaKey]:
     if IP not in types:
         return CLIENT_KEYS
     if len(entity) > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "An IP address has quotas of its own, not together with a user or client id.")
+        message = "an IP address has quotas of its own, not together with a user or client id."
+        raise Refused(ErrorCode.INVALID_REQUEST, f"{INVALID_COMBINATION}: {message}")
     _check_address(entity[0][1])
     return IP_KEYS
 

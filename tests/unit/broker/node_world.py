@@ -84,12 +84,14 @@ class InstantController:
     def __init__(self, world: NodeWorld, image: ClusterImage) -> None:
         self._world = world
         self.refuses: KafkaError | None = None
+        self.settings = ControllerSettings()
+        """Its own; the broker's are in ``NodeWorld.config``."""
         self.take_over(image)
 
     def take_over(self, image: ClusterImage) -> None:
         """A controller of this image."""
         rules = OptionRules(self._world.config)
-        self.machine = QuorumController(image, rng=random.Random(1), rules=rules, settings=ControllerSettings(), node_id=1)
+        self.machine = QuorumController(image, rng=random.Random(1), rules=rules, settings=self.settings, node_id=1)
 
     def submit(
         self,

@@ -30,6 +30,9 @@ class Match(IntEnum):
     ANY = 2
 
 
+INVALID_FILTER_COMBINATION = "Invalid entity filter component combination"
+"""Apache Kafka's words, which its ClientQuotasRequestTest looks for."""
+
 Filter = Mapping[str, tuple[Match, str | None]]
 """By entity type."""
 
@@ -88,7 +91,7 @@ def _filter(components: Sequence[ComponentData]) -> Filter:
         wanted[kind] = _match(component), component.match
     if IP in wanted and len(wanted) > 1:
         message = "IP addresses have quotas of their own: a filter cannot name them together with users or client ids."
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{INVALID_FILTER_COMBINATION}: {message}")
     return wanted
 
 

@@ -10,16 +10,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from tidelog.broker.apis.metadata_bytes import CLUSTER_OPERATIONS_IN, TopicBytes, put_together
-from tidelog.broker.context import Asker, Broker, Context, Encoded
+from tidelog.broker.auto_creation import create_for, was_refused
+from tidelog.broker.context import Asker, Context, Encoded
 from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from tidelog.broker.quotas.limits import ANONYMOUS
-from tidelog.broker.quotas.mutations import submit_for
-from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
-from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import INTERNAL_TOPICS, LOST_DIR, NO_BROKER, RESERVED_UUIDS, ZERO_UUID, Uuid
-from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -33,7 +31,6 @@ MAX_KEPT_ANSWERS = 64
 MAX_KEPT_REQUEST_BYTES = 4096
 PARTITIONS_AT_ONCE = 2000
 """Described in a turn of the loop: some ten milliseconds."""
-AUTO_CREATE_TIMEOUT_MS = 30_000
 MAX_BEING_CREATED = 1000
 """Topics being created at once because somebody asked for them; further ones wait for the client's next question."""
 
@@ -89,8 +86,9 @@ def metadata(ctx: Context, question: Question) -> Encoded | Coroutine[Any, Any, 
 
     v1 added controller and rack, v4 a say in auto creation, v5 offline replicas, v7 leader epochs, v8 to v10 the cluster's
     authorized operations, v10 topic ids, v12 questions by id, v13 an error for the whole answer.
-    Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE while it is
-    being created, INVALID_REQUEST for ids where the version has none. Per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
+    Errors per topic: UNKNOWN_TOPIC_OR_PARTITION (also after its creation was refused), UNKNOWN_TOPIC_ID,
+    INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE while it is being created, INVALID_REQUEST for ids where the version has none.
+    Per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
     """
     answers = ctx.broker.metadata_answers
     key = None
@@ -129,12 +127,13 @@ def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, b
                 continue
             unknown = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if unknown and found.name is not None and _may_create(ctx, request, found.name):
-                found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+                if not was_refused(ctx.broker, found.name):
+                    found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
                 missing.append(found.name)
                 creating = True
             topics.append(found)
         if missing:
-            _create(ctx.broker, Asker(ANONYMOUS, ctx.client_id, ctx.peer_host), missing)
+            create_for(ctx.broker, Asker(ANONYMOUS, ctx.client_id, ctx.peer_host), missing)
     return _response(ctx, request, version, image, endpoints, topics), creating
 
 
@@ -270,31 +269,6 @@ def _describer(
     return describe
 
 
-# Topics that come into being because somebody asked for them
-
-
 def _may_create(ctx: Context, request: MetadataRequest, name: str) -> bool:
     allowed = request.allow_auto_topic_creation and ctx.config.auto_create_topics_enable
     return allowed and name not in INTERNAL_TOPICS and len(ctx.broker.topics_being_created) < MAX_BEING_CREATED
-
-
-def _create(broker: Broker, asker: Asker, names: list[str]) -> None:
-    new = [name for name in names if name not in broker.topics_being_created]
-    if new:
-        broker.topics_being_created.update(dict.fromkeys(new))
-        broker.runtime.spawn(_created(broker, asker, new), "creating topics that clients asked for")
-
-
-async def _created(broker: Broker, asker: Asker, names: list[str]) -> None:
-    """Ask the controller. What it refuses, the client learns by asking again; its own answer was LEADER_NOT_AVAILABLE."""
-    request = CreateTopicsRequest(
-        topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1) for name in names],
-        timeout_ms=AUTO_CREATE_TIMEOUT_MS,
-    )
-    try:
-        await submit_for(broker, asker, QuorumController.create_topics, request, version=None, strict=True)
-    except KafkaError:
-        return
-    finally:
-        for name in names:
-            broker.topics_being_created.pop(name, None)

@@ -111,8 +111,8 @@ def test_the_wider_entity_comes_first_and_limits_in_apache_kafkas_order() -> Non
         ([("user", EXACT, None)], ErrorCode.INVALID_REQUEST, "(EXACT) of the entity type user goes with a name"),
         ([("user", DEFAULT, "x")], ErrorCode.INVALID_REQUEST, "(DEFAULT) of the entity type user goes with no name"),
         ([("user", ANY, "x")], ErrorCode.INVALID_REQUEST, "(ANY) of the entity type user goes with no name"),
-        ([("ip", ANY, None), ("user", ANY, None)], ErrorCode.INVALID_REQUEST, "together"),
-        ([("client-id", ANY, None), ("ip", ANY, None)], ErrorCode.INVALID_REQUEST, "together"),
+        ([("ip", ANY, None), ("user", ANY, None)], ErrorCode.INVALID_REQUEST, "Invalid entity filter component combination"),
+        ([("client-id", ANY, None), ("ip", ANY, None)], ErrorCode.INVALID_REQUEST, "Invalid entity filter component combination"),
     ],
 )
 def test_a_filter_that_cannot_be_is_refused_with_no_list_at_all(

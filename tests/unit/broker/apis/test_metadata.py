@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld, Ready, run
+from tests.unit.broker.node_world import NOW_MS, NodeWorld, Ready, run
 from tidelog.broker.apis import metadata as module
 from tidelog.broker.apis.metadata import metadata, read
+from tidelog.broker.auto_creation import RETRY_MS
 from tidelog.broker.context import Encoded
 from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from tidelog.metadata.image import TopicImage
@@ -105,12 +106,22 @@ def test_a_name_that_no_topic_may_have_is_refused() -> None:
     assert world.runtime.spawned == []
 
 
-def test_a_creation_that_is_refused_can_be_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_whose_creation_was_refused_is_unknown_until_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     world = NodeWorld()
     world.controller.refuses = KafkaError(ErrorCode.NOT_CONTROLLER)
     ask(world, topics=named("new"))
     world.runtime.run_spawned()
     assert world.broker.topics_being_created == {}
+    assert ask(world, topics=named("new")).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    world.controller.refuses = None
+    monkeypatch.setattr(world.runtime, "even_ms", lambda: NOW_MS + RETRY_MS)
+    assert ask(world, topics=named("new")).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    world.runtime.run_spawned()
+    assert ask(world, topics=named("new")).topics[0].error_code == ErrorCode.NONE
+
+
+def test_only_so_many_topics_are_created_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = NodeWorld()
     monkeypatch.setattr(module, "MAX_BEING_CREATED", 0)
     assert ask(world, topics=named("new")).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -1,0 +1,90 @@
+"""Topics that the controller creates because a client asked a broker for their metadata (``auto.create.topics.enable``).
+
+Partitions and replicas are those of the broker whose configuration names them, and the controller's where it does not: each of
+``num.partitions`` and ``default.replication.factor`` by itself, as in Apache Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from tidelog.broker.context import Asker, Broker
+from tidelog.broker.quotas.mutations import submit_for
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+
+TIMEOUT_MS = 30_000
+RETRY_MS = 1_000
+"""How long a refused topic is left alone; clients ask again every 100 ms."""
+MAX_REFUSED = 1000
+"""Refused topics that are remembered; the oldest are forgotten first."""
+_DEFAULT = -1
+"""As the controller is set."""
+
+log = logging.getLogger(__name__)
+
+
+def was_refused(broker: Broker, name: str) -> bool:
+    """Whether the last try to create this topic came to nothing."""
+    return name in broker.auto_creations_refused
+
+
+def create_for(broker: Broker, asker: Asker, names: list[str]) -> None:
+    """Start to create those of the topics that are not being created, and were not refused within the last second."""
+    now_ms = broker.runtime.even_ms()
+    new = [
+        name
+        for name in names
+        if name not in broker.topics_being_created and broker.auto_creations_refused.get(name, now_ms) <= now_ms
+    ]
+    if new:
+        broker.topics_being_created.update(dict.fromkeys(new))
+        broker.runtime.spawn(_created(broker, asker, new), "creating topics that clients asked for")
+
+
+async def _created(broker: Broker, asker: Asker, names: list[str]) -> None:
+    """Ask the controller. The client learns the outcome when it asks again: LEADER_NOT_AVAILABLE was its answer."""
+    partitions = _named(broker, "num.partitions", broker.config.num_partitions)
+    replicas = _named(broker, "default.replication.factor", broker.config.default_replication_factor)
+    request = CreateTopicsRequest(
+        topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas) for name in names],
+        timeout_ms=TIMEOUT_MS,
+    )
+    try:
+        response: CreateTopicsResponse = await submit_for(
+            broker, asker, QuorumController.create_topics, request, version=None, strict=True
+        )
+    except KafkaError as error:
+        _note(broker, asker, dict.fromkeys(names, str(error)))
+        return
+    finally:
+        for name in names:
+            broker.topics_being_created.pop(name, None)
+    _note(broker, asker, {topic.name: _why_not(topic.error_code, topic.error_message) for topic in response.topics})
+
+
+def _named(broker: Broker, setting: str, value: int) -> int:
+    return value if setting in broker.config.static else _DEFAULT
+
+
+def _why_not(code: int, message: str | None) -> str | None:
+    """None where the topic is there now."""
+    if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+        return None
+    return f"{ErrorCode(code).name}: {message}"
+
+
+def _note(broker: Broker, asker: Asker, outcomes: Mapping[str, str | None]) -> None:
+    """Remember what was refused, by topic; None: it was not."""
+    refused = broker.auto_creations_refused
+    for name, why in outcomes.items():
+        known = refused.pop(name, None) is not None
+        if why is None:
+            continue
+        if not known:
+            log.warning("topic %s, which client %s at %s asked for, is not created: %s", name, asker.client_id, asker.host, why)
+        refused[name] = broker.runtime.even_ms() + RETRY_MS
+        if len(refused) > MAX_REFUSED:
+            del refused[next(iter(refused))]
