@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas matrix upgrade fuzz compat clean
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix upgrade fuzz clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,12 +32,13 @@ run: $(VENV)/.run ## A broker on localhost:9092, data in ./data (ARGS='--port 91
 
 test: $(VENV)/.dev check unit interop spark readme ## All checks and tests, with real Kafka clients and a real Apache Kafka (needs Java 17)
 
-check: $(VENV)/.dev ## Format, lint, types, layers, tidiness, generated files fresh
+check: $(VENV)/.dev ## Format, lint, types, layers, tidiness, import cycles, words, generated files fresh
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python tools/tidy.py
+	$(BIN)/python -m tools.checks
 	$(BIN)/python tools/generate_messages.py --check
 	$(BIN)/python tools/generate_reference.py --check
 
