@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, refusal, topic_choice
 from tidelog.cli.refusal import CommandFailed
 from tidelog.model.ids import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -34,7 +34,7 @@ _RULE = re.compile(r"([^:,]*)(?::(?:(\d*)|(\d*)-(\d*)))?")
 @click.command("get-offsets", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
 @click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
-@click.option("--topic", metavar="REGEX", help="The topics. [all]")
+@click.option("--topic", metavar="REGEX", help="The topics: a name, or a regular expression. [all]")
 @click.option("--partitions", metavar="0,1", help="The partitions of those topics. [all]")
 @click.option(
     "--topic-partitions", metavar="A:1,B:0-3,C", help="Topics and partitions at once; a range ends before its second number."
@@ -58,16 +58,18 @@ def command(
     bootstrap = refusal.required(bootstrap_server)
     with refusal.one_line("Error occurred: "):
         timestamp = _timestamp(time_)
-        wanted = _filter(topic, partitions, topic_partitions)
+        _filter(topic, partitions, topic_partitions, ())  # what is wrong with the flags is said before anything is asked
         with AdminSession(bootstrap, command_config) as session:
-            offsets = _offsets(session, wanted, timestamp, exclude_internal_topics)
+            topics = [each for each in session.metadata(None) if not (exclude_internal_topics and each.is_internal)]
+            wanted = _filter(topic, partitions, topic_partitions, [each.name or "" for each in topics])
+            offsets = _offsets(session, topics, wanted, timestamp)
     if output == "json":
         print(columns.as_json([{"topic": name, "partition": index, "offset": offset} for name, index, offset in offsets]))
     else:
         print("".join(f"{name}:{index}:{offset}\n" for name, index, offset in offsets), end="")
 
 
-def _offsets(session: Any, wanted: Filter, timestamp: int, exclude_internal: bool) -> list[tuple[str, int, int]]:
+def _offsets(session: Any, topics: Sequence[Any], wanted: Filter, timestamp: int) -> list[tuple[str, int, int]]:
     """Topic, partition and offset of those that have one; why the others have none goes to stderr."""
     import sys
 
@@ -76,8 +78,7 @@ def _offsets(session: Any, wanted: Filter, timestamp: int, exclude_internal: boo
 
     chosen = sorted(
         (topic.name, partition.partition_index)
-        for topic in session.metadata(None)
-        if not (exclude_internal and topic.is_internal)
+        for topic in topics
         for partition in topic.partitions
         if wanted(topic.name, partition.partition_index)
     )
@@ -107,14 +108,14 @@ def _timestamp(text: str) -> int:
         raise CommandFailed(f"Malformed time argument {text}. Please use {known}, or a specified long format timestamp") from None
 
 
-def _filter(topic: str | None, partitions: str | None, topic_partitions: str | None) -> Filter:
-    """Which partitions the flags name."""
+def _filter(topic: str | None, partitions: str | None, topic_partitions: str | None, existing: Sequence[str]) -> Filter:
+    """Which partitions of the ``existing`` topics the flags name."""
     if topic_partitions is not None:
         if topic is not None or partitions is not None:
             raise CommandFailed("--topic-partitions cannot be used with --topic or --partitions")
-        rules = [rule(text.strip()) for text in topic_partitions.split(",")]
+        rules = [rule(text.strip(), existing) for text in topic_partitions.split(",")]
         return lambda name, index: any(each(name, index) for each in rules)
-    pattern = _pattern(topic or ".*")
+    meant = _meant(topic or ".*", existing)
     numbers = None
     if partitions is not None:
         if not all(text.strip().isdecimal() for text in partitions.split(",")):
@@ -122,26 +123,26 @@ def _filter(topic: str | None, partitions: str | None, topic_partitions: str | N
                 f"--partitions expects a comma separated list of numeric partition ids, but received: {partitions}"
             )
         numbers = {int(text) for text in partitions.split(",")}
-    return lambda name, index: pattern.fullmatch(name) is not None and (numbers is None or index in numbers)
+    return lambda name, index: meant(name) and (numbers is None or index in numbers)
 
 
-def rule(text: str) -> Filter:
+def rule(text: str, existing: Sequence[str] = ()) -> Filter:
     """One of ``TOPIC``, ``TOPIC:1``, ``TOPIC:0-3``, ``TOPIC:2-``, ``TOPIC:-3``; a range ends before its second number."""
     match = _RULE.fullmatch(text)
     if match is None:
         raise CommandFailed(f"Invalid rule specification: {text}. Write TOPIC, TOPIC:1, TOPIC:0-3, TOPIC:2- or TOPIC:-3")
     name, single, low, high = match.groups()
-    pattern = _pattern(name or ".*")
+    meant = _meant(name or ".*", existing)
     if single:
         first, last = int(single), int(single) + 1
     else:
         first, last = int(low or 0), int(high) if high else 1 << 31
-    return lambda topic, index: pattern.fullmatch(topic) is not None and first <= index < last
+    return lambda topic, index: meant(topic) and first <= index < last
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _meant(text: str, existing: Sequence[str]) -> Callable[[str], bool]:
     try:
-        return re.compile(text.replace(",", "|"))
+        return topic_choice.meant(text, existing)
     except re.error as error:
         raise CommandFailed(f"{text} is not a valid regular expression: {error}") from error
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import click
 
-from tidelog.cli import columns
+from tidelog.cli import columns, topic_choice
 from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
 from tidelog.cli.eligible_leaders import columns as eligible_columns
 from tidelog.cli.eligible_leaders import eligible_leaders
@@ -52,6 +52,7 @@ ONLY_WITH = {
     "if_not_exists": {"create"},
     "if_exists": {"alter", "delete", "describe"},
     "topic_id": {"describe"},
+    "yes": {"alter", "delete"},
 }
 """The actions that each flag belongs to."""
 _BY_ID_FROM = 6
@@ -80,6 +81,7 @@ class Options:
     unavailable: bool
     under_min_isr: bool
     at_min_isr: bool
+    yes: bool = False
     output: str = "table"
 
 
@@ -91,7 +93,7 @@ class Options:
 @click.option("--describe", is_flag=True, help="Show topics and their partitions.")
 @click.option("--delete", is_flag=True, help="Delete topics.")
 @click.option("--alter", is_flag=True, help="Give a topic more partitions.")
-@click.option("--topic", help="The topic; except with --create it is a regular expression.")
+@click.option("--topic", help="The topic; except with --create, a regular expression unless it is a topic's name.")
 @click.option("--topic-id", help="With --describe: the topic by its id.")
 @click.option("--partitions", type=click.IntRange(min=1), help="How many partitions; without it, as the cluster is set.")
 @click.option("--replication-factor", type=click.IntRange(1, 32767), help="How many replicas; without it, as the cluster is set.")
@@ -107,6 +109,7 @@ class Options:
 @click.option("--unavailable-partitions", "unavailable", is_flag=True, help="Only partitions without an available leader.")
 @click.option("--under-min-isr-partitions", "under_min_isr", is_flag=True, help="Only partitions below min.insync.replicas.")
 @click.option("--at-min-isr-partitions", "at_min_isr", is_flag=True, help="Only partitions at min.insync.replicas.")
+@topic_choice.yes_option
 @columns.output_option
 def command(bootstrap_server: str, command_config: str | None, **flags: object) -> None:
     """Create, list, describe and delete topics."""
@@ -233,13 +236,14 @@ def delete(broker: BrokerConnection, options: Options) -> None:
     if not topics:
         return
     names = [topic.name or "" for topic in topics]
+    topic_choice.confirm("Delete", options.topic or "", names, yes=options.yes)
     request = DeleteTopicsRequest(timeout_ms=broker.timeout_ms)
     if broker.version_of(DeleteTopicsRequest.API_KEY) >= _BY_ID_FROM:
         request.topics = [DeleteTopicState(name=name) for name in names]
     else:
         request.topic_names = names
-    for result in broker.ask(request).responses:
-        _check(result.error_code, result.error_message)
+    results = broker.ask(request).responses
+    _changed("Deleted topic", [(result.name or "", result.error_code, result.error_message) for result in results])
 
 
 def alter(broker: BrokerConnection, options: Options) -> None:
@@ -247,6 +251,8 @@ def alter(broker: BrokerConnection, options: Options) -> None:
         raise click.UsageError("--alter needs --partitions")
     topics = _selected(broker, options)
     _must_exist(topics, options)
+    names = [topic.name or "" for topic in topics]
+    topic_choice.confirm(f"Give {options.partitions} partitions to", options.topic or "", names, yes=options.yes)
     request = CreatePartitionsRequest(
         topics=[
             CreatePartitionsTopic(
@@ -257,8 +263,21 @@ def alter(broker: BrokerConnection, options: Options) -> None:
         timeout_ms=broker.timeout_ms,
     )
     if topics:
-        for result in broker.ask(request).results:
-            _check(result.error_code, result.error_message)
+        results = broker.ask(request).results
+        _changed("Altered topic", [(result.name, result.error_code, result.error_message) for result in results])
+
+
+def _changed(what: str, results: Sequence[tuple[str, int, str | None]]) -> None:
+    """A line for each topic that was changed; Failed says what became of the others."""
+    refused = [
+        f"{name}: {message or ErrorCode(code).name}" if len(results) > 1 else message or ErrorCode(code).name
+        for name, code, message in results
+        if code != ErrorCode.NONE
+    ]
+    print("".join(f"{what} {name}.\n" for name, code, _ in results if code == ErrorCode.NONE), end="")
+    if refused:
+        sys.stdout.flush()
+        raise Failed("\n".join(refused))
 
 
 ACTIONS = {"create": create, "list": list_topics, "describe": describe, "delete": delete, "alter": alter}
@@ -276,21 +295,15 @@ def _selected(broker: BrokerConnection, options: Options) -> list[MetadataRespon
         return [topic for topic in response.topics if topic.error_code == ErrorCode.NONE]
     response = broker.ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
     _check(response.error_code, None)
-    pattern = None if options.topic is None else _pattern(options.topic)
+    wanted = ".*" if options.topic is None else options.topic
+    try:
+        meant = topic_choice.meant(wanted, [topic.name or "" for topic in response.topics])
+    except re.error as error:
+        raise Failed(f"{wanted} is not a valid regular expression: {error}") from error
     found = [
-        topic
-        for topic in response.topics
-        if (pattern is None or pattern.fullmatch(topic.name or "")) and not (options.exclude_internal and topic.is_internal)
+        topic for topic in response.topics if meant(topic.name or "") and not (options.exclude_internal and topic.is_internal)
     ]
     return sorted(found, key=lambda topic: topic.name or "")
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    """Kafka's tool takes commas as alternatives."""
-    try:
-        return re.compile("|".join(part.strip() for part in text.split(",")))
-    except re.error as error:
-        raise Failed(f"{text} is not a valid regular expression: {error}") from error
 
 
 def _must_exist(topics: Sequence[MetadataResponseTopic], options: Options) -> None:

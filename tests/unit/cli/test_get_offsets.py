@@ -23,3 +23,9 @@ def test_topics_are_patterns_for_the_whole_name():
 def test_other_rules_are_refused(text):
     with pytest.raises(CommandFailed):
         rule(text)
+
+
+def test_the_name_of_a_topic_means_that_topic_alone():
+    existing = ["orders.eu", "ordersXeu"]
+    assert [name for name in existing if rule("orders.eu", existing)(name, 0)] == ["orders.eu"]
+    assert [name for name in existing if rule("orders.e.", existing)(name, 0)] == existing

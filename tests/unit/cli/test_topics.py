@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.unit.cli.running_node import running_node
+from tidelog.cli import topic_choice
 from tidelog.cli.topics import command
 
 
@@ -34,7 +35,7 @@ def test_a_topic_is_created_described_listed_and_deleted_in_kafkas_words(server:
         f"\tTopic: orders\tPartition: {number}\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: \tLastKnownElr: " for number in (0, 1)
     ]
     assert "orders" in topics(server, "--list").stdout.splitlines()
-    assert topics(server, "--delete", "--topic", "orders").stdout == ""
+    assert topics(server, "--delete", "--topic", "orders").stdout == "Deleted topic orders.\n"
     assert "orders" not in topics(server, "--list").stdout.splitlines()
 
 
@@ -68,6 +69,59 @@ def test_topics_are_chosen_by_a_regular_expression(server: str) -> None:
     assert topics(server, "--list", "--topic", "a-.*,b-o.*").stdout.splitlines() == ["a-one", "a-two", "b-one"]
     assert topics(server, "--list", "--topic", "a-").stdout == ""
     assert "not a valid regular expression" in topics(server, "--list", "--topic", "[").stderr
+
+
+@pytest.fixture
+def two_alike(server: str) -> Iterator[None]:
+    """A topic whose name, read as a regular expression, is that of the other, too."""
+    for name in ("orders.eu", "ordersXeu"):
+        topics(server, "--create", "--topic", name, "--if-not-exists")
+    yield
+    topics(server, "--delete", "--topic", "orders.eu,ordersXeu", "--if-exists")
+
+
+def left(server: str) -> list[str]:
+    return topics(server, "--list", "--topic", "orders.+").stdout.splitlines()
+
+
+@pytest.mark.usefixtures("two_alike")
+def test_the_name_of_a_topic_means_that_topic_alone(server: str) -> None:
+    assert topics(server, "--list", "--topic", "orders.eu").stdout == "orders.eu\n"
+    assert topics(server, "--describe", "--topic", "orders.eu").stdout.count("PartitionCount") == 1
+    assert topics(server, "--alter", "--topic", "orders.eu", "--partitions", "2").stdout == "Altered topic orders.eu.\n"
+    assert topics(server, "--delete", "--topic", "orders.eu").stdout == "Deleted topic orders.eu.\n"
+    assert left(server) == ["ordersXeu"]
+
+
+@pytest.mark.usefixtures("two_alike")
+@pytest.mark.parametrize("action", [("--delete",), ("--alter", "--partitions", "7")])
+def test_a_question_comes_first_at_a_terminal_when_topics_were_not_named(
+    server: str, monkeypatch: pytest.MonkeyPatch, action: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(topic_choice, "at_terminal", lambda: True)
+    args = ["--bootstrap-server", server, *action, "--topic", "orders.e."]
+    no = CliRunner().invoke(command, args, input="n\n")
+    assert (no.exit_code, no.stdout) == (1, "")
+    assert "  orders.eu\n  ordersXeu\n" in no.stderr
+    assert "these 2 topics, which 'orders.e.' matches?" in no.stderr
+    assert left(server) == ["orders.eu", "ordersXeu"]
+    sure = CliRunner().invoke(command, [*args, "--yes"])
+    assert (sure.exit_code, sure.stdout.count("orders")) == (0, 2)
+
+
+@pytest.mark.usefixtures("two_alike")
+def test_a_script_is_not_asked(server: str) -> None:
+    done = topics(server, "--delete", "--topic", "orders.e.")
+    assert (done.exit_code, done.stdout) == (0, "Deleted topic orders.eu.\nDeleted topic ordersXeu.\n")
+    assert left(server) == []
+
+
+def test_what_was_changed_is_printed_before_what_was_refused(server: str) -> None:
+    topics(server, "--create", "--topic", "wide", "--partitions", "4")
+    topics(server, "--create", "--topic", "slim", "--partitions", "1")
+    both = topics(server, "--alter", "--topic", "slim,wide", "--partitions", "3")
+    assert (both.exit_code, both.stdout) == (1, "Altered topic slim.\n")
+    assert "wide: " in both.stderr
 
 
 def test_only_topics_with_settings_of_their_own(server: str) -> None:
@@ -133,6 +187,7 @@ def test_the_flags_are_checked_before_anything_is_asked() -> None:
         (("--delete", "--if-not-exists"), "[if-not-exists]"),
         (("--create", "--if-exists"), "[if-exists]"),
         (("--describe", "--partitions", "2"), "[partitions]"),
+        (("--describe", "--yes"), "[yes]"),
     ],
 )
 def test_a_flag_that_would_be_passed_over_is_refused(args: tuple[str, ...], says: str) -> None:
