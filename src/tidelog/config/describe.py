@@ -160,7 +160,7 @@ def _broker_row(config: BrokerConfig, name: str) -> ConfigRow:
 
 
 def _is_secret(name: str, option: Option | None) -> bool:
-    """Nobody can tell of a name in no table."""
+    """A name outside the tables."""
     return name not in _RATES if option is None else option.sensitive
 
 

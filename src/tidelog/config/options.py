@@ -18,7 +18,7 @@ HIDDEN = "[hidden]"
 
 
 class Password:
-    """A secret that shows itself only to who asks for ``secret``."""
+    """A secret that is only visible through ``secret``."""
 
     __slots__ = ("secret",)
 

@@ -1,5 +1,5 @@
-"""What a controller writes when it becomes active: the bootstrap records of an empty log, the end of a transaction that its
-predecessor left open, and its own registration."""
+"""The records a controller writes when it becomes active: the bootstrap records of an empty log, the end of a transaction that
+its predecessor left open, and its own registration."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ from tidelog.raft.snapshots import read_snapshot
 
 
 def bootstrap_of(fs: FileSystem, log_dir: str) -> list[MetadataRecord]:
-    """What ``format`` left for the first start; our default levels in a directory without it. Blocks.
+    """The bootstrap records that ``format`` left for the first start, or our default feature levels in a directory without
+    them. Blocks.
 
-    UnsupportedFeatureLevel for a level that this node cannot serve.
+    UnsupportedFeatureLevel for a level that this node does not support.
     """
     path = f"{log_dir}/{BOOTSTRAP_FILE}"
     if not fs.exists(path):
@@ -40,8 +41,8 @@ def bootstrap_of(fs: FileSystem, log_dir: str) -> list[MetadataRecord]:
 
 
 def bootstrap_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas: int) -> list[MetadataRecord]:
-    """The first records of a new cluster, in one transaction: what ``format`` put into ``bootstrap.checkpoint``; and where that
-    has eligible leader replicas, the ``min.insync.replicas`` that they go by."""
+    """The first records of a new cluster, in one transaction: the contents of ``bootstrap.checkpoint`` and, when those enable
+    eligible leader replicas, the cluster-wide ``min.insync.replicas`` that ELR requires."""
     level = next((r.feature_level for r in bootstrap if isinstance(r, FeatureLevelRecord) and r.name == METADATA_VERSION), 0)
     if level == 0:
         raise MetadataLogError("bootstrap.checkpoint names no metadata.version; format the directory again")
@@ -54,12 +55,12 @@ def bootstrap_records(bootstrap: Sequence[MetadataRecord], min_insync_replicas: 
 
 
 def abort_records() -> list[MetadataRecord]:
-    """Ends a transaction whose end the previous leader did not write: its records never happened."""
+    """Aborts a transaction that the previous leader did not finish; its records never take effect."""
     return [AbortTransactionRecord(reason="The controller that began it is gone.")]
 
 
 def registration_records(image: ClusterImage, controller: ControllerImage) -> list[MetadataRecord]:
-    """The controller's registration; none while ``metadata.version`` does not know the record."""
+    """The controller's registration; none while ``metadata.version`` does not have the record."""
     if image.metadata_version < CONTROLLER_REGISTRATION_MV:
         return []
     return [register_controller_record(controller)]

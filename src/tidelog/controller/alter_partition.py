@@ -1,7 +1,8 @@
-"""A leader asks for another ISR (KIP-497): who follows closely enough, or has recovered, is the leader's to see, ours to write.
+"""AlterPartition: a leader asks for another ISR (KIP-497). The leader decides which followers are caught up; the controller
+checks and writes it.
 
-What protects acknowledged records: a request counts only from the leader of the present epoch, against the very state it has
-seen, and every member of its ISR must be in service as the process that the leader has seen.
+To protect acknowledged records, a request is accepted only from the leader of the current epoch, against the partition epoch it
+has seen, and only if every member of the new ISR is in service under the broker epoch that the leader knows.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from tidelog.protocol.messages.alter_partition import (
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 
 ANY_EPOCH = -1
-"""In a request: whatever epoch the broker has now."""
+"""In a request: accept any epoch of the broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What becomes of one partition of a request."""
+    """What happens to one partition of a request."""
 
     code: ErrorCode
     record: PartitionChangeRecord | None = None
     partition: PartitionImage | None = None
-    """As it is then; None with an error."""
+    """The partition as it will be; None with an error."""
 
 
 def alter_partition(decision: Decision, request: AlterPartitionRequest) -> ControllerResult:
@@ -59,7 +60,7 @@ def alter_partition(decision: Decision, request: AlterPartitionRequest) -> Contr
             if topic is None:
                 change = _Change(ErrorCode.UNKNOWN_TOPIC_ID)
             elif (topic.id, each.partition_index) in named:
-                change = _Change(ErrorCode.INVALID_REQUEST)  # The second one was made against the state before the first.
+                change = _Change(ErrorCode.INVALID_REQUEST)  # The second change was made against the state before the first.
             else:
                 named.add((topic.id, each.partition_index))
                 change = _changed(decision, request.broker_id, topic, each)
@@ -103,13 +104,13 @@ def _changed(decision: Decision, broker_id: int, topic: TopicImage, asked: Reque
     if record is None:
         return _Change(ErrorCode.NONE, None, partition)
     if record.leader not in (NO_LEADER_CHANGE, broker_id):
-        # The ISR ended a reassignment that leaves the asking leader out: it hears of its successor through the metadata.
+        # This ISR completed a reassignment that removes the requesting leader; it learns its successor from the metadata.
         return _Change(ErrorCode.NEW_LEADER_ELECTED, record)
     return _Change(ErrorCode.NONE, record, merge(partition, record))
 
 
 def _wanted_isr(asked: RequestPartitionData) -> list[tuple[int, int]]:
-    """(broker id, broker epoch) of each; version 2 of the request knows no epochs."""
+    """(broker id, broker epoch) of each member; version 2 of the request has no epochs."""
     if asked.new_isr_with_epochs:
         return [(each.broker_id, each.broker_epoch) for each in asked.new_isr_with_epochs]
     return [(broker_id, ANY_EPOCH) for broker_id in asked.new_isr]
@@ -118,7 +119,7 @@ def _wanted_isr(asked: RequestPartitionData) -> list[tuple[int, int]]:
 def _problem(
     decision: Decision, broker_id: int, partition: PartitionImage, asked: RequestPartitionData, isr: list[tuple[int, int]]
 ) -> ErrorCode:
-    """In Kafka's order: what the leader does when refused depends on the first thing that is wrong."""
+    """Checks in Kafka's order, because the leader's reaction depends on the first error."""
     if asked.leader_epoch > partition.leader_epoch or asked.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER
     if asked.leader_epoch < partition.leader_epoch:
@@ -140,6 +141,6 @@ def _problem(
         if broker is None or not broker.active or epoch not in (ANY_EPOCH, broker.epoch):
             return ErrorCode.INELIGIBLE_REPLICA
         if not has_online_dir(broker, partition.directory(member)):
-            # The leader has not heard yet that the replica's log dir failed.
+            # The leader does not know yet that the replica's log dir failed.
             return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE

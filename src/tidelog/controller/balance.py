@@ -1,5 +1,5 @@
-"""What the controller does by itself, in its own time: leaderships go back to the preferred replicas, and partitions that allow
-it get a leader that may lack records rather than none."""
+"""Elections that the controller starts by itself: leadership returns to preferred replicas, and partitions that allow unclean
+election get a leader."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tidelog.metadata.image import PartitionImage
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 
 MAX_ELECTIONS = 1_000
-"""So many at once; what is left follows at once in another group of records."""
+"""Elections per batch; the rest follows at once in another batch."""
 
 
 def balance_leaders(decision: Decision) -> ControllerResult:
-    """Preferred leaders that are in sync lead again. The response is whether there may be more to do."""
+    """Moves leadership back to in-sync preferred leaders. The response says whether there may be more to do."""
     return _elections(decision, decision.partitions.without_preferred_leader, Election.PREFERRED)
 
 
 def elect_unclean_leaders(decision: Decision) -> ControllerResult:
-    """Partitions without a leader get one where ``unclean.leader.election.enable`` stands. The response as above."""
+    """Elects leaders for partitions without one where ``unclean.leader.election.enable`` is set. Response as above."""
     return _elections(decision, decision.partitions.without_leader, Election.UNCLEAN)
 
 
@@ -48,7 +48,7 @@ def _found(decision: Decision, partitions: PartitionSet, election: Election) -> 
 
 
 def _preferred_is_in_service(decision: Decision, partition: PartitionImage) -> bool:
-    """Cheap, because it is asked of every partition whose preferred replica is down."""
+    """A cheap check, because it runs for every partition whose preferred replica is down."""
     first = partition.replicas[0]
     broker = decision.image.brokers.get(first)
     return first in partition.isr and broker is not None and broker.active

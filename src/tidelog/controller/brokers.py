@@ -1,4 +1,4 @@
-"""Brokers live: heartbeats, fencing, orderly shutdown, removal. How they come is in ``registration``."""
+"""Broker lifecycle: heartbeats, fencing, controlled shutdown, removal. Registration is in ``registration``."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tidelog.protocol.messages.unregister_broker_record import UnregisterBrokerR
 
 FENCE = 1
 UNFENCE = -1
-"""Values of BrokerRegistrationChangeRecord.fenced; 0 leaves it as it is."""
+"""Values of BrokerRegistrationChangeRecord.fenced; 0 leaves the state unchanged."""
 IN_CONTROLLED_SHUTDOWN = 1
 GIVEN_AWAY_AT_ONCE = 200
-"""Partitions that a broker which stops leaves with one heartbeat. Every broker applies such a change as a whole: from when the
-old leader knows of it until the new one does, nobody leads, so a change of thousands would be a gap for each of them."""
+"""Partitions that a stopping broker gives up with one heartbeat. A broker applies such a change as a whole, and until the new
+leader has applied it the partitions have no leader; a change of thousands would be a long gap for each of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """What becomes of a broker with this heartbeat."""
+    """The state that a heartbeat moves a broker to."""
 
     records: list[MetadataRecord]
     fenced: bool
@@ -36,11 +36,11 @@ class _Next:
 
 
 def broker_heartbeat(decision: Decision, request: BrokerHeartbeatRequest, registered_at: int) -> ControllerResult:
-    """What a broker wants next: to be unfenced, to stay, to fence itself, to shut down in order.
+    """Decides a broker's next state: unfence it, keep it, fence it, or continue its controlled shutdown.
 
-    A broker is unfenced only when it has applied its own registration, which is at offset ``registered_at``. A broker that
-    shuts down gives its leaderships away first; it may stop when it has none left and every active broker has applied that
-    they are elsewhere. KafkaError STALE_BROKER_EPOCH for an old process.
+    A broker is unfenced only when it has applied its own registration, which is at offset ``registered_at``. A broker that shuts
+    down first gives up its leaderships; it may stop when it has none left and every active broker has applied the change.
+    KafkaError STALE_BROKER_EPOCH for a previous process of the broker.
     """
     broker = decision.known_broker(request.broker_id, request.broker_epoch)
     heartbeats = decision.heartbeats
@@ -53,10 +53,11 @@ def broker_heartbeat(decision: Decision, request: BrokerHeartbeatRequest, regist
     elif after.shutting_down and broker.in_controlled_shutdown and after.records:
         heartbeats.gives_away(broker.id)
     elif after.shutting_down and broker.in_controlled_shutdown:
-        # Begun under another controller; what is written now may be framed by two records more. Otherwise the record says it.
+        # The shutdown began under another controller; the batch written now may add two control records. Otherwise the record
+        # states it.
         heartbeats.shut_down_at(broker.id, decision.next_offset + len(after.records) + 1)
     if after.may_stop:
-        # It has promised to go: its next process need not wait for a silence.
+        # The broker announced its stop, so its next process need not wait for the session timeout.
         heartbeats.end(broker.id)
     records = after.records + directory_changes(decision, broker, request.offline_log_dirs, request.cordoned_log_dirs)
     response = BrokerHeartbeatResponse(is_caught_up=caught_up, is_fenced=after.fenced, should_shut_down=after.may_stop)
@@ -68,7 +69,8 @@ def _after_heartbeat(decision: Decision, broker: BrokerImage, request: BrokerHea
         if request.want_shut_down:
             return _Next([], fenced=True, may_stop=True)
         if request.want_fence or not caught_up or newly_failed(decision, broker, request.offline_log_dirs):
-            # What lies in a log dir that failed just now must not be led from there: with the next heartbeat that is known.
+            # Replicas in a log dir that has just failed must not become leaders; the heartbeat that carries this decision already
+            # reports it.
             return _Next([], fenced=True)
         return _Next(_unfence(decision, broker), fenced=False)
     if decision.heartbeats.shutting_down(broker.id):
@@ -93,7 +95,7 @@ def _while_shutting_down(decision: Decision, broker: BrokerImage) -> _Next:
 
 
 def fence(decision: Decision, broker: BrokerImage) -> list[MetadataRecord]:
-    """The broker is out of service: its leaderships move, then it is fenced."""
+    """Fences the broker: moves its leaderships, then fences it."""
     records = when_gone(decision, broker.id)
     records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=FENCE))
     return records
@@ -116,13 +118,13 @@ def _begin_shutdown(decision: Decision, broker: BrokerImage) -> list[MetadataRec
 
 
 def _given_away(decision: Decision, broker: BrokerImage) -> list[MetadataRecord]:
-    """The next partitions that it leads, or is in sync in, go on without it."""
+    """Removes the broker from the next partitions that it leads or is in the ISR of."""
     return list(islice(leaving(decision, broker.id), GIVEN_AWAY_AT_ONCE))
 
 
 def fence_silent_broker(decision: Decision) -> ControllerResult:
-    """The broker that has been silent for longer than its session, if there is one. The response is whether there may be more:
-    one at a time, so that no leadership moves to the next one that is gone too."""
+    """Fences one broker whose session has expired, if there is one. The response says whether there may be more: one broker at
+    a time, so that no leadership moves to another broker that is also dead."""
     session = decision.heartbeats.take_expired()
     if session is None:
         return ControllerResult(False)
@@ -134,7 +136,7 @@ def fence_silent_broker(decision: Decision) -> ControllerResult:
 
 
 def unregister_broker(decision: Decision, request: UnregisterBrokerRequest) -> ControllerResult:
-    """An operator says that a broker will not come back. BROKER_ID_NOT_REGISTERED when it never was there."""
+    """UnregisterBroker: removes a broker for good. BROKER_ID_NOT_REGISTERED when it is not registered."""
     broker = decision.image.brokers.get(request.broker_id)
     if broker is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered")

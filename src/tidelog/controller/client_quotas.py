@@ -1,4 +1,4 @@
-"""Quotas of users, client ids and IP addresses: what AlterClientQuotas may set, and the records of it."""
+"""AlterClientQuotas: validates quotas of users, client ids and IP addresses and makes their records."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ INVALID_COMBINATION = "Invalid quota entity combination"
 
 
 def alter_client_quotas(decision: Decision, request: AlterClientQuotasRequest) -> ControllerResult:
-    """Each entity by itself, all of its changes or none.
+    """Applies each entity by itself, all of its changes or none.
 
-    Error per entity: INVALID_REQUEST (no or an unknown type, an empty name, an IP address with others or that is none, a key
-    that does not fit the entity, a limit that does not fit the key, an entity or a key twice). Apache Kafka refuses the second
-    of two entries for an entity and keeps the first; here neither is kept, as the answer says. KafkaError POLICY_VIOLATION: so
-    many changes at once.
+    Error per entity: INVALID_REQUEST (an unknown or missing type, an empty name, an IP address combined with others or not an
+    address, a key that does not fit the entity, a limit that does not fit the key, an entity or a key twice). Apache Kafka
+    refuses the second of two entries for an entity and keeps the first; here both are refused, as the answer says. KafkaError
+    POLICY_VIOLATION for too many changes in one request.
     """
     named = Counter(_entity(entry.entity) for entry in request.entries)
     results: list[ResponseEntryData] = []
@@ -56,19 +56,20 @@ def alter_client_quotas(decision: Decision, request: AlterClientQuotasRequest) -
 
 
 def answer_to(entry: RequestEntryData, code: int, message: str | None) -> ResponseEntryData:
-    """What became of one entity. Its parts come in the order that DescribeClientQuotas has, as Apache Kafka's do."""
+    """The result for one entity. Its parts are in the order of DescribeClientQuotas, as in Apache Kafka."""
     parts = sorted(entry.entity, key=lambda each: each.entity_type)
     entity = [ResponseEntityData(entity_type=each.entity_type, entity_name=each.entity_name) for each in parts]
     return ResponseEntryData(error_code=code, error_message=message, entity=entity)
 
 
 def _entity(parts: Sequence[RequestEntityData]) -> QuotaEntity:
-    """As the image names it."""
+    """The entity as the image names it."""
     return quota_entity((each.entity_type, each.entity_name) for each in parts)
 
 
 def _changes(decision: Decision, entry: RequestEntryData) -> list[ClientQuotaRecord]:
-    """What is already so is not written again. A key that nobody knows may be removed: there may be such a record."""
+    """The records of the changes; unchanged values are not written. An unknown key may be removed, because an old record may
+    hold it."""
     entity = _entity(entry.entity)
     keys = _keys_of(entity)
     present = decision.image.quotas.get(entity, {})
@@ -92,7 +93,7 @@ def _changes(decision: Decision, entry: RequestEntryData) -> list[ClientQuotaRec
 
 
 def _keys_of(entity: QuotaEntity) -> Mapping[str, QuotaKey]:
-    """What can be limited of such an entity. Refused when there can be none like it."""
+    """The quota keys that fit such an entity. Refused when none do."""
     if not entity:
         raise Refused(ErrorCode.INVALID_REQUEST, "A quota is of a user, a client id, both or an IP address; none is named.")
     types = [kind for kind, _ in entity]
@@ -114,8 +115,8 @@ def _keys_of(entity: QuotaEntity) -> Mapping[str, QuotaKey]:
 
 
 def _check_address(name: str | None) -> None:
-    """Apache Kafka takes names of hosts as well and resolves them, on the controller and once on each broker; what they stand
-    for later is not what was limited. Here an address is meant."""
+    """Apache Kafka also takes host names and resolves them on the controller and once on each broker, so the limit may apply
+    to another address later. Here the value must be an address."""
     try:
         if name is not None:
             ipaddress.ip_address(name)

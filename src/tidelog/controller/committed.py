@@ -1,8 +1,8 @@
-"""The image of what is committed: it follows the high watermark, and a snapshot may take its place.
+"""The committed image: it follows the high watermark and may be replaced by a snapshot.
 
-What this process itself appended, as the leader, is taken from memory; all else is read from the log. Records between the
-beginning and the end of a metadata transaction come into the image together, at its end. When a snapshot moves the image on,
-what lies between is not known: whoever follows has to look at everything.
+Records that this process appended as the leader are taken from memory; all others are read from the log. The records of a
+metadata transaction enter the image together, at its end. When a snapshot replaces the image, the changes in between are unknown,
+so listeners must look at everything.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tidelog.raft.metadata_log import MetadataLog
 from tidelog.raft.snapshots import Snapshot, SnapshotId
 
 Listener = Callable[[ClusterImage, ClusterImage, ClusterDelta | None], None]
-"""Called with (old image, new image, what lies between) for each step, in order; None: a snapshot took the old one's place."""
+"""Called with (old image, new image, delta) for each step, in order. The delta is None when a snapshot replaced the image."""
 
 
 class AppendedGroup(NamedTuple):
-    """An atomic group that this process put into the log. ``size``: in bytes there.
+    """An atomic group that this process appended to the log; ``size`` in bytes.
 
-    ``delta`` and ``image`` are what the controller made of it, where it did: what is true before the commit is true after it.
+    ``delta`` and ``image`` are what the controller computed from it, if it did; the commit does not change them.
     """
 
     base_offset: int
@@ -40,12 +40,10 @@ class AppendedGroup(NamedTuple):
 
 
 class CommittedImage:
-    """See the module."""
-
     def __init__(self, image: ClusterImage) -> None:
         self.image = image
         self.next_offset = image.offset + 1
-        """Everything below has been read."""
+        """Everything below this offset has been read."""
         self.bytes_since_snapshot = 0
         self.listeners: list[Listener] = []
         self._delta: ClusterDelta | None = None
@@ -54,11 +52,11 @@ class CommittedImage:
 
     @property
     def transaction_open(self) -> bool:
-        """Does the log, as far as it is committed, end within a transaction?"""
+        """Whether the committed log ends inside a metadata transaction."""
         return self._delta is not None
 
     def load(self, snapshot_id: SnapshotId, snapshot: Snapshot) -> None:
-        """A snapshot that reaches further takes the image's place."""
+        """Replaces the image by a snapshot that is ahead of it."""
         old, self.image = self.image, image_of_snapshot(self.image.cluster_id, snapshot_id, snapshot)
         self.next_offset = snapshot_id.offset
         self.bytes_since_snapshot = 0
@@ -68,20 +66,21 @@ class CommittedImage:
             listener(old, self.image, None)
 
     def appended(self, group: AppendedGroup) -> None:
-        """The leader's log has it: when it is committed, it need not be read."""
+        """Remembers a group appended by the leader, so that it need not be read when it is committed."""
         self._appended.append(group)
 
     def forget_appended(self) -> None:
-        """The leadership has ended: what is committed, the log says."""
+        """Drops remembered groups when the leadership ends; from then on the log is read."""
         self._appended.clear()
 
     def advance(
         self, log: MetadataLog, high_watermark: int, newest: ClusterImage | None = None, *, turn_bytes: int | None = None
     ) -> bool:
-        """Takes what was committed; ``newest``: the leader's own image, which is the next one when all of it is committed.
+        """Applies what is committed. ``newest`` is the leader's own image, which is the next image once all of it is
+        committed.
 
-        With ``turn_bytes`` it stops behind the batch that reaches so far; True: call again, there is more.
-        Blocks for what is not in the page cache. MetadataLogError for a record that cannot be applied: the node has to stop.
+        With ``turn_bytes`` it stops after the batch that reaches this size; True means that there is more. Blocks on data outside
+        the page cache. MetadataLogError for a record that cannot be applied: the node has to stop.
         """
         self._take_made(high_watermark)
         if self.next_offset >= high_watermark:
@@ -99,19 +98,19 @@ class CommittedImage:
         shared = newest is not None and newest.offset == offset
         old, self.image = self.image, newest if shared and newest is not None else delta.apply(offset, epoch, timestamp_ms)
         if self._delta is not None:
-            # What came before the transaction counts, also if its end never comes.
+            # Records before the transaction count even if the transaction never ends.
             self._delta = delta.after(self.image)
         for listener in self.listeners:
             listener(old, self.image, delta)
         return more
 
     def _take_made(self, high_watermark: int) -> None:
-        """One group that the controller has replayed on this very image need not be replayed again."""
+        """Uses a group that the controller has already replayed on this very image."""
         group = self._appended[0] if self._appended and self._delta is None else None
         if group is None or group.base_offset != self.next_offset or group.last_offset >= high_watermark:
             return
         if len(self._appended) > 1 and self._appended[1].last_offset < high_watermark:
-            # Several are one step.
+            # Several groups become one step.
             return
         if group.delta is None or group.image is None or group.delta.base is not self.image:
             return
@@ -122,7 +121,7 @@ class CommittedImage:
             listener(old, self.image, group.delta)
 
     def _step(self, log: MetadataLog, high_watermark: int, delta: ClusterDelta, stop: float) -> bool:
-        """One group from memory, or what lies in the log before it; False when nothing more is committed as a whole."""
+        """Applies one group from memory, or the log up to it; False when no further complete group is committed."""
         group = self._appended[0] if self._appended else None
         if group is None or group.base_offset > self.next_offset:
             return self._read(log, high_watermark if group is None else min(high_watermark, group.base_offset), delta, stop)

@@ -1,4 +1,4 @@
-"""The controller's questions about settings, answered from the option tables."""
+"""Validation of settings for the controller, answered from the option tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OptionRules:
         self._config = config
 
     def problem(self, resource_type: int, resource_name: str, settings: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
-        """Topics, groups and subscriptions: INVALID_CONFIG. Brokers: INVALID_REQUEST, as Kafka answers (KAFKA-13609)."""
+        """Topics, groups and subscriptions: INVALID_CONFIG. Brokers: INVALID_REQUEST, as in Kafka (KAFKA-13609)."""
         try:
             if resource_type == TOPIC_RESOURCE:
                 validate_topic_configs(settings)
@@ -55,11 +55,11 @@ class OptionRules:
         return None
 
     def _check_broker(self, name: str, settings: Mapping[str, str]) -> None:
-        """By themselves, and together with what is set elsewhere: this node has to be able to take them over."""
+        """Checks the values alone and together with the other settings of this node, which has to be able to apply them."""
         _check_broker(settings, cluster_wide=not name)
         config = self._config
         if not name or name == str(config.node_id):
-            # What another broker has now, its log dirs and threads, this node does not know.
+            # The other broker's own settings, its log dirs and threads, are unknown to this node.
             check_broker_change(config, settings, config.dynamic_broker if name else config.dynamic_default)
         if not name:
             config.check_dynamic(settings, config.dynamic_broker)
@@ -76,7 +76,7 @@ class OptionRules:
         return (value_text(option.default) if option is not None else None) or ""
 
     def topic_rows(self, overrides: Mapping[str, str], image: ClusterImage) -> list[CreatableTopicConfigs]:
-        """As DescribeConfigs would answer for the new topic."""
+        """The rows that DescribeConfigs would return for the new topic."""
         return [
             CreatableTopicConfigs(
                 name=row.name,
@@ -90,7 +90,7 @@ class OptionRules:
 
 
 def _check_broker(settings: Mapping[str, str], *, cluster_wide: bool) -> None:
-    """Names that no table has are kept, as Kafka keeps them for plugins: they do nothing here."""
+    """Names outside the table are kept, as Kafka keeps them for plugins; they have no effect here."""
     fixed = [name for name in settings if name in BROKER_OPTIONS and BROKER_OPTIONS[name].dynamic is Dynamic.READ_ONLY]
     if fixed:
         raise ConfigError(

@@ -32,7 +32,7 @@ KNOWN_RESOURCES = frozenset({TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RES
 
 
 class AlterConfigOp(IntEnum):
-    """What to do with one config, as in IncrementalAlterConfigs (KIP-339)."""
+    """The operation on one config in IncrementalAlterConfigs (KIP-339)."""
 
     SET = 0
     DELETE = 1
@@ -41,10 +41,10 @@ class AlterConfigOp(IntEnum):
 
 
 def incremental_alter_configs(decision: Decision, request: incremental.IncrementalAlterConfigsRequest) -> ControllerResult:
-    """Each resource by itself, all of its changes or none.
+    """Applies each resource by itself, all of its changes or none.
 
-    Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG (a name or value that the option table refuses, APPEND on
-    what is no list), INVALID_REQUEST (unknown type or operation, a config twice, a broker id that is no number).
+    Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_CONFIG (a name or value that the option table refuses, APPEND on an
+    option that is not a list), INVALID_REQUEST (unknown type or operation, a config twice, a broker id that is not a number).
     """
     responses: list[incremental.AlterConfigsResourceResponse] = []
     records: list[MetadataRecord] = []
@@ -67,7 +67,8 @@ def incremental_alter_configs(decision: Decision, request: incremental.Increment
 
 
 def alter_configs(decision: Decision, request: legacy.AlterConfigsRequest) -> ControllerResult:
-    """The old form: what the request does not name goes back to its default. Errors as in ``incremental_alter_configs``."""
+    """AlterConfigs, the old form: settings that the request does not name return to their defaults. Errors as in
+    ``incremental_alter_configs``."""
     responses: list[legacy.AlterConfigsResourceResponse] = []
     records: list[MetadataRecord] = []
     named = Counter((each.resource_type, each.resource_name) for each in request.resources)
@@ -151,7 +152,7 @@ def _replacing(decision: Decision, request: legacy.AlterConfigsResource) -> list
 
 
 def check_resource(image: ClusterImage, resource: ConfigResource) -> None:
-    """Refused unless it is a resource that settings can be kept for, and exists."""
+    """Refused unless the resource exists and can have settings."""
     resource_type, name = resource
     if resource_type not in KNOWN_RESOURCES:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
@@ -172,7 +173,8 @@ def check_resource(image: ClusterImage, resource: ConfigResource) -> None:
 
 
 def _checked_records(decision: Decision, records: list[ConfigRecord]) -> list[ConfigRecord]:
-    """Who is eligible to lead depends on ``min.insync.replicas`` (KIP-966): with ELR it must be the same for all brokers."""
+    """Checks changes that affect leader eligibility: with ELR (KIP-966) ``min.insync.replicas`` must be the same for all
+    brokers."""
     for record in records:
         if not decision.elr_enabled or record.name != MIN_IN_SYNC or record.resource_type != BROKER_RESOURCE:
             continue
@@ -186,11 +188,11 @@ def _checked_records(decision: Decision, records: list[ConfigRecord]) -> list[Co
 
 
 def _forgotten_eligibility(decision: Decision, records: Sequence[MetadataRecord]) -> list[MetadataRecord]:
-    """Replicas that were eligible under another ``min.insync.replicas`` may lack what is acknowledged from now on.
+    """Clears eligible replicas after ``min.insync.replicas`` changed: they may lack records that are acknowledged from now on.
 
-    Not so where nobody leads: nothing is acknowledged there, and without its eligible replicas the partition could only be led
-    again uncleanly. Kafka clears those as well; here they are written again. Under a minimum of 1 only one of them: it will
-    acknowledge alone, and then nobody else may be eligible.
+    Partitions without a leader keep theirs: nothing is acknowledged there, and without eligible replicas only an unclean election
+    could help. Kafka clears those as well; here they are written again. With a minimum of 1 only one of them is kept: it will
+    acknowledge alone, and then no other replica may be eligible.
     """
     changed = [each for each in records if isinstance(each, ConfigRecord) and each.name == MIN_IN_SYNC]
     if not decision.elr_enabled or not changed:
@@ -200,13 +202,13 @@ def _forgotten_eligibility(decision: Decision, records: Sequence[MetadataRecord]
 
 
 def eligibility_anew(decision: Decision) -> list[MetadataRecord]:
-    """ELR is switched off or on. Without it, who was eligible where somebody leads may lack what that leader acknowledges alone;
-    were it still remembered, it would count again when ELR is switched on."""
+    """Clears eligibility when ELR is switched on or off. Without ELR, eligible replicas of a partition with a leader may miss
+    records that the leader acknowledges alone; if they were kept, they would count again when ELR is switched on."""
     return _cleared(decision, [""], keep_all=True) if decision.partitions.any_eligible else []
 
 
 def _cleared(decision: Decision, names: Sequence[str], *, keep_all: bool) -> list[MetadataRecord]:
-    """Nobody is eligible in these topics ("": in all) any more, but where nobody leads."""
+    """Clears the eligible replicas of these topics ("" for all), except for partitions without a leader."""
     written: list[MetadataRecord] = [ClearElrRecord(topic_name=name) for name in names]
     for topic_id, number in decision.partitions.without_leader:
         topic = decision.image.topics.by_id[topic_id]
@@ -225,7 +227,7 @@ def _cleared(decision: Decision, names: Sequence[str], *, keep_all: bool) -> lis
 
 
 def min_in_sync_for_all(image: ClusterImage, static: int) -> list[MetadataRecord]:
-    """What ELR needs before it may be used: one ``min.insync.replicas`` for the cluster, and none of single brokers."""
+    """What ELR requires before it may be enabled: one ``min.insync.replicas`` for the cluster and none for single brokers."""
     records: list[MetadataRecord] = []
     if MIN_IN_SYNC not in image.cluster_configs:
         records.append(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name="", name=MIN_IN_SYNC, value=str(static)))
@@ -248,7 +250,8 @@ def _check_settings(decision: Decision, resource: ConfigResource, settings: Mapp
 def _records(
     resource: ConfigResource, before: Mapping[str, str], after: Mapping[str, str], named: Sequence[str]
 ) -> list[ConfigRecord]:
-    """Settings that changed, then those that went. A broker's are written even unchanged: that makes it read them again."""
+    """Records of changed settings, then of removed ones. A broker's settings are written even if unchanged, which makes it
+    reload them."""
     resource_type, resource_name = resource
     records: list[ConfigRecord] = []
     for name in named:

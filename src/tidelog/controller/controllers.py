@@ -1,4 +1,4 @@
-"""Controllers say who they are (KIP-919): each standby registers with the active controller, under a fresh incarnation id."""
+"""Controller registration (KIP-919): each standby registers with the active controller under a fresh incarnation id."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tidelog.protocol.messages.controller_registration import ControllerRegistra
 
 
 def register_controller(decision: Decision, request: ControllerRegistrationRequest) -> ControllerResult:
-    """KafkaError UNSUPPORTED_VERSION while metadata.version does not know the record, or when the controller cannot do a level
-    that the cluster has."""
+    """KafkaError UNSUPPORTED_VERSION while metadata.version does not have the record, or when the controller does not support
+    a finalized level."""
     image = decision.image
     if image.metadata_version < CONTROLLER_REGISTRATION_MV:
         text = f"metadata.version {image.metadata_version} does not know registrations of controllers."

@@ -1,4 +1,4 @@
-"""In which log dir a broker keeps each replica (KIP-858), and what follows when a dir fails or is cordoned (KIP-1066)."""
+"""The log dir of each replica (KIP-858), and what follows when a dir fails or is cordoned (KIP-1066)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tidelog.protocol.messages.partition_change_record import PartitionChangeRec
 
 
 def assign_replicas_to_dirs(decision: Decision, request: AssignReplicasToDirsRequest) -> ControllerResult:
-    """A broker says where it put replicas. KafkaError STALE_BROKER_EPOCH, UNSUPPORTED_VERSION while metadata.version knows no
-    dirs; per partition UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when it holds no replica."""
+    """AssignReplicasToDirs from a broker. KafkaError STALE_BROKER_EPOCH, or UNSUPPORTED_VERSION while metadata.version has no
+    dirs; per partition UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER when the broker has no replica."""
     if decision.image.metadata_version < DIRECTORIES_MV:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     broker = decision.known_broker(request.broker_id, request.broker_epoch)
@@ -65,7 +65,8 @@ def _assign(
     if broker.id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER, None
     known = dict(zip(partition.replicas, partition.directories, strict=True)) | {broker.id: directory}
-    # Where it lay may be gone, where it lies now is not: somebody moved it while the broker was down, and it can lead again.
+    # The old dir may have failed while the new one is online: an operator moved the replica while the broker was down, so it can
+    # lead again.
     there = replace(partition, directories=tuple(known[replica] for replica in partition.replicas))
     acceptable = online_leader_check(decision.image, there)
     wanted = Wanted(directories={broker.id: directory})
@@ -75,8 +76,8 @@ def _assign(
 def directory_changes(
     decision: Decision, broker: BrokerImage, offline: Sequence[bytes], cordoned: Sequence[bytes] | None
 ) -> list[MetadataRecord]:
-    """What a heartbeat says of the broker's log dirs: those that failed leave its registration, and its replicas in them lead no
-    more; cordoned ones get no new replicas."""
+    """Changes of log dirs reported by a heartbeat: failed dirs leave the registration, and their replicas lose leadership;
+    cordoned dirs get no new replicas."""
     records: list[MetadataRecord] = []
     gone = newly_failed(decision, broker, offline)
     if gone:
@@ -93,7 +94,7 @@ def directory_changes(
 
 
 def newly_failed(decision: Decision, broker: BrokerImage, offline: Sequence[bytes]) -> dict[Uuid, None]:
-    """Log dirs of the broker's registration that its heartbeat says have failed."""
+    """Log dirs of the registration that the heartbeat reports as failed."""
     if decision.image.metadata_version < DIRECTORIES_MV:
         return {}
     return dict.fromkeys(Uuid(each) for each in offline if Uuid(each) in broker.directories)

@@ -1,4 +1,4 @@
-"""Leaders are elected because an operator asks for it (KIP-183, KIP-460)."""
+"""ElectLeaders: elections that an operator requests (KIP-183, KIP-460)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tidelog.protocol.messages.elect_leaders import (
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 
 PREFERRED = 0
-"""The first replica of the assignment leads again, if it is in sync."""
+"""The first replica of the assignment becomes leader, if it is in sync."""
 UNCLEAN = 1
-"""A partition without a leader gets one, at the price of records that only the lost replicas had."""
+"""A partition without a leader gets one; records that only the lost replicas had are lost."""
 
 
 def elect_leaders(decision: Decision, request: ElectLeadersRequest) -> ControllerResult:
     """Per partition: ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE,
-    UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST (a type of election that there is none of).
+    UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST (unknown election type).
 
-    A request for all partitions is answered with every topic, and of its partitions only with those that needed an election.
+    The answer to a request for all partitions names every topic, but only the partitions that needed an election.
     """
     topics = decision.image.topics.by_name
     asked: list[tuple[str, list[int]]]

@@ -1,4 +1,4 @@
-"""Finalized feature levels move up and down (KIP-584)."""
+"""UpdateFeatures: changes of finalized feature levels (KIP-584)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tidelog.protocol.messages.update_features import (
 UPGRADE = 1
 SAFE_DOWNGRADE = 2
 UNSAFE_DOWNGRADE = 3
-"""What the request says the update is."""
+"""Values of the request's upgrade type."""
 
 
 def update_features(decision: Decision, request: UpdateFeaturesRequest, version: int) -> ControllerResult:
-    """All updates or none. A level that this controller, a registered controller or a broker cannot do is refused with
-    INVALID_UPDATE_VERSION for the whole request; version 1 lists the features when all went well."""
+    """Applies all updates or none. A level that this controller, a registered controller or a broker does not support is
+    refused with INVALID_UPDATE_VERSION for the whole request; version 1 lists the features when all succeed."""
     seen: set[str] = set()
     proposed = {update.feature: update.max_version_level for update in request.feature_updates}
     metadata_version = proposed.get(METADATA_VERSION, decision.image.metadata_version)
@@ -54,7 +54,7 @@ def update_features(decision: Decision, request: UpdateFeaturesRequest, version:
 
 
 def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata_version: int) -> list[MetadataRecord]:
-    """``metadata_version``: as it will be after the request."""
+    """``metadata_version`` is the level after the request."""
     name, level = update.feature, update.max_version_level
     feature = FEATURES.get(name)
     wrong = ErrorCode.INVALID_UPDATE_VERSION
@@ -84,7 +84,7 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata
                 )
                 raise Refused(wrong, message)
     present = decision.kraft.level if name == KRAFT_VERSION else decision.image.features.get(name, 0)
-    # Kafka reads no allow_downgrade any more: version 0, which has nothing else, only goes up.
+    # Kafka no longer reads allow_downgrade, so version 0, which has no other field, only upgrades.
     kind_of_update = update.upgrade_type
     if level < present and kind_of_update == UPGRADE:
         message = (
@@ -110,7 +110,7 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata
 
 
 def _check_kraft_version(decision: Decision, present: int, level: int) -> None:
-    """The quorum's own feature: its records are those of the Raft machine."""
+    """kraft.version belongs to the quorum: the Raft machine writes its records."""
     if level < present:
         message = f"Invalid update version {level} for feature {KRAFT_VERSION}. Can't downgrade the version of this feature."
         raise Refused(ErrorCode.INVALID_UPDATE_VERSION, message)
@@ -119,7 +119,7 @@ def _check_kraft_version(decision: Decision, present: int, level: int) -> None:
 
 
 def _check_downgrade(present: int, level: int, kind_of_update: int) -> None:
-    """Records that the log holds already may be of a form that the lower level does not know."""
+    """Refuses a downgrade when the log already holds records that the lower level does not have."""
     what = f"Unsupported metadata.version downgrade from {present} to {level}."
     if kind_of_update == UNSAFE_DOWNGRADE:
         message = f"{what} Unsafe metadata downgrade is not supported in this version."
@@ -130,5 +130,5 @@ def _check_downgrade(present: int, level: int, kind_of_update: int) -> None:
 
 
 def _node(decision: Decision) -> int:
-    """The controller that decides: while the quorum is one node, the only one; it registers as a broker at every level."""
+    """The deciding controller, which is the only one in a quorum of one; it registers as a broker at every level."""
     return next(iter(decision.image.controllers), next(iter(decision.image.brokers), -1))

@@ -1,9 +1,9 @@
-"""Which broker processes are alive: the sessions of their heartbeats (KIP-631). Soft state of the active controller.
+"""Which broker processes are alive: heartbeat sessions (KIP-631). Soft state of the active controller.
 
-A session belongs to a registration, (broker id, broker epoch), fenced or not; it ends by silence, by a new registration, or
-when the process was told that it may stop. A new controller cannot know who is alive, so every unfenced broker gets one whole
-session from its first tick on. Time is the controller's own steady clock as told by ``tick``; after a stall it advances by half a
-session at most, because heartbeats that came meanwhile have not been read yet.
+A session belongs to a registration, (broker id, broker epoch), fenced or not. It ends by timeout, by a new registration, or when
+the process was allowed to stop. A new controller does not know which brokers are alive, so every unfenced broker gets one full
+session from the first tick. Time is the controller's monotonic clock, passed to ``tick``. After a stall it advances by at most
+half a session, because heartbeats that arrived meanwhile have not been read yet.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ NEVER = 2**63 - 1
 
 
 class BrokerHeartbeats:
-    """See the module. ``timeout_ms`` is ``broker.session.timeout.ms``."""
+    """``timeout_ms`` is ``broker.session.timeout.ms``."""
 
     def __init__(self, brokers: Iterable[BrokerImage], *, own_id: int, timeout_ms: int) -> None:
-        """``own_id``: this node. A broker process of that id not heard of yet is gone: we hold the locks of its log dirs."""
+        """``own_id`` is this node's id. A broker process with that id that has not sent a heartbeat is dead: this process
+        holds the locks of its log dirs."""
         self.timeout_ms = timeout_ms
         self._clock_ms = 0
         self._steady_ms: int | None = None
         self._contacts: dict[Session, int] = {}
-        """When each session was last heard of; the longest silent first."""
+        """When each session was last refreshed, oldest first."""
         self._offsets: dict[int, int] = {}
         self._shutdown_offsets: dict[int, int] = {}
         self._giving_away: int | None = None
@@ -37,38 +38,38 @@ class BrokerHeartbeats:
                 self._contacts[broker.id, broker.epoch] = 0
 
     def advance(self, steady_ms: int) -> None:
-        """The steady clock moved on."""
+        """Advances the monotonic clock."""
         if self._steady_ms is not None:
             self._clock_ms += min(max(steady_ms - self._steady_ms, 0), max(self.timeout_ms // 2, 1))
         self._steady_ms = steady_ms
 
     def heard(self, broker_id: int, epoch: int, metadata_offset: int) -> None:
-        """A heartbeat of a registered process, which has applied the metadata log up to ``metadata_offset``."""
+        """Records a heartbeat of a registered process that has applied the metadata log up to ``metadata_offset``."""
         self._contacts.pop((broker_id, epoch), None)
         self._contacts[broker_id, epoch] = self._clock_ms
         self._offsets[broker_id] = metadata_offset
 
     def has_session(self, broker_id: int, epoch: int) -> bool:
-        """Is the process of this registration believed to be alive?"""
+        """Whether the process of this registration counts as alive."""
         contact_ms = self._contacts.get((broker_id, epoch))
         return contact_ms is not None and self._clock_ms - contact_ms <= self.timeout_ms
 
     def end(self, broker_id: int) -> None:
-        """Forgets the broker: it stopped in order, was unregistered, or is a new process now."""
+        """Forgets the broker: it stopped cleanly, was unregistered, or has a new process."""
         for session in [each for each in self._contacts if each[0] == broker_id]:
             del self._contacts[session]
         self._offsets.pop(broker_id, None)
         self._shutdown_offsets.pop(broker_id, None)
 
     def gone(self, broker_id: int, epoch: int) -> None:
-        """The process is known to be dead: its session counts as over."""
+        """Ends the session at once, because the process is known to be dead."""
         session = broker_id, epoch
         if session in self._contacts:
             del self._contacts[session]
             self._contacts = {session: self._clock_ms - self.timeout_ms - 1, **self._contacts}
 
     def take_expired(self) -> Session | None:
-        """The longest silent session, if its time is over: it is ended."""
+        """Removes and returns the oldest session if it has expired."""
         for session, contact_ms in self._contacts.items():
             if self._clock_ms - contact_ms <= self.timeout_ms:
                 return None
@@ -80,11 +81,11 @@ class BrokerHeartbeats:
     # controlled shutdown
 
     def fenced(self, broker_id: int) -> None:
-        """A fenced broker is not shutting down any more: it may stop at once."""
+        """A fenced broker is no longer shutting down; it may stop at once."""
         self._shutdown_offsets.pop(broker_id, None)
 
     def shutting_down(self, broker_id: int) -> bool:
-        """Is it giving its leaderships away?"""
+        """Whether it is handing over its leaderships."""
         return broker_id in self._shutdown_offsets
 
     def shut_down_at(self, broker_id: int, offset: int) -> None:
@@ -92,16 +93,16 @@ class BrokerHeartbeats:
         self._shutdown_offsets.setdefault(broker_id, offset)
 
     def gives_away(self, broker_id: int) -> None:
-        """More of its leaderships move with the records that are appended now: those count, not what it was told before."""
+        """More of its leaderships move with the records being appended; their offset replaces the one set before."""
         self._giving_away = broker_id
 
     def appended(self, offset: int) -> None:
-        """The records that were decided on last end at ``offset``."""
+        """The records decided last end at ``offset``."""
         if self._giving_away is not None:
             self._shutdown_offsets[self._giving_away] = offset
             self._giving_away = None
 
     def may_stop(self, broker_id: int, active: Iterable[int]) -> bool:
-        """Do all brokers that stay know that this one leads nothing any more?"""
+        """Whether all remaining brokers know that this one leads nothing."""
         others = (self._offsets.get(other, -1) for other in active if other != broker_id)
         return self._shutdown_offsets[broker_id] <= min(others, default=NEVER)

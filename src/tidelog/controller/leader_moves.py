@@ -1,6 +1,6 @@
-"""What follows for partitions when a broker goes, comes, or turns out to have lost records.
+"""Partition changes when a broker stops, returns, or has lost records.
 
-Only the partitions that concern the broker are looked at (``partition_index``); each change is one record.
+Only the partitions of that broker are looked at (``partition_index``); each change is one record.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from tidelog.model.ids import NO_BROKER, Uuid
 
 
 def when_gone(decision: Decision, broker_id: int) -> list[MetadataRecord]:
-    """The broker is fenced: it leaves each ISR that has others, and leads no more."""
+    """The broker is fenced: it leaves each ISR that has other members and leads no partition."""
     return list(leaving(decision, broker_id))
 
 
 def leaving(decision: Decision, broker_id: int) -> Iterator[MetadataRecord]:
-    """The same, one after another, for a broker that stops."""
+    """As ``when_gone``, one partition after another, for a broker that shuts down."""
     return _moves(decision, decision.partitions.with_in_isr(broker_id), without=broker_id)
 
 
 def when_unregistered(decision: Decision, broker_id: int) -> list[MetadataRecord]:
-    """The broker will not come back."""
+    """The broker was unregistered."""
     return when_gone(decision, broker_id) + list(_moves(decision, decision.partitions.with_in_elr(broker_id), without=broker_id))
 
 
 def when_back(decision: Decision, broker_id: int) -> list[MetadataRecord]:
-    """The broker is in service: partitions without a leader may have one now."""
+    """The broker is in service: partitions without a leader may get one."""
     return list(_moves(decision, decision.partitions.without_leader, plus=broker_id))
 
 
 def when_restarted(decision: Decision, broker_id: int, *, clean: bool) -> list[MetadataRecord]:
-    """Another process of the broker registers. After an unclean end it may lack what its page cache held (KIP-966): it is not
-    eligible any more, and with ELR not in sync either."""
+    """A new process of the broker registers. After an unclean shutdown it may have lost unflushed records (KIP-966): it is
+    removed from ELR and, with ELR enabled, from the ISR."""
     if clean:
         return when_gone(decision, broker_id)
     index = decision.partitions
@@ -49,7 +49,7 @@ def when_restarted(decision: Decision, broker_id: int, *, clean: bool) -> list[M
 
 
 def when_directories_fail(decision: Decision, broker_id: int, failed: Iterable[Uuid]) -> list[MetadataRecord]:
-    """Log dirs of the broker failed: it leaves the ISR of what lies in them."""
+    """Log dirs of the broker failed: it leaves the ISR of the partitions in them."""
     records: list[MetadataRecord] = []
     for directory in failed:
         inside = (
@@ -62,7 +62,7 @@ def when_directories_fail(decision: Decision, broker_id: int, failed: Iterable[U
 
 
 def when_replicas_are_lost(decision: Decision, broker_id: int, partitions: Iterable[PartitionId]) -> list[MetadataRecord]:
-    """The broker says of replicas that they lie in log dirs it does not have any more."""
+    """The broker reports replicas in log dirs that it no longer has."""
     return list(_moves(decision, partitions, without=broker_id))
 
 

@@ -8,7 +8,7 @@ from tidelog.raft.snapshots import Snapshot, SnapshotId
 
 
 def image_of_snapshot(cluster_id: str, snapshot_id: SnapshotId, snapshot: Snapshot) -> ClusterImage:
-    """The image that a snapshot is of; of the 0-0 checkpoint the empty one. MetadataLogError for a record that makes no sense."""
+    """The image of a snapshot; empty for the 0-0 checkpoint. MetadataLogError for a record that cannot be applied."""
     delta = ClusterDelta(ClusterImage(cluster_id=cluster_id))
     for record in snapshot.records:
         delta.replay(record)

@@ -24,34 +24,35 @@ from tidelog.model.ids import NO_BROKER, Uuid
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 
 Acceptable = Callable[[int], bool]
-"""May this replica lead? Its broker is in service and has the log dir that the replica is in."""
+"""Whether a replica may lead: its broker is in service and has the replica's log dir."""
 
 
 class Election(Enum):
-    """How a leader is looked for."""
+    """How a leader is chosen."""
 
     ONLINE = "online"
-    """The present leader if it may stay, else the first replica that was in sync."""
+    """The current leader if it may stay, else the first in-sync replica."""
     PREFERRED = "preferred"
     """The first replica of the assignment, if it is in sync."""
     UNCLEAN = "unclean"
-    """As ONLINE; and when nobody in sync is left, any replica, at the price of records."""
+    """As ONLINE; without any in-sync replica, any live replica, and records may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRules:
-    """What a change depends on beside the partition. ``min_isr``: ``min.insync.replicas`` as it stands, at most the replicas."""
+    """What a change depends on besides the partition. ``min_isr`` is the effective ``min.insync.replicas``, at most the number
+    of replicas."""
 
     metadata_version: int
     elr_enabled: bool
     min_isr: int
     default_directory: Callable[[int], Uuid]
-    """In which log dir a new replica on a broker will be."""
+    """The log dir of a new replica on a broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of a partition; None leaves it as it is."""
+    """The wanted change; None leaves a field unchanged."""
 
     isr: Sequence[int] | None = None
     replicas: Sequence[int] | None = None
@@ -60,9 +61,9 @@ class Wanted:
     leader_recovery_state: int | None = None
     election: Election = Election.ONLINE
     unclean_shutdown: int = NO_BROKER
-    """A broker that may have lost what it had acknowledged: it is eligible no more."""
+    """A broker that may have lost acknowledged records; it is removed from the eligible leaders."""
     directories: Mapping[int, Uuid] = field(default_factory=dict)
-    """Log dirs of replicas, by broker, where they change."""
+    """Changed log dirs of replicas, by broker."""
 
 
 @dataclass(slots=True)
@@ -76,8 +77,8 @@ class _Target:
     elr: list[int]
 
     def complete_reassignment(self) -> None:
-        """All replicas that are to come are in sync: those that are to go, go. Where more go than come, all that stay have to be
-        in sync: the partition must not be left with fewer in sync than it has to have."""
+        """Completes a reassignment once all added replicas are in sync: the removed replicas go. When more are removed than
+        added, all remaining ones must be in sync, so that the partition does not end with fewer in sync than it needs."""
         if not self.adding and not self.removing:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
@@ -90,16 +91,16 @@ class _Target:
 def change_partition(
     topic_id: Uuid, number: int, partition: PartitionImage, wanted: Wanted, rules: ChangeRules, acceptable: Acceptable
 ) -> PartitionChangeRecord | None:
-    """The change that makes ``partition`` what is wanted, as far as it can be; None when nothing changes."""
+    """The change that makes ``partition`` as wanted, as far as possible; None when nothing changes."""
     target = _target(partition, wanted)
     target.complete_reassignment()
     target.elr = _eligible(partition, target, wanted, rules)
     record = PartitionChangeRecord(partition_id=number, topic_id=topic_id)
     _elect(record, partition, target, wanted, rules, acceptable)
     if rules.elr_enabled and len(target.isr) >= max(1, rules.min_isr):
-        target.elr = []  # whoever was elected out of them acknowledges alone now
+        target.elr = []  # a leader elected from ELR acknowledges alone from now on
     if record.leader == NO_LEADER_CHANGE and not set(partition.replicas) <= set(target.replicas):
-        # Whoever is no replica any more must be fenced off by a new leader epoch.
+        # A new leader epoch fences off removed replicas.
         record.leader = partition.leader
     if record.isr is not None or (target.isr and not rules.elr_enabled):
         target.elr = []
@@ -128,10 +129,10 @@ def _target(partition: PartitionImage, wanted: Wanted) -> _Target:
 
 
 def _eligible(partition: PartitionImage, target: _Target, wanted: Wanted, rules: ChangeRules) -> list[int]:
-    """Who was in sync when the ISR fell below ``min_isr``, and since: nothing was acknowledged without them.
+    """The replicas in sync when the ISR fell below ``min_isr`` and since: nothing was acknowledged without them.
 
-    Kafka keeps also those who are no replicas any more: they can never lead, and nobody else may while they are listed.
-    Without ELR those of before count where nobody was in sync, so nothing can have been acknowledged since, and nowhere else.
+    Kafka also keeps removed replicas: they can never lead, and block all others while they are listed. Without ELR the previous
+    ones count only where no replica was in sync, so that nothing can have been acknowledged since.
     """
     if not rules.elr_enabled and partition.isr:
         return []
@@ -165,7 +166,7 @@ def _elect(
 def _leader(
     partition: PartitionImage, target: _Target, election: Election, rules: ChangeRules, acceptable: Acceptable
 ) -> tuple[int, bool]:
-    """(who should lead, whether records may be lost by it)."""
+    """(the new leader, whether records may be lost)."""
 
     def valid(replica: int) -> bool:
         in_sync = replica in target.isr or (not target.isr and replica in target.elr)
@@ -195,7 +196,7 @@ def _needs_bump_for_shrink(record: PartitionChangeRecord, partition: PartitionIm
 
 
 def _remember_leader(record: PartitionChangeRecord, partition: PartitionImage, target: _Target, rules: ChangeRules) -> None:
-    """The last leader is remembered while there is none; the first replica instead of one that is no replica any more."""
+    """Remembers the last leader while there is none; the first replica instead of a removed one."""
     gone = bool(partition.last_known_elr) and not {*partition.last_known_elr} & {*target.replicas}
     if (record.leader == NO_BROKER and not partition.last_known_elr) or (record.leader < 0 and gone):
         stays = partition.leader in (NO_BROKER, *target.replicas) and not gone

@@ -1,4 +1,4 @@
-"""A topic gets more partitions."""
+"""CreatePartitions: adds partitions to a topic."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tidelog.protocol.messages.create_partitions import (
 
 
 def create_partitions(decision: Decision, request: CreatePartitionsRequest, quota: Quota = NO_QUOTA) -> ControllerResult:
-    """``count`` is the number wanted in all. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS,
-    INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, INVALID_REQUEST (twice), POLICY_VIOLATION, THROTTLING_QUOTA_EXCEEDED.
-    """
+    """``count`` is the total number wanted. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS,
+    INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, INVALID_REQUEST (twice), POLICY_VIOLATION,
+    THROTTLING_QUOTA_EXCEEDED."""
     named = Counter(topic.name for topic in request.topics)
     results: dict[str, CreatePartitionsTopicResult] = {}
     records: list[MetadataRecord] = []

@@ -1,8 +1,8 @@
-"""PartitionIndex: which partitions concern which broker, so that no event has to look at all of them.
+"""PartitionIndex: the partitions of each broker, so that no event has to scan all partitions.
 
-Derived from the image, and kept up with each delta: partitions by member of the ISR and of the ELR, how many a broker leads, and
-the partitions without a leader, without their preferred leader, and those being reassigned. A cluster of 100,000 partitions
-pays for the partitions of one broker when that broker goes.
+It is derived from the image and updated with each delta: partitions by member of the ISR and of the ELR, the number of partitions
+a broker leads, and the partitions without a leader, without their preferred leader, and those being reassigned. In a cluster of
+100,000 partitions, the failure of a broker costs only that broker's partitions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PartitionId = tuple[Uuid, int]
 
 
 class PartitionSet:
-    """Partitions in the order in which they were added, by topic."""
+    """An insertion-ordered set of partitions, grouped by topic."""
 
     __slots__ = ("_topics",)
 
@@ -50,17 +50,15 @@ class PartitionSet:
         return sum(map(len, self._topics.values()))
 
     def topics(self) -> Iterator[tuple[Uuid, Iterable[int]]]:
-        """The same, topic by topic."""
+        """The partitions by topic."""
         yield from self._topics.items()
 
 
 class PartitionIndex:
-    """See the module."""
-
     def __init__(self, topics: TopicsImage) -> None:
         self.without_leader = PartitionSet()
         self.without_preferred_leader = PartitionSet()
-        """Led, or not led, by another than their first replica."""
+        """Partitions with no leader or one other than their first replica."""
         self.reassigning = PartitionSet()
         self._in_isr: dict[int, PartitionSet] = {}
         self._in_elr: dict[int, PartitionSet] = {}
@@ -70,7 +68,7 @@ class PartitionIndex:
                 self._add(topic.id, number, partition)
 
     def apply(self, delta: TopicsDelta) -> None:
-        """Follows what a delta made of its base."""
+        """Applies the delta to the index."""
         for topic in delta.deleted.values():
             for number, partition in enumerate(topic.partitions):
                 self._remove(topic.id, number, partition)
@@ -82,7 +80,7 @@ class PartitionIndex:
                 self._add(topic_id, number, changed.partitions[number])
 
     def with_in_isr(self, broker_id: int) -> PartitionSet:
-        """The partitions in whose ISR the broker is; its own among them, for a leader is in its ISR."""
+        """The partitions with the broker in the ISR, including those it leads."""
         return self._in_isr.get(broker_id) or PartitionSet()
 
     def with_in_elr(self, broker_id: int) -> PartitionSet:
@@ -91,15 +89,15 @@ class PartitionIndex:
 
     @property
     def any_eligible(self) -> bool:
-        """Whether any broker may lead anything without being in the ISR."""
+        """Whether any broker is eligible to lead a partition without being in its ISR."""
         return bool(self._in_elr)
 
     def leads(self, broker_id: int) -> int:
-        """How many partitions the broker leads."""
+        """The number of partitions that the broker leads."""
         return self._led.get(broker_id, 0)
 
     def _add(self, topic_id: Uuid, number: int, partition: PartitionImage) -> None:
-        # A new controller does this for all partitions before it says a word.
+        # A new controller runs this for all partitions before it answers its first request.
         for broker_id in partition.isr:
             found = self._in_isr.get(broker_id)
             if found is None:

@@ -1,4 +1,4 @@
-"""What the controller knows around a partition: which replicas may lead, where new ones go, which settings count."""
+"""The controller's knowledge about partitions: eligible leaders, log dirs of new replicas, effective settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tidelog.model.ids import LOST_DIR, NO_BROKER, RESERVED_UUIDS, UNASSIGNED_DI
 def online_leader_check(
     image: ClusterImage, partition: PartitionImage, *, without: int = NO_BROKER, plus: int = NO_BROKER
 ) -> Acceptable:
-    """May a replica lead: its broker is active (or ``plus``, not ``without``) and has the directory the replica is in."""
+    """A check whether a replica may lead: its broker is active (or ``plus``, and not ``without``) and has the replica's
+    directory."""
 
     def acceptable(replica: int) -> bool:
         if replica == without or replica not in partition.replicas:
@@ -25,15 +26,15 @@ def online_leader_check(
 
 
 def has_online_dir(broker: BrokerImage, directory: Uuid) -> bool:
-    """Is the directory one the broker registered, or one it has still to choose?"""
+    """Whether the directory is registered by the broker, or is yet to be chosen by it."""
     if directory == LOST_DIR:
         return False
     return directory in RESERVED_UUIDS or not broker.directories or directory in broker.directories
 
 
 def default_directory(image: ClusterImage, broker_id: int) -> Uuid:
-    """Where a new replica goes: the broker's only directory; UNASSIGNED when it has several and will choose itself; MIGRATING
-    when it registered none."""
+    """The directory of a new replica: the broker's only one; UNASSIGNED when the broker has several and chooses itself;
+    MIGRATING when it registered none."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         return UNASSIGNED_DIR
@@ -43,14 +44,14 @@ def default_directory(image: ClusterImage, broker_id: int) -> Uuid:
 
 
 def default_directories(image: ClusterImage, replicas: tuple[int, ...]) -> tuple[Uuid, ...]:
-    """One per replica; none while ``metadata.version`` does not know directories."""
+    """One per replica; none while ``metadata.version`` does not have directories."""
     if image.metadata_version < DIRECTORIES_MV:
         return ()
     return tuple(default_directory(image, replica) for replica in replicas)
 
 
 def unclean_allowed(image: ClusterImage, topic: str, default: bool) -> bool:
-    """``unclean.leader.election.enable`` as it stands for the topic."""
+    """The effective ``unclean.leader.election.enable`` of the topic."""
     name = "unclean.leader.election.enable"
     for settings in (image.topic_configs(topic), image.cluster_configs):
         if name in settings:
@@ -59,14 +60,14 @@ def unclean_allowed(image: ClusterImage, topic: str, default: bool) -> bool:
 
 
 def min_in_sync(image: ClusterImage, topic: TopicImage, default: int) -> int:
-    """``min.insync.replicas`` as it stands for the topic; never more than the topic has replicas."""
+    """The effective ``min.insync.replicas`` of the topic, at most its number of replicas."""
     name = "min.insync.replicas"
     text = image.topic_configs(topic.name).get(name) or image.cluster_configs.get(name)
     return min(default if text is None else int(text), len(topic.partitions[0].replicas))
 
 
 def elr_enabled(image: ClusterImage) -> bool:
-    """Is ``eligible.leader.replicas.version`` finalized?"""
+    """Whether ``eligible.leader.replicas.version`` is finalized."""
     return image.features.get(ELR_VERSION, 0) >= 1
 
 

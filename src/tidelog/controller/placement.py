@@ -1,9 +1,9 @@
-"""Where replicas go: striped over the racks, and over the brokers within each, from random starts.
+"""Replica placement: striped over racks, and over the brokers within each rack, from random starts.
 
-Each partition begins with the next rack and takes one broker of each rack in turn, and in every rack the next broker: so leaders
-and replicas spread evenly, and a partition's replicas sit in as many racks as possible. A rack gives its unfenced brokers
-first, and the first replica, which leads, is never on a fenced one. When every unfenced broker has been first as often as there
-are such brokers, racks and brokers are shuffled: partitions should not meet on the same brokers again and again.
+Each partition starts with the next rack and takes one broker of each rack in turn, the next broker in every rack. Leaders and
+replicas spread evenly, and the replicas of a partition are in as many racks as possible. A rack offers its unfenced brokers
+first, and the first replica, which leads, is never on a fenced one. When every unfenced broker has been first equally often,
+racks and brokers are shuffled, so that partitions do not share the same brokers again and again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class InvalidReplicationFactor(Exception):
-    """The brokers that are there cannot hold so many replicas of a partition."""
+    """The available brokers cannot hold this many replicas of a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class UsableBroker:
 
 
 def usable_brokers(brokers: Iterable[BrokerImage]) -> list[UsableBroker]:
-    """All registered brokers but those that are shutting down, and those whose log dirs are all cordoned; by id."""
+    """All registered brokers except those that are shutting down or have all log dirs cordoned; by id."""
     usable = [UsableBroker(each.id, each.rack, each.fenced) for each in brokers if _takes_replicas(each)]
     return sorted(usable, key=lambda broker: broker.id)
 
@@ -45,7 +45,8 @@ def _takes_replicas(broker: BrokerImage) -> bool:
 
 
 def place(brokers: Sequence[UsableBroker], count: int, replication_factor: int, rng: Rng) -> list[tuple[int, ...]]:
-    """Replicas of ``count`` partitions, the preferred leader first. InvalidReplicationFactor when there are too few brokers."""
+    """Replica lists of ``count`` partitions, the preferred leader first. InvalidReplicationFactor when there are too few
+    brokers."""
     if not any(not broker.fenced for broker in brokers):
         raise InvalidReplicationFactor("All brokers are currently fenced.")
     if replication_factor > len(brokers):
@@ -58,7 +59,7 @@ def place(brokers: Sequence[UsableBroker], count: int, replication_factor: int, 
 
 
 class _Ring:
-    """Brokers in a circle. Each partition that asks begins one further on."""
+    """Brokers in a ring. Each partition starts one position further."""
 
     def __init__(self, ids: Iterable[int], rng: Rng) -> None:
         self.ids = sorted(ids)
@@ -67,7 +68,7 @@ class _Ring:
         self._taken = 0
 
     def next(self, partition: int) -> int | None:
-        """The next broker for the partition; None when it has had all of them."""
+        """The next broker for the partition; None after a full round."""
         if not self.ids:
             return None
         if partition != self._partition:
@@ -122,7 +123,7 @@ class _Stripes:
         return tuple(replicas)
 
     def _leader(self, begin: int) -> tuple[int, int]:
-        """(its rack, the broker): of the first rack from ``begin`` on that has an unfenced one."""
+        """(rack, broker): the leader from the first rack at or after ``begin`` that has an unfenced broker."""
         for step in range(len(self._racks)):
             number = (begin + step) % len(self._racks)
             broker = self._racks[number].unfenced.next(self._partition)
@@ -138,7 +139,7 @@ class _Stripes:
 
 
 def shuffle(items: list[T], rng: Rng) -> None:
-    """Into any order, each as likely as the others."""
+    """A uniformly random order."""
     for last in range(len(items) - 1, 0, -1):
         chosen = rng.randrange(0, last + 1)
         items[last], items[chosen] = items[chosen], items[last]

@@ -1,4 +1,4 @@
-"""Producer ids are handed to brokers in blocks, each once and for all."""
+"""AllocateProducerIds: brokers get producer ids in blocks that are never reused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ MAX_PRODUCER_ID = 2**63 - 1
 
 
 def allocate_producer_ids(decision: Decision, request: AllocateProducerIdsRequest) -> ControllerResult:
-    """The next block for a broker; the record says where the block after it begins. STALE_BROKER_EPOCH for an old process."""
+    """The next block for a broker; the record holds the start of the block after it. STALE_BROKER_EPOCH for a previous
+    process."""
     decision.known_broker(request.broker_id, request.broker_epoch)
     start = max(decision.image.next_producer_id, 0)
     if start > MAX_PRODUCER_ID - BLOCK_SIZE:

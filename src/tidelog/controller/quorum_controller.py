@@ -1,9 +1,9 @@
-"""QuorumController: what the active controller decides, as a pure machine.
+"""QuorumController: the decisions of the active controller, as a pure machine.
 
-It holds one image: all records appended so far, committed or not, because each decision must see those before it. A handler
-takes a request and returns the records it wants and the response; ``replay`` makes them part of the image as soon as they are
-in the log. Responses are given out by the runner (``quorum_member``) only when their records are committed. When an append
-fails, the runner drops this object and makes another from the log.
+It holds one image of all records appended so far, committed or not, because each decision must see those before it. A handler
+takes a request and returns records and the response; ``replay`` applies the records to the image as soon as they are in the log.
+The runner (``quorum_member``) sends responses only when their records are committed. When an append fails, the runner drops this
+object and builds another from the log.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class QuorumController:
         settings: ControllerSettings,
         node_id: int = NO_BROKER,
     ) -> None:
-        """``node_id``: of this node, whose own broker process can only be a new one (``heartbeats``)."""
+        """``node_id`` is this node's; a new broker process with that id is always accepted (``heartbeats``)."""
         self.image = image
         self.next_offset = image.offset + 1
-        """Where the next record goes; control records move it too, so the runner sets it."""
+        """The offset of the next record; control records move it too, so the runner sets it."""
         self.kraft = KRaftVersion()
-        """As of the decision that comes next; the runner sets it."""
+        """State for the next decision; the runner sets it."""
         self.partitions = PartitionIndex(image.topics)
         self.heartbeats = BrokerHeartbeats(image.brokers.values(), own_id=node_id, timeout_ms=settings.broker_session_timeout_ms)
         self._rng = rng
@@ -88,12 +88,12 @@ class QuorumController:
         self._unclean_due_ms: int | None = None
 
     def set_settings(self, settings: ControllerSettings) -> None:
-        """The broker's options changed; later decisions follow the new ones."""
+        """Uses changed broker options for later decisions."""
         self._settings = settings
         self.heartbeats.timeout_ms = settings.broker_session_timeout_ms
 
     def replay(self, records: Sequence[MetadataRecord], last_offset: int, epoch: int, now_ms: int) -> ClusterDelta:
-        """Makes appended records part of the image; the delta that did it. An atomic group has to come whole."""
+        """Applies appended records to the image and returns the delta. An atomic group must be complete."""
         delta = ClusterDelta(self.image)
         for record in records:
             delta.replay(record)
@@ -106,7 +106,7 @@ class QuorumController:
         return delta
 
     def _follow_brokers(self, delta: ClusterDelta, last_offset: int) -> None:
-        """What is known beside the image follows it."""
+        """Updates the state kept beside the image."""
         for broker_id in delta.brokers.touched:
             before, broker = delta.base.brokers.get(broker_id), self.image.brokers.get(broker_id)
             if broker is None:
@@ -121,7 +121,7 @@ class QuorumController:
                 self.heartbeats.shut_down_at(broker_id, last_offset)
 
     def advance(self, last_offset: int, epoch: int, now_ms: int) -> None:
-        """The log moved on without metadata records (a leader change)."""
+        """The log advanced without metadata records (a leader change)."""
         self.image = replace(self.image, offset=last_offset, epoch=epoch, timestamp_ms=now_ms)
         self.next_offset = last_offset + 1
 
@@ -145,16 +145,17 @@ class QuorumController:
         return ControllerResult.of(None, activation.bootstrap_records(records, self._settings.min_insync_replicas))
 
     def register_controller(self, controller: ControllerImage) -> ControllerResult:
-        """This process, with its listeners and feature ranges."""
+        """Registers this process with its listeners and feature ranges."""
         return ControllerResult.of(None, activation.registration_records(self.image, controller))
 
     # time
 
     def tick(self, now_ms: int, steady_ms: int) -> ControllerResult:
-        """What time brings: silent brokers are fenced, leaderships go back, partitions get leaders. About every 100 ms.
+        """Time-driven work: fences expired brokers, returns leadership to preferred replicas, elects leaders. Called about
+        every 100 ms.
 
-        Each call does one thing at most. The response is whether there may be more to do now: then append the records and call
-        again at once. ``steady_ms`` is a clock that never goes back, and that nobody sets.
+        Each call does at most one thing. The response says whether there may be more to do: then append the records and call
+        again at once. ``steady_ms`` is a monotonic clock.
         """
         self.heartbeats.advance(steady_ms)
         result = brokers.fence_silent_broker(self._decision)
@@ -189,8 +190,9 @@ class QuorumController:
         return brokers.broker_heartbeat(self._decision, request, self._registration_offset(request.broker_id))
 
     def _registration_offset(self, broker_id: int) -> int:
-        """Up to where a broker has to have read to know of its own registration. Of one that this controller has not written,
-        only that it lies at or before what was there when it began: waiting for all of that is safe, and soon over."""
+        """The offset up to which a broker must have read to know its own registration. For a registration written by another
+        controller only an upper bound is known, the end of the log when this controller started; waiting for that is safe and
+        short."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             return self._loaded_offset

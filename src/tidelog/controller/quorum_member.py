@@ -41,7 +41,7 @@ from tidelog.raft.voters import VoterSet
 
 @dataclass(frozen=True, slots=True)
 class MemberConfig:
-    """Who this controller is. ``configured``: ``controller.quorum.voters``, empty for a dynamic quorum."""
+    """``configured`` is ``controller.quorum.voters``; empty for a dynamic quorum."""
 
     raft: RaftConfig
     log_dir: str
@@ -50,11 +50,11 @@ class MemberConfig:
     log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
     settings: ControllerSettings = field(default_factory=ControllerSettings)
     partition_dir: str | None = None
-    """A directory with some partition's records, if there is one: proof that the cluster is not new."""
+    """A directory with records of some partition, if there is one: proof that the cluster is not new."""
 
 
 class Pending:
-    """One submitted request. ``response`` counts once ``done``; records at or below ``offset`` have to be committed first."""
+    """One submitted request. ``response`` is valid once ``done``; records at or below ``offset`` must be committed first."""
 
     __slots__ = ("done", "offset", "response", "token")
 
@@ -66,7 +66,7 @@ class Pending:
 
 
 class QuorumMember:
-    """See the module. Two clocks: ``now_ms`` is the wall's, for what is written; ``steady_ms`` is the machine's."""
+    """Two clocks: ``now_ms`` is wall time, for what is written; ``steady_ms`` is monotonic."""
 
     def __init__(
         self, config: MemberConfig, log: MetadataLog, machine: RaftMachine, image: ClusterImage, *, rng: Rng, rules: ConfigRules
@@ -77,13 +77,13 @@ class QuorumMember:
         self.machine = machine
         self.committed = CommittedImage(image)
         self.controller: QuorumController | None = None
-        """While this replica leads and its epoch has committed something."""
+        """Set while this replica leads and its epoch has committed a record."""
         self.generation = machine.quorum.shape.generation
-        """Of the last change of the log that was done."""
+        """Generation of the last applied log change."""
         self.behind = False
-        """More is committed than was read: ``high_watermark_moved`` wants to be called again."""
+        """More is committed than has been read: ``high_watermark_moved`` must be called again."""
         self.more_due = False
-        """Time has brought more than the last ``tick`` did."""
+        """The last ``tick`` left work to do."""
         self._rng = rng
         self._rules = rules
         self._settings = config.settings
@@ -96,7 +96,7 @@ class QuorumMember:
 
     @staticmethod
     def open(fs: FileSystem, config: MemberConfig, *, rng: Rng, rules: ConfigRules, now_ms: int, steady_ms: int) -> QuorumMember:
-        """Recovers the log, and syncs it: what a killed process left in the page cache is counted as safe. Blocks.
+        """Recovers the log and flushes it, so that what a killed process left in the page cache counts as safe. Blocks.
 
         MetadataLogError or UnsupportedFeatureLevel when the directory cannot be served; StorageFailure when the disk fails.
         """
@@ -119,7 +119,7 @@ class QuorumMember:
             now_ms=steady_ms,
         )
         if machine.quorum.is_only_voter and image.metadata_version == 0 and log.end_offset == 0:
-            # Before anything is written: a directory that cannot be served is left as it is.
+            # Checked before anything is written: a directory that cannot be served is left unchanged.
             bootstrap_of(fs, config.log_dir)
         member = QuorumMember(config, log, machine, image, rng=rng, rules=rules)
         member._last_snapshot_ms = now_ms
@@ -127,13 +127,13 @@ class QuorumMember:
 
     @property
     def image(self) -> ClusterImage:
-        """Committed; what is served."""
+        """The committed image."""
         return self.committed.image
 
     # What the machine says
 
     def leader_changed(self, effect: LeaderChanged) -> list[Pending]:
-        """Those who waited for a leadership that has ended; they are to be refused."""
+        """Requests that waited for a leadership that has ended; they are refused."""
         self.controller = None
         self.committed.forget_appended()
         self._epoch_start = effect.epoch_start
@@ -141,12 +141,12 @@ class QuorumMember:
         return refused
 
     def high_watermark_moved(self, offset: int, turn_bytes: int | None = None) -> list[Pending]:
-        """The requests that are committed with it, done. With ``turn_bytes``: see ``CommittedImage.advance``, and ``behind``."""
+        """Completes the requests that are committed. With ``turn_bytes``: see ``CommittedImage.advance`` and ``behind``."""
         self.log.committed(offset)
         if self.controller is None:
             self.behind = self.committed.advance(self.log, offset, turn_bytes=turn_bytes)
         else:
-            # What is committed is in memory, and who waits for it is answered now.
+            # Committed records are in memory, and waiting requests are answered now.
             self.behind = self.committed.advance(self.log, offset, self.controller.image)
         check_levels(self.image.features)
         released = []
@@ -158,17 +158,19 @@ class QuorumMember:
 
     @property
     def may_activate(self) -> bool:
-        """Leads, is not active yet, and everything before its epoch is committed and read."""
+        """Leads, is not active yet, and has committed and read everything before its epoch."""
         leads = self.controller is None and self.machine.is_leader and self._epoch_start >= 0
         return leads and self.committed.next_offset > self._epoch_start
 
     def activate(self, now_ms: int, steady_ms: int) -> list[Effect]:
-        """The controller begins: an open transaction is ended, an empty log gets its first records, it registers itself.
+        """Activates the controller: ends an open transaction, writes the first records to an empty log, and registers the
+        controller.
 
-        MetadataLogError when the log is empty and the cluster cannot be new."""
+        MetadataLogError when the log is empty and the cluster cannot be new.
+        """
         assert self.may_activate
         if self.image.metadata_version == 0 and self.config.partition_dir is not None:
-            # Beginning a new cluster here would look as if every topic had been deleted.
+            # A new cluster here would look as if every topic had been deleted.
             raise MetadataLogError(
                 f"{self.log.dir} holds no metadata, but {self.config.partition_dir} holds a partition: the metadata log was lost "
                 "or is damaged. Restore it, or move the partitions away to begin a new cluster."
@@ -187,7 +189,7 @@ class QuorumMember:
         return effects + self._append(registration, now_ms, steady_ms)
 
     def set_settings(self, settings: ControllerSettings) -> None:
-        """The node's options changed; later decisions follow the new ones."""
+        """Uses changed node options for later decisions."""
         self._settings = settings
         if self.controller is not None:
             self.controller.set_settings(settings)
@@ -201,7 +203,7 @@ class QuorumMember:
         now_ms: int,
         steady_ms: int,
     ) -> tuple[Pending, list[Effect]]:
-        """Has the controller decide. KafkaError NOT_CONTROLLER when this is not the active one, or as the decision raises it."""
+        """Lets the controller decide. KafkaError NOT_CONTROLLER when this is not the active one, or as the decision raises it."""
         if self.controller is None or not self.machine.is_leader:
             leader = self.machine.leader_id
             raise KafkaError(
@@ -210,7 +212,7 @@ class QuorumMember:
                 if leader >= 0
                 else "There is no active controller.",
             )
-        # Records of the quorum itself, such as of a new voter, move it as well.
+        # Records of the quorum itself, such as a new voter, move the offset as well.
         self.controller.next_offset = self.log.end_offset
         self.controller.kraft = KRaftVersion(self.machine.kraft_version, self.machine.kraft_upgrade_refusal())
         result = handler(self.controller, request, now_ms)
@@ -226,8 +228,8 @@ class QuorumMember:
         return pending, effects
 
     def tick(self, now_ms: int, steady_ms: int) -> list[Effect]:
-        """One thing that time alone brings; called every now and then while this is the active controller, and again soon while
-        there is ``more_due``: a hundred silent brokers must not keep it from hearing the others."""
+        """Runs one time-driven step; called regularly while this is the active controller, and again soon while there is
+        ``more_due``, so that a hundred expired brokers do not delay the heartbeats of the others."""
         self.more_due = False
         if self.controller is None or not self.machine.is_leader:
             return []
@@ -237,15 +239,15 @@ class QuorumMember:
         return self._append(result.records, now_ms, steady_ms)
 
     def sign_of_life(self, now_ms: int, steady_ms: int, idle_ms: int) -> list[Effect]:
-        """A NoOp record where nothing was written for ``idle_ms``: the high watermark, and what is measured by it, goes on."""
+        """Appends a NoOp record after ``idle_ms`` without a write, so that the high watermark advances."""
         if self.controller is None or steady_ms - self._last_append_ms < idle_ms or not self.machine.is_leader:
             return []
         return self._append((NoOpRecord(),), now_ms, steady_ms)
 
     def _append(self, records: Sequence[MetadataRecord], now_ms: int, steady_ms: int, *, replay: bool = True) -> list[Effect]:
-        """An atomic group, as the leader. StorageFailure when the disk fails."""
+        """Appends an atomic group, as the leader. StorageFailure when the disk fails."""
         if not records or not self.machine.is_leader:
-            # It has resigned with the append before this one: whoever follows decides anew.
+            # It resigned with the previous append; the next leader decides.
             return []
         controller = self.controller
         assert controller is not None
@@ -271,7 +273,7 @@ class QuorumMember:
     def snapshot_loaded(
         self, snapshot_id: SnapshotId, snapshot: Snapshot, size: int, now_ms: int, steady_ms: int
     ) -> list[Effect]:
-        """A fetched snapshot is on disk under its name: log and image begin anew behind it. Blocks."""
+        """A fetched snapshot is on disk under its name; log and image restart after it. Blocks."""
         start_at_snapshot(self.log, snapshot_id, now_ms)
         self.committed.load(snapshot_id, snapshot)
         effects = self.machine.snapshot_installed(snapshot_id, size, snapshot.kraft_version or 0, snapshot.voters, steady_ms)
@@ -279,7 +281,7 @@ class QuorumMember:
         return effects
 
     def snapshot_due(self, now_ms: int) -> bool:
-        """Enough new committed records, or old enough ones, and no snapshot being written."""
+        """Enough new committed records, or old enough ones, and no snapshot in progress."""
         committed, config = self.committed, self.log.config
         if self._snapshot_job is not None or committed.bytes_since_snapshot == 0 or committed.transaction_open:
             return False
@@ -289,7 +291,7 @@ class QuorumMember:
         )
 
     def snapshot_job(self, now_ms: int) -> SnapshotJob:
-        """Of the committed image. Run it in a thread, then hand it to ``snapshot_finished``."""
+        """Writes a snapshot of the committed image. Run it in a thread, then pass it to ``snapshot_finished``."""
         voters, level = self.machine.quorum.sets.at(self.image.offset + 1)
         job = SnapshotJob(self.log.fs, self.log.dir, self.image, voters if level >= 1 else None, now_ms)
         self._snapshot_job = job
@@ -298,7 +300,8 @@ class QuorumMember:
         return job
 
     def snapshot_finished(self, job: SnapshotJob, now_ms: int) -> list[str]:
-        """The file is there; old snapshots and log that are past retention go. What went, in words."""
+        """Deletes old snapshots and log segments past retention after a snapshot was written. Returns a description of what
+        was deleted."""
         assert job is self._snapshot_job, "not the snapshot that was begun"
         self._snapshot_job = None
         if job.error is not None:

@@ -1,8 +1,8 @@
-"""Replicas of a partition move to other brokers (KIP-455).
+"""AlterPartitionReassignments: moves replicas of a partition to other brokers (KIP-455).
 
-A move has up to three steps: the new replicas join the old ones, and both lists are remembered; the leader takes the new ones
-into the ISR as they catch up; with the last of them the old ones go (``partition_change``). What needs no copying is done at
-once: another order, fewer replicas.
+A move has up to three steps: the new replicas join the old ones, and both lists are remembered; the leader adds the new ones to
+the ISR as they catch up; with the last of them the old ones are removed (``partition_change``). A change without copying is done
+at once: another order, or fewer replicas.
 """
 
 from __future__ import annotations
@@ -68,22 +68,22 @@ def _reassigned(
         message = f"The replication factor is changed from {present} to {len(target)}"
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message)
     removing = sorted(set(partition.replicas) - set(target))
-    # An earlier reassignment may be under way. What it began to add and this one wants too has still to catch up, what this one
-    # does not want is not waited for; and what was to go and is wanted again stays.
+    # An earlier reassignment may be in progress. Replicas that it was adding and this one keeps still have to catch up; those
+    # that this one drops are not waited for; replicas that were to be removed and are wanted again stay.
     adding = sorted(set(target) - (set(partition.replicas) - set(partition.adding_replicas)))
     wanted = Wanted(replicas=[*target, *removing], removing=removing, adding=adding)
     return decision.change(topic, number, wanted)
 
 
 def _size_when_done(partition: PartitionImage) -> int:
-    """How many replicas the partition has, or will have once its reassignment is done."""
+    """The number of replicas of the partition after its reassignment."""
     if not _is_moving(partition):
         return len(partition.replicas)
     return len({*partition.replicas, *partition.adding_replicas} - set(partition.removing_replicas))
 
 
 def _cancelled(decision: Decision, topic: TopicImage, number: int, partition: PartitionImage) -> PartitionChangeRecord | None:
-    """Back to the replicas from before: those that were being added go, those that were to go stay."""
+    """Back to the previous replicas: those being added are removed, those being removed stay."""
     if not _is_moving(partition):
         raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
     before = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
@@ -99,8 +99,8 @@ def _cancelled(decision: Decision, topic: TopicImage, number: int, partition: Pa
                 "it would require an unclean leader election."
             )
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
-        # Kafka writes an ISR of the first replica, whatever that has: if it is down, it is taken for in sync when it comes back,
-        # also before those who are eligible. Here these have precedence, and the first replica has to recover.
+        # Kafka writes an ISR of the first replica, whatever state that has: if it is down, it counts as in sync when it returns,
+        # even before the eligible replicas. Here eligible replicas come first, and the first replica has to recover.
         if not set(before) & {*partition.elr, *partition.last_known_elr}:
             isr, recovery = [before[0]], RECOVERING
     wanted = Wanted(isr=isr, replicas=before, removing=[], adding=[], election=election, leader_recovery_state=recovery)
@@ -114,7 +114,7 @@ def _is_moving(partition: PartitionImage) -> bool:
 def list_partition_reassignments(
     image: ClusterImage, request: listing.ListPartitionReassignmentsRequest
 ) -> listing.ListPartitionReassignmentsResponse:
-    """The partitions that are moving, of the topics asked for or (null) of all. What does not exist is left out."""
+    """The partitions being reassigned, of the requested topics or (null) of all. Unknown topics are left out."""
     wanted: list[tuple[str, Sequence[int]]]
     if request.topics is None:
         wanted = [(topic.name, range(len(topic.partitions))) for topic in image.topics.by_name.values()]

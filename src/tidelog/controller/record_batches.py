@@ -1,4 +1,4 @@
-"""An atomic group of metadata records in batches: in one, or when it is too large in a transaction of several (KIP-868)."""
+"""Splits an atomic group of metadata records into batches: one, or a transaction of several when it is too large (KIP-868)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tidelog.protocol.messages.end_transaction_record import EndTransactionRecor
 from tidelog.records.batch import HEADER_SIZE
 
 RECORD_OVERHEAD = 24
-"""More bytes than a record's own framing takes; the values' are counted exactly."""
+"""Upper bound of a record's own framing in bytes; the values are counted exactly."""
 
 
 def encoded_batches(records: Sequence[MetadataRecord], metadata_version: int, max_batch_bytes: int) -> list[list[bytes]]:
-    """The records' values, a list per batch."""
+    """The values of the records, one list per batch."""
     values = [encode_record(record, metadata_version) for record in records]
     limit = max_batch_bytes - HEADER_SIZE
     if sum(map(len, values)) + RECORD_OVERHEAD * len(values) > limit:

@@ -1,4 +1,4 @@
-"""A broker process registers: the id, epoch, listeners, features and log dirs it has from now on (KIP-631, KIP-858, KIP-966)."""
+"""Broker registration: id, epoch, listeners, features and log dirs of a broker process (KIP-631, KIP-858, KIP-966)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequ
 
 
 def register_broker(decision: Decision, request: BrokerRegistrationRequest) -> ControllerResult:
-    """A broker process starts: it is registered fenced, and its epoch is the offset of the first record that says so. The same
-    process asking again keeps its epoch, and whether it is fenced.
+    """Registers a starting broker as fenced; its epoch is the offset of the registration record. The same process asking again
+    keeps its epoch and fencing state.
 
     KafkaError INCONSISTENT_CLUSTER_ID for a broker of another cluster; DUPLICATE_BROKER_REGISTRATION while another process of
-    that id is believed to be alive; INVALID_REGISTRATION for log dirs that cannot be; UNSUPPORTED_VERSION when a finalized
-    feature level lies outside what it supports. What the process before still led or was in sync with ends here, so that
-    whatever this one leads has a new leader epoch; ``previous_broker_epoch`` says whether the one before ended in order.
+    that id counts as alive; INVALID_REGISTRATION for impossible log dirs; UNSUPPORTED_VERSION when a finalized feature level is
+    outside the supported range. Leaderships and ISR memberships of the previous process end here, so that whatever this one leads
+    has a new leader epoch; ``previous_broker_epoch`` says whether the previous process shut down cleanly.
     """
     image = decision.image
     if request.cluster_id != image.cluster_id:

@@ -1,4 +1,4 @@
-"""What a controller decision is made from, and what it comes to."""
+"""The input and the outcome of a controller decision."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from tidelog.protocol.messages.create_topics import CreatableTopicConfigs
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 
 MAX_RECORDS_PER_REQUEST = 10_000
-"""Kafka's limit on what one request may write; more is answered POLICY_VIOLATION."""
+"""Kafka's limit on records per request; more is answered with POLICY_VIOLATION."""
 
 
 class ConfigRules(Protocol):
-    """What the controller asks of the option tables (``controller.config_rules`` is the real form)."""
+    """Questions about options that the controller asks (``controller.config_rules`` implements them)."""
 
     def problem(self, resource_type: int, resource_name: str, settings: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
-        """Why these settings together cannot stand on the resource; None when they can."""
+        """Why these settings cannot be combined on the resource; None when they can."""
         ...
 
     def is_list(self, resource_type: int, name: str) -> bool:
-        """Is the option a list, so that APPEND and SUBTRACT make sense?"""
+        """Whether the option is a list, so that APPEND and SUBTRACT apply."""
         ...
 
     def default(self, resource_type: int, name: str) -> str:
-        """The value in force where nothing is set: what APPEND and SUBTRACT start from. Empty when there is none."""
+        """The effective value without an override, which APPEND and SUBTRACT start from. Empty when there is none."""
         ...
 
     def topic_rows(self, overrides: Mapping[str, str], image: ClusterImage) -> list[CreatableTopicConfigs]:
-        """Every topic config with its value and source, for a topic with these settings of its own."""
+        """Every topic config with its value and source, for a topic with these overrides."""
         ...
 
 
 class Quota(Protocol):
-    """How much a client may have changed (KIP-599)."""
+    """A client's quota on controller mutations (KIP-599)."""
 
     def take(self, partitions: int) -> bool:
-        """Whether so many partitions may be made or deleted for it; if so, they count."""
+        """Whether this many partitions may be created or deleted; if so, they are counted."""
         ...
 
 
 class NoQuota:
-    """Of whoever has none."""
+    """No quota applies."""
 
     def take(self, partitions: int) -> bool:
         return True
@@ -76,7 +76,7 @@ class ControllerSettings:
 
 @dataclass(frozen=True, slots=True)
 class KRaftVersion:
-    """The metadata quorum's ``kraft.version``. ``refusal``: why it cannot be raised at this moment, None when it can."""
+    """The metadata quorum's ``kraft.version``. ``refusal`` says why it cannot be raised now; None when it can."""
 
     level: int = 1
     refusal: str | None = None
@@ -86,8 +86,8 @@ class KRaftVersion:
 class Decision:
     """The state that one decision sees: an image with all records appended so far, committed or not.
 
-    ``next_offset`` is where its first record will go: the epoch of a broker registered by it, if that record is the first.
-    ``partitions`` is the image's index by broker; ``heartbeats`` is what is known beside the image.
+    ``next_offset`` is the offset of its first record, which becomes the epoch of a broker registered by it. ``partitions`` is the
+    image's index by broker; ``heartbeats`` is the soft state beside the image.
     """
 
     image: ClusterImage
@@ -101,7 +101,7 @@ class Decision:
 
     @property
     def elr_enabled(self) -> bool:
-        """Do partitions keep eligible leader replicas (KIP-966)?"""
+        """Whether partitions keep eligible leader replicas (KIP-966)."""
         return elr_enabled(self.image)
 
     def change_rules(self, topic: TopicImage) -> ChangeRules:
@@ -109,18 +109,18 @@ class Decision:
         return change_rules(self.image, topic, self.settings.min_insync_replicas)
 
     def election(self, topic: TopicImage) -> Election:
-        """How a leader is looked for where one is needed: UNCLEAN where ``unclean.leader.election.enable`` stands."""
+        """How a leader is elected where one is needed: UNCLEAN where ``unclean.leader.election.enable`` is set."""
         unclean = unclean_allowed(self.image, topic.name, self.settings.unclean_leader_election_enable)
         return Election.UNCLEAN if unclean else Election.ONLINE
 
     def change(self, topic: TopicImage, number: int, wanted: Wanted) -> PartitionChangeRecord | None:
-        """The change that makes the partition what is wanted, as far as it can be; None when nothing changes."""
+        """The change that makes the partition as wanted, as far as possible; None when nothing changes."""
         partition = topic.partitions[number]
         acceptable = online_leader_check(self.image, partition)
         return change_partition(topic.id, number, partition, wanted, self.change_rules(topic), acceptable)
 
     def known_broker(self, broker_id: int, epoch: int) -> BrokerImage:
-        """The registration a broker speaks for. KafkaError STALE_BROKER_EPOCH when it is not the current one."""
+        """The registration of the broker that sent the request. KafkaError STALE_BROKER_EPOCH when it is not the current one."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
@@ -131,12 +131,12 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ControllerResult:
-    """Records to append as one atomic group, and the response to give once they are committed."""
+    """Records to append as one atomic group, and the response once they are committed."""
 
     response: Any
     records: tuple[MetadataRecord, ...] = ()
     raises_kraft_version: bool = False
-    """Whether the quorum's ``kraft.version`` goes to 1 with it."""
+    """Whether it raises the quorum's ``kraft.version`` to 1."""
 
     @staticmethod
     def of(response: Any, records: Iterable[MetadataRecord]) -> ControllerResult:

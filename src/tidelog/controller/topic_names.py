@@ -1,16 +1,16 @@
-"""Which names a topic may have."""
+"""Valid topic names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MAX_NAME_LENGTH = 249
-"""A partition's directory, with its number and a deletion suffix, has to stay below 255 bytes."""
+"""The partition directory, with partition number and deletion suffix, has to stay below 255 bytes."""
 LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
 def name_problem(name: str) -> str | None:
-    """Why no topic can be called this; None when it can."""
+    """Why a topic name is invalid; None when it is valid."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -23,12 +23,12 @@ def name_problem(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str:
-    """Names with the same key would have the same metric names."""
+    """Names with the same key would share metric names."""
     return name.replace(".", "_")
 
 
 def collides_with(name: str, existing: Iterable[str]) -> str | None:
-    """The existing topic whose name differs only in '.' against '_'; None when there is none."""
+    """The existing topic whose name differs only in '.' and '_'; None when there is none."""
     if "." not in name and "_" not in name:
         return None
     key = collision_key(name)

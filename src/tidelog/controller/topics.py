@@ -1,4 +1,4 @@
-"""Topics are created and deleted."""
+"""CreateTopics and DeleteTopics."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from tidelog.protocol.messages.topic_record import TopicRecord
 log = logging.getLogger(__name__)
 
 DEFAULT = -1
-"""In a request: take the broker's default for partitions or replication factor."""
+"""In a request: use the broker's default number of partitions or replicas."""
 
 
 class Refused(Exception):
-    """One topic of a request cannot be done; the others can."""
+    """One topic of a request is refused; the others go ahead."""
 
     def __init__(self, code: ErrorCode, message: str | None) -> None:
         super().__init__(message or code.name)
@@ -50,11 +50,12 @@ class Refused(Exception):
 
 
 def create_topics(decision: Decision, request: CreateTopicsRequest, quota: Quota = NO_QUOTA) -> ControllerResult:
-    """Each topic by itself: what cannot be created is answered with its error, the rest is created (unless validate_only).
+    """Creates each topic by itself: a topic that cannot be created is answered with its error, the others are created (unless
+    validate_only).
 
     Errors per topic: INVALID_TOPIC_EXCEPTION (name, or a collision of '.' and '_'), TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS,
-    INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST (twice in the request, counts
-    beside a manual assignment), POLICY_VIOLATION (too many partitions in one request), THROTTLING_QUOTA_EXCEEDED.
+    INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST (twice in the request, counts together
+    with a manual assignment), POLICY_VIOLATION (too many partitions in one request), THROTTLING_QUOTA_EXCEEDED.
     """
     if _partitions_asked(decision, request) > MAX_RECORDS_PER_REQUEST:
         return ControllerResult(_all_refused(request, "Excessively large number of partitions per request."))
@@ -85,7 +86,8 @@ def create_topics(decision: Decision, request: CreateTopicsRequest, quota: Quota
 
 
 def _warn(results: Sequence[CreatableTopicResult]) -> None:
-    """Such topics are created, as by Kafka; the log tells why acks=all promises less, or why nothing can be written."""
+    """Warns about topics that are created, as in Kafka, but where acks=all promises less than expected or nothing can be
+    written."""
     for result in results:
         if result.error_code == ErrorCode.NONE:
             for text in warnings(result.replication_factor, {row.name: row.value for row in result.configs or ()}):
@@ -152,13 +154,13 @@ def _create_topic(
 
 
 def take(quota: Quota, partitions: int) -> None:
-    """Refused with THROTTLING_QUOTA_EXCEEDED when the client has changed too much lately."""
+    """THROTTLING_QUOTA_EXCEEDED when the client's mutation quota is used up."""
     if not quota.take(partitions):
         raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
 
 
 def _new_id(decision: Decision) -> Uuid:
-    """An id that no topic has: random ones never meet, but a simulation may begin with the same seed twice."""
+    """A topic id that is not in use: random ids do not collide, but a simulation may start with the same seed twice."""
     topic_id = random_uuid(decision.rng)
     while topic_id in decision.image.topics.by_id:
         topic_id = random_uuid(decision.rng)
@@ -179,7 +181,7 @@ def _check_name(name: str, taken: dict[str, None]) -> None:
 
 
 def _settings(decision: Decision, topic: CreatableTopic) -> dict[str, str]:
-    """The configs of the request, in its order; of two with one name the later counts. A null value is refused."""
+    """The configs of the request, in its order; the later of two with one name counts. A null value is refused."""
     without_value = [config.name for config in topic.configs if config.value is None]
     if without_value:
         raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without_value)}")
@@ -216,7 +218,7 @@ def _placed_partitions(decision: Decision, count: int, replication_factor: int) 
 
 
 def new_partition(image: ClusterImage, replicas: tuple[int, ...]) -> PartitionImage:
-    """A partition at its start: in sync are the replicas that are up, and the first of them leads."""
+    """A new partition: the live replicas are in sync, and the first of them leads."""
     isr = tuple(replica for replica in replicas if image.brokers[replica].active)
     return PartitionImage(
         replicas=replicas,
@@ -245,7 +247,8 @@ def _manual_partitions(image: ClusterImage, assignments: Sequence[CreatableRepli
 
 
 def check_manual_assignment(image: ClusterImage, broker_ids: Sequence[int], replication_factor: int | None) -> None:
-    """Refused with INVALID_REPLICA_ASSIGNMENT unless each replica is on another registered broker, and all partitions agree."""
+    """INVALID_REPLICA_ASSIGNMENT unless each replica is on another registered broker and all partitions have the same number
+    of replicas."""
     wrong = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if not broker_ids:
         raise Refused(wrong, "The manual partition assignment includes an empty replica list.")
@@ -269,7 +272,7 @@ def check_manual_assignment(image: ClusterImage, broker_ids: Sequence[int], repl
 def manual_partition(
     image: ClusterImage, number: int, broker_ids: Sequence[int], replication_factor: int | None
 ) -> PartitionImage:
-    """A partition where the request wants it. Refused with INVALID_REPLICA_ASSIGNMENT when that cannot be."""
+    """A partition with the requested replicas. INVALID_REPLICA_ASSIGNMENT when that is impossible."""
     check_manual_assignment(image, broker_ids, replication_factor)
     partition = new_partition(image, tuple(broker_ids))
     if not partition.isr:
@@ -283,7 +286,7 @@ def manual_partition(
 
 @dataclass(slots=True)
 class _Deletion:
-    """One topic of a DeleteTopics request: what is known of it, and the answer so far."""
+    """One topic of a DeleteTopics request and its result so far."""
 
     name: str | None
     topic_id: Uuid = ZERO_UUID
@@ -296,11 +299,11 @@ class _Deletion:
 
 
 def delete_topics(decision: Decision, request: DeleteTopicsRequest, quota: Quota = NO_QUOTA) -> ControllerResult:
-    """By name or by id. Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST (both, neither, or twice),
-    THROTTLING_QUOTA_EXCEEDED.
+    """Deletes topics by name or by id. Per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST (both,
+    neither, or twice), THROTTLING_QUOTA_EXCEEDED.
 
-    A topic that is named twice, or once by name and once by id, is answered once and stays. KafkaError
-    TOPIC_DELETION_DISABLED for the whole request when ``delete.topic.enable`` is false.
+    A topic named twice, or once by name and once by id, is answered once and not deleted. KafkaError TOPIC_DELETION_DISABLED for
+    the whole request when ``delete.topic.enable`` is false.
     """
     if not decision.settings.delete_topic_enable:
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "Topics cannot be deleted here: delete.topic.enable is false.")

@@ -111,7 +111,8 @@ class TopicsDelta:
         topic.changed.add(record.partition_id)
 
     def clear_elr(self, record: ClearElrRecord) -> None:
-        """Of one topic, or with an empty name of all. Epochs stay: nobody's decision depends on them here."""
+        """Clears eligible replicas of one topic, or of all with an empty name. Epochs stay, because no decision depends on
+        them here."""
         if record.topic_name:
             topic_id = self.id_of(record.topic_name)
             if topic_id is None:

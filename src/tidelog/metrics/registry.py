@@ -105,12 +105,12 @@ class Registry:
         return found
 
     def watch(self, metric: Metric, read: Callable[[], float | Iterable[Sample]]) -> None:
-        """Ask ``read`` whenever somebody looks: a number for a metric without labels, else its samples."""
+        """Reads ``read`` at each collection: a number for a metric without labels, else its samples."""
         self._assert_free(metric)
         self._watched[metric] = read
 
     def watch_group(self, metrics: Sequence[Metric], read: Callable[[], Sequence[Iterable[Sample]]]) -> None:
-        """The same for metrics that are read in one pass over the same objects: ``read`` returns the samples of each."""
+        """As ``watch``, for metrics that are read in one pass over the same objects: ``read`` returns the samples of each."""
         for metric in metrics:
             self._assert_free(metric)
         self._groups.append((tuple(metrics), read))
@@ -125,7 +125,7 @@ class Registry:
         for metric, read in self._watched.items():
             try:
                 families.append(_watched_family(metric, read()))
-            except Exception as error:  # one broken source must not hide all others from whoever looks for the fault
+            except Exception as error:  # one failing source must not hide the others
                 self._report(metric, error)
         for metrics, read_all in self._groups:
             try:

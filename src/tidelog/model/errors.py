@@ -151,17 +151,17 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> ErrorCode:
-        """A number that a newer Kafka has invented, or that nobody has: an unknown error of whoever says it."""
+        """An unknown number, such as one of a newer Kafka: UNKNOWN_SERVER_ERROR."""
         return cls.UNKNOWN_SERVER_ERROR
 
     @property
     def retriable(self) -> bool:
-        """Whether a client may send the same request again and hope."""
+        """Whether a client may retry the request."""
         return self in RETRIABLE
 
     @property
     def text(self) -> str:
-        """A sentence about it, for answers, logs and documentation."""
+        """A sentence about the error, for answers, logs and documentation."""
         from tidelog.model.error_texts import TEXTS  # read only when something failed
 
         return TEXTS[self]
@@ -216,7 +216,7 @@ class ProtocolViolation(Exception):
 
 
 class StorageFailure(Exception):
-    """A log dir failed (full, read-only, failing, gone): it goes offline, the node goes on with its others."""
+    """A log dir failed (full, read-only, failing, gone): it goes offline while the node continues with its others."""
 
     def __init__(self, log_dir: str, detail: str) -> None:
         super().__init__(f"log dir {log_dir}: {detail}")

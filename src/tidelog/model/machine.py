@@ -18,7 +18,7 @@ Token = NewType("Token", int)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a waiting request: a response message, handed to whoever gave the token."""
+    """The answer to a waiting request: a response message for the request of ``token``."""
 
     token: Token
     response: Any

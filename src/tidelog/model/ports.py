@@ -72,7 +72,7 @@ class Lock(Protocol):
 
 
 class FileSystem(Protocol):
-    """One machine's file system. All calls block; whoever runs on an event loop calls the slow ones in a thread."""
+    """One machine's file system. All calls block; code on an event loop runs the slow ones in a thread."""
 
     def open(self, path: str, *, create: bool = False, write: bool = True) -> File:
         """FileNotFoundError unless it exists or ``create``."""
@@ -111,7 +111,7 @@ class FileSystem(Protocol):
         ...
 
     def lock(self, path: str) -> Lock:
-        """POSIX record lock (fcntl), as the JVM takes it. BlockingIOError when somebody else holds it."""
+        """POSIX record lock (fcntl), as the JVM takes it. BlockingIOError when another process holds it."""
         ...
 
     def usage(self, path: str) -> tuple[int, int]:

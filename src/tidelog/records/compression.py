@@ -252,7 +252,7 @@ def _zstd(data: Buffer, level: int | None) -> bytes:
 
 
 _zstd_decoders: list[Any] = []
-"""Those that nobody uses: making one costs as much as a small batch, and two threads must not share one."""
+"""Idle decoders: making one costs as much as a small batch, and two threads must not share one."""
 
 
 def _unzstd(data: Buffer, max_size: int) -> bytes:
