@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tools.checks import cycles, words
+from tools.checks import cycles, sentences, words
 
-CHECKS = {"cycles": cycles, "words": words}
+CHECKS = {"cycles": cycles, "words": words, "sentences": sentences}
 
 
 def main(arguments: list[str] | None = None) -> int:
