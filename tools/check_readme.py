@@ -1,13 +1,15 @@
-"""Runs a document's code blocks as written, in a fresh copy of the project with an empty HOME, and checks what they print.
+"""Runs a document's code blocks as a reader types them, in a fresh copy of the project, and checks what they print.
 
-``python tools/check_readme.py README.md``. Blocks in one file share a working folder and a shell environment:
+``python tools/check_readme.py README.md``. One shell runs a page from top to bottom. It starts in the copy, with an empty HOME
+and without any virtual environment on PATH: a command that is found only in one has to follow a line that activates it.
 
-- ```` ```console ````: each line that begins with ``$ `` is run by bash; the lines up to the next ``$ `` are what it must print.
+- ```` ```console ````: each line that begins with ``$ `` is typed; the lines up to the next ``$ `` are what it must print.
   ``...`` stands for anything, in a line or as lines of their own.
-- ```` ```python ````: run by the Python of the environment that the block before it made (``python`` on PATH); a following
-  ```` ```text ```` block is what it must print.
-- ``<!-- run: background until "TEXT" -->`` before a block: the command keeps running until the end; go on when TEXT is printed.
-- ``<!-- run: elsewhere, REASON -->``: not run here; the reason says who runs it.
+- ```` ```python ````: run by the ``python`` that the shell finds by then; a following ```` ```text ```` block is what it
+  must print.
+- ``<!-- run: background until "TEXT" -->`` before a block: all its lines are typed in another terminal, where nothing is
+  activated yet, and the last one keeps running until the end; the page continues when TEXT is printed.
+- ``<!-- run: elsewhere, REASON -->``: not run here; the reason says what runs it.
 
 Exit status 0 when all blocks did as the document says.
 """
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -51,6 +54,8 @@ def steps_of(document: str) -> list[Step]:
             steps[-1] = Step(steps[-1].kind, steps[-1].how, steps[-1].text, body)
         elif kind == "python":
             steps.append(Step(kind, how, body, None))
+        elif how.startswith("background"):
+            steps.append(Step(kind, how, "\n".join(re.findall(r"^\$ (.*)$", body, flags=re.M)), None))
         else:
             for command in re.split(r"^\$ ", body, flags=re.M)[1:]:
                 line, _, output = command.partition("\n")
@@ -77,6 +82,51 @@ def copy_project(target: Path) -> None:
             shutil.copy2(source, target / name)
 
 
+def fresh_path(path: str) -> str:
+    """``path`` without the folders of virtual environments: what a new shell has before a page sets anything up."""
+    return os.pathsep.join(folder for folder in path.split(os.pathsep) if not Path(folder, "..", "pyvenv.cfg").exists())
+
+
+class Terminal:
+    """One bash for a whole page: what a line changes (activated environments, variables, folders) holds for those below it."""
+
+    def __init__(self, folder: Path, env: dict[str, str], scratch: Path) -> None:
+        self._said = {name: scratch / f"typed.{name}" for name in ("out", "err")}
+        self._text = scratch / "typed.py"
+        read, self._status = os.pipe()
+        self._done = os.fdopen(read)
+        self._bash = subprocess.Popen(
+            ["bash", "--norc"],
+            cwd=folder,
+            env=env,
+            text=True,
+            stdin=subprocess.PIPE,
+            pass_fds=[self._status],
+            start_new_session=True,
+        )
+        self.type("set -o pipefail")
+
+    def python(self, text: str) -> tuple[int, str, str]:
+        """Run a program with the ``python`` that the shell finds."""
+        self._text.write_text(text)
+        return self.type(f'python -c "$(cat {self._text})"')
+
+    def type(self, line: str) -> tuple[int, str, str]:
+        """Exit status, standard output and standard error of a line. TimeoutError after ``COMMAND_TIMEOUT_S``."""
+        assert self._bash.stdin is not None
+        out, err = self._said["out"], self._said["err"]
+        self._bash.stdin.write(f"{{ {line}\n}} >{out} 2>{err} </dev/null; echo $? >&{self._status}\n")
+        self._bash.stdin.flush()
+        if not select.select([self._done], [], [], COMMAND_TIMEOUT_S)[0]:
+            raise TimeoutError(f"after {COMMAND_TIMEOUT_S} s it still ran; it printed:\n{out.read_text()}{err.read_text()}")
+        return int(self._done.readline()), out.read_text(), err.read_text()
+
+    def close(self) -> None:
+        """The shell ends, and what it runs with it."""
+        os.killpg(self._bash.pid, signal.SIGKILL)
+        self._bash.wait()
+
+
 class Runner:
     """Runs steps one after another; background ones live until ``close``."""
 
@@ -84,26 +134,26 @@ class Runner:
         self._folder = folder
         self._background: list[tuple[subprocess.Popen[bytes], Path]] = []
         kept = {key: value for key, value in os.environ.items() if key.startswith(KEPT)}
-        path = f"{folder}/.venv/bin:{os.environ['PATH']}"
-        # Everything is installed anew, but downloaded once for all documents.
+        path = fresh_path(os.environ["PATH"])
+        # Everything is installed from nothing, but downloaded once for all documents.
         downloads = {"PIP_CACHE_DIR": str(ROOT / ".cache" / "pip")}
         self._env = downloads | kept | {"HOME": str(home), "PATH": path, "TERM": "dumb", "PYTHONUNBUFFERED": "1"}
+        self._terminal = Terminal(folder, self._env, folder.parent)
 
     def run(self, step: Step) -> str | None:
         """None when it did as written, else what went wrong."""
         if step.how.startswith("elsewhere"):
             return None
-        argv = ["python", "-c", step.text] if step.kind == "python" else ["bash", "-euo", "pipefail", "-c", step.text]
         if step.how.startswith("background"):
-            return self._start(argv, step.how.split('"')[1])
-        done = subprocess.run(
-            argv, cwd=self._folder, env=self._env, text=True, timeout=COMMAND_TIMEOUT_S, check=False,
-            stdin=subprocess.DEVNULL, capture_output=True,
-        )  # fmt: skip
-        if done.returncode != 0:
-            return f"exit status {done.returncode}, it printed:\n{done.stdout}{done.stderr}"
-        if step.expected is not None and not matches(step.expected, done.stdout):
-            return f"expected:\n{step.expected}\nprinted:\n{done.stdout}\nand to standard error:\n{done.stderr}"
+            return self._start(["bash", "-euo", "pipefail", "-c", step.text], step.how.split('"')[1])
+        try:
+            status, out, err = (self._terminal.python if step.kind == "python" else self._terminal.type)(step.text)
+        except TimeoutError as error:
+            return str(error)
+        if status != 0:
+            return f"exit status {status}, it printed:\n{out}{err}"
+        if step.expected is not None and not matches(step.expected, out):
+            return f"expected:\n{step.expected}\nprinted:\n{out}\nand to standard error:\n{err}"
         return None
 
     def _start(self, argv: list[str], until: str) -> str | None:
@@ -129,6 +179,8 @@ class Runner:
         return f"did not print {until!r}, but:\n{output.read_text()}"
 
     def close(self) -> None:
+        """End the shell and what runs in the background."""
+        self._terminal.close()
         for process, _ in self._background:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
