@@ -51,6 +51,7 @@ SHOWN_BY = {
     "pipeline/sinks/jdbc.py": "../pipeline/test_jdbc.py",
     "pipeline/sinks/jdbc_connection.py": "../pipeline/test_jdbc.py",
     "testing/simulation/sockets.py": "testing/simulation/test_network.py",
+    "cli/consumed_record.py": "cli/test_message_formatters.py",
     "broker/replica_moves.py": "broker/apis/test_log_dirs.py",
     "server/owner.py": "server/test_connection.py",
 }

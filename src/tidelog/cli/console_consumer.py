@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidelog.cli import client_settings, refusal
-from tidelog.cli.message_formatters import DEFAULT_FORMATTER, Consumed, MessageFormatter, formatter
+from tidelog.cli.consumed_record import Consumed
+from tidelog.cli.message_formatters import DEFAULT_FORMATTER, MessageFormatter, formatter
 from tidelog.cli.refusal import CommandFailed
 from tidelog.model.ids import NO_EPOCH, NO_TIMESTAMP
 

@@ -9,8 +9,10 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from tidelog.cli.consumed_record import Consumed
+from tidelog.cli.offsets_topic_formatters import group_metadata_formatter, offsets_formatter
 from tidelog.cli.refusal import CommandFailed
 from tidelog.model.ids import NO_EPOCH, NO_TIMESTAMP
 
@@ -32,20 +34,6 @@ DEFAULT_PROPERTIES = {
     "value.deserializer": "",
     "headers.deserializer": "",
 }
-
-
-class Consumed(NamedTuple):
-    """A record as it was consumed. ``timestamp_kind`` is CreateTime or LogAppendTime, the timestamp in ms or -1."""
-
-    topic: str
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    timestamp_kind: str = "CreateTime"
-    timestamp_ms: int = NO_TIMESTAMP
-    leader_epoch: int = NO_EPOCH
 
 
 class MessageFormatter(Protocol):
@@ -136,8 +124,6 @@ def formatter(name: str, properties: Mapping[str, str]) -> MessageFormatter:
     if last == DEFAULT_FORMATTER:
         return DefaultFormatter.from_properties(properties)
     if last in {"OffsetsMessageFormatter", "GroupMetadataMessageFormatter"}:
-        from tidelog.cli.offsets_topic_formatters import group_metadata_formatter, offsets_formatter
-
         return offsets_formatter if last == "OffsetsMessageFormatter" else group_metadata_formatter
     others: dict[str, MessageFormatter] = {
         "LoggingMessageFormatter": logging_formatter,

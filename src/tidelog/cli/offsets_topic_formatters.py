@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tidelog.cli.message_formatters import Consumed
+from tidelog.cli.consumed_record import Consumed
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol import registry
 from tidelog.protocol.structure import Structure

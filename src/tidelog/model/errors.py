@@ -164,7 +164,7 @@ class ErrorCode(IntEnum):
         """A sentence about the error, for answers, logs and documentation."""
         from tidelog.model.error_texts import TEXTS  # read only when something failed
 
-        return TEXTS[self]
+        return TEXTS[self.name]
 
 
 RETRIABLE = frozenset(

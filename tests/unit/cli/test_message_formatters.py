@@ -5,7 +5,8 @@ import uuid
 
 import pytest
 
-from tidelog.cli.message_formatters import Consumed, deserializer, formatter
+from tidelog.cli.consumed_record import Consumed
+from tidelog.cli.message_formatters import deserializer, formatter
 from tidelog.cli.refusal import CommandFailed
 
 RECORD = Consumed("t", 2, 7, b"k", b"v", (("h", b"1"), ("n", None)), "CreateTime", 1000, 3)

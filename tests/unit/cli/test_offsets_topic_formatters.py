@@ -2,7 +2,8 @@
 
 import pytest
 
-from tidelog.cli.message_formatters import Consumed, formatter
+from tidelog.cli.consumed_record import Consumed
+from tidelog.cli.message_formatters import formatter
 from tidelog.protocol.messages.offset_commit_key import OffsetCommitKey
 from tidelog.protocol.messages.offset_commit_value import OffsetCommitValue
 
