@@ -77,13 +77,13 @@ class QuorumChecks:
             f"the quorum's high watermark of node {node} goes back from {former_watermark} to {high_watermark}",
         )
         self._processes[node] = machine.starts, epoch, high_watermark
-        if epoch > self._epochs.get(node, 0) and quorum.quorum.shape.end_offset == quorum.quorum.shape.synced:
+        if epoch > self._epochs.get(node, 0) and quorum.quorum.log.shape.end_offset == quorum.quorum.log.shape.synced:
             self._epochs[node] = max(self._epochs.get(node, 0), _written_epoch(machine))
         if quorum.leader_id >= 0:
             known = self._leaders.setdefault(epoch, quorum.leader_id)
             self.changes = len(self._leaders) - 1
             self._hold(known == quorum.leader_id, f"quorum epoch {epoch} has leaders {known} and {quorum.leader_id}")
-        self._hold(not (quorum.is_leader and quorum.quorum.installing), f"node {node} leads the quorum and loads a snapshot")
+        self._hold(not (quorum.is_leader and quorum.quorum.log.installing), f"node {node} leads the quorum and loads a snapshot")
         if quorum.is_leader:
             self._led(machine, quorum)
         self._log_of(machine, high_watermark)

@@ -5,16 +5,18 @@ Each is a way in which somebody has got Raft wrong. ``planted`` puts one in for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-from tidelog.raft import election, inbound, membership, replication
+from tidelog.raft import election, inbound, membership
 from tidelog.raft.effects import HighWatermarkMoved
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
 from tidelog.raft.log_shape import Fit, Fitness, LogEnd, LogShape
 from tidelog.raft.quorum import Quorum
+from tidelog.raft.raft_log import FetchedBatch, RaftLog
 from tidelog.testing.simulation.patching import Patch, patched
 
 
@@ -26,15 +28,15 @@ def _high_watermark_moves_back() -> list[Patch]:
         candidate = ends[len(ends) // 2]
         if candidate <= self.epoch_start or candidate == self.high_watermark:
             return None
-        self.high_watermark = candidate
+        self._high_watermark = candidate
         return candidate
 
-    def take(self: Quorum, offset: int) -> None:
+    def take(self: RaftLog, offset: int) -> None:
         if offset != self.high_watermark:
-            self.high_watermark = offset
-            self.effects.add(HighWatermarkMoved(offset))
+            self._high_watermark = offset
+            self._effects.add(HighWatermarkMoved(offset))
 
-    return [(LeaderState, "advance", advance), (Quorum, "raise_high_watermark", take)]
+    return [(LeaderState, "advance", advance), (RaftLog, "raise_high_watermark", take)]
 
 
 def _divergence_ignored() -> list[Patch]:
@@ -65,7 +67,7 @@ def _two_votes() -> list[Patch]:
         return up_to_date
 
     def vote_for(self: Quorum, candidate: Any) -> None:
-        self.state.voted = candidate  # type: ignore[union-attr]
+        self.amend(replace(self.state, voted=candidate))  # type: ignore[arg-type]
         self._persist(-1, candidate)
 
     return [(election, "_may_vote", grants), (Quorum, "vote_for", vote_for)]
@@ -79,7 +81,7 @@ def _old_epoch_committed() -> list[Patch]:
         candidate = ends[len(ends) // 2]
         if candidate < 1 or (self.high_watermark is not None and candidate <= self.high_watermark):
             return None
-        self.high_watermark = candidate
+        self._high_watermark = candidate
         return candidate
 
     return [(LeaderState, "advance", advance), (Quorum, "check", lambda self: None)]
@@ -97,14 +99,13 @@ def _short_log_elected() -> list[Patch]:
 
 def _fetch_before_sync() -> list[Patch]:
     """A follower says that it has what its disk does not have yet."""
-    honest = replication._append
+    honest = RaftLog.append_fetched
 
-    def append(quorum: Quorum, data: bytes) -> bool:
-        done = honest(quorum, data)
-        quorum.shape.synced = quorum.shape.end_offset
-        return done
+    def append(self: RaftLog, batches: Sequence[FetchedBatch], data: bytes) -> None:
+        honest(self, batches, data)
+        self._shape._synced = self._shape.end_offset
 
-    return [(replication, "_append", append)]
+    return [(RaftLog, "append_fetched", append)]
 
 
 def _stale_leader_stays() -> list[Patch]:
@@ -114,14 +115,14 @@ def _stale_leader_stays() -> list[Patch]:
 
 def _leader_counts_itself_unsynced() -> list[Patch]:
     def local_synced(self: LeaderState, end_offset: int) -> None:
-        self.voters[self.me.id].end_offset = 1 << 40
+        self._voters[self._me.id] = replace(self._voters[self._me.id], end_offset=1 << 40)
 
     return [(LeaderState, "local_synced", local_synced)]
 
 
 def _minority_is_enough() -> list[Patch]:
     def granted(self: election.Ballot) -> bool:
-        return sum(answer is True for answer in self.answers.values()) >= max(1, len(self.answers) // 2)
+        return sum(vote is True for _, vote in self.answers) >= max(1, len(self.answers) // 2)
 
     return [(election.Ballot, "granted", property(granted))]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim.raft_disk import Batch, Disk, batches_of, decode_snapshot, encode_snapshot
 from tidelog.model.machine import Token
+from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import (
     AppendControl,
     AppendFetched,
@@ -30,7 +31,6 @@ from tidelog.raft.effects import (
 )
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.machine import RaftMachine
-from tidelog.raft.quorum import RaftConfig
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.builder import RecordData, build_batch
@@ -88,11 +88,11 @@ class SimVoter:
         self.machine = RaftMachine(self.config, shape=shape, sets=sets, state=self.disk.state, rng=self.rng, now_ms=self.now)
         self.world.checkers.epoch(self, self.promised_epoch, self.machine.epoch)
         self.last_epoch = self.machine.epoch
-        self.generation = self.machine.quorum.shape.generation
+        self.generation = self.machine.quorum.log.shape.generation
         self.known_voters, self.known_voters_offset = set(sets.voters.keys), sets.offset
         self.high_watermark = -1
         self.pending = []
-        self.do(self.machine.start(self.now))
+        self.do(self.machine.tick(self.now))
 
     def crash(self) -> None:
         """The power goes."""
@@ -267,7 +267,7 @@ class SimVoter:
             self.busy = False
             self.known_voters, self.known_voters_offset = set(voters.keys), effect.snapshot_id.offset - 1
             self.give(lambda: self.machine.snapshot_installed(effect.snapshot_id, effect.size, level, voters, self.now))
-            self.generation = self.machine.quorum.shape.generation
+            self.generation = self.machine.quorum.log.shape.generation
             self._run()
 
         self.later(self.world.disk_delay() * 3, done)

@@ -23,8 +23,10 @@ from tidelog.model.machine import Token
 from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
 from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Send
-from tidelog.raft.quorum import QuorumFault, RaftConfig
+from tidelog.raft.kraft_upgrade import upgrade_refusal
+from tidelog.raft.raft_log import QuorumFault
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter
 
@@ -277,7 +279,7 @@ class World:
     def _upgrade(self) -> None:
         """Somebody raises kraft.version at whoever says that it leads, until it is told that it is done."""
         for leader in self._leaders():
-            if leader.machine.kraft_version == 0 and leader.machine.kraft_upgrade_refusal() is None:
+            if leader.machine.kraft_version == 0 and upgrade_refusal(leader.machine.quorum) is None:
                 leader.give(lambda leader=leader: leader.machine.upgrade_kraft_version(leader.now))  # type: ignore[misc]
                 self.count("static quorum made dynamic")
 

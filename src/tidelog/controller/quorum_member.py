@@ -30,11 +30,12 @@ from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.protocol.messages.no_op_record import NoOpRecord
 from tidelog.raft import quorum_state
+from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, LeaderChanged
+from tidelog.raft.kraft_upgrade import upgrade_refusal
 from tidelog.raft.log_changes import log_shape, start_at_snapshot, voter_sets
 from tidelog.raft.machine import RaftMachine
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
-from tidelog.raft.quorum import RaftConfig
 from tidelog.raft.snapshots import Snapshot, SnapshotId, SnapshotJob
 from tidelog.raft.voters import VoterSet
 
@@ -78,7 +79,7 @@ class QuorumMember:
         self.committed = CommittedImage(image)
         self.controller: QuorumController | None = None
         """Set while this replica leads and its epoch has committed a record."""
-        self.generation = machine.quorum.shape.generation
+        self.generation = machine.quorum.log.shape.generation
         """Generation of the last applied log change."""
         self.behind = False
         """More is committed than has been read: ``high_watermark_moved`` must be called again."""
@@ -214,13 +215,13 @@ class QuorumMember:
             )
         # Records of the quorum itself, such as a new voter, move the offset as well.
         self.controller.next_offset = self.log.end_offset
-        self.controller.kraft = KRaftVersion(self.machine.kraft_version, self.machine.kraft_upgrade_refusal())
+        self.controller.kraft = KRaftVersion(self.machine.kraft_version, upgrade_refusal(self.machine.quorum))
         result = handler(self.controller, request, now_ms)
         effects = self._append(result.records, now_ms, steady_ms)
         offset = self.log.end_offset - 1 if result.records else (self._waiting[-1].offset if self._waiting else -1)
         if result.raises_kraft_version and self.machine.is_leader:
             effects += self.machine.upgrade_kraft_version(steady_ms)
-            offset = self.machine.quorum.shape.end_offset - 1
+            offset = self.machine.quorum.log.shape.end_offset - 1
         self._tokens += 1
         pending = Pending(self._tokens, offset, result.response, done=offset < self.machine.high_watermark)
         if not pending.done:
@@ -252,7 +253,7 @@ class QuorumMember:
         controller = self.controller
         assert controller is not None
         epoch = self.machine.epoch
-        assert self.log.end_offset == self.machine.quorum.shape.end_offset, "an effect on the log has not been done yet"
+        assert self.log.end_offset == self.machine.quorum.log.shape.end_offset, "an effect on the log has not been done yet"
         base_offset, size = self.log.end_offset, 0
         for values in encoded_batches(records, controller.image.metadata_version, self.log.config.max_batch_bytes):
             self.log.append_values(values, epoch, now_ms)
@@ -277,7 +278,7 @@ class QuorumMember:
         start_at_snapshot(self.log, snapshot_id, now_ms)
         self.committed.load(snapshot_id, snapshot)
         effects = self.machine.snapshot_installed(snapshot_id, size, snapshot.kraft_version or 0, snapshot.voters, steady_ms)
-        self.generation = self.machine.quorum.shape.generation
+        self.generation = self.machine.quorum.log.shape.generation
         return effects
 
     def snapshot_due(self, now_ms: int) -> bool:
@@ -292,7 +293,7 @@ class QuorumMember:
 
     def snapshot_job(self, now_ms: int) -> SnapshotJob:
         """Writes a snapshot of the committed image. Run it in a thread, then pass it to ``snapshot_finished``."""
-        voters, level = self.machine.quorum.sets.at(self.image.offset + 1)
+        voters, level = self.machine.quorum.log.sets.at(self.image.offset + 1)
         job = SnapshotJob(self.log.fs, self.log.dir, self.image, voters if level >= 1 else None, now_ms)
         self._snapshot_job = job
         self.committed.bytes_since_snapshot = 0

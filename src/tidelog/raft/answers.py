@@ -6,6 +6,7 @@ A request that failed, or was answered with nothing of use, makes its node wait 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tidelog.model.errors import ErrorCode
@@ -20,7 +21,7 @@ from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
 from tidelog.protocol.messages.update_raft_voter import UpdateRaftVoterResponse
 from tidelog.protocol.messages.vote import VoteResponse
 from tidelog.raft import membership, messages, replication
-from tidelog.raft.election import Candidate, Prospective, Resigned, Role
+from tidelog.raft.election import Candidate, Prospective, Resigned, Role, believable
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.inbound import follow
 from tidelog.raft.leader_state import LeaderState
@@ -61,10 +62,9 @@ def answered(quorum: Quorum, request_id: int, node_id: int, answer: Any, now_ms:
     if isinstance(answer, VoteResponse):
         count_vote(quorum, node_id, partition.vote_granted, now_ms)
     elif isinstance(answer, BeginQuorumEpochResponse) and isinstance(quorum.state, LeaderState):
-        if node_id in quorum.state.voters:
-            quorum.state.voters[node_id].acknowledged = True
+        quorum.state.acknowledged_by(node_id)
     elif isinstance(answer, EndQuorumEpochResponse) and isinstance(quorum.state, Resigned):
-        quorum.state.unacknowledged = [each for each in quorum.state.unacknowledged if each != node_id]
+        quorum.amend(quorum.state.acknowledged_by(node_id))
     return True
 
 
@@ -72,9 +72,9 @@ def _common(quorum: Quorum, error: ErrorCode, leader_id: int, epoch: int, nodes:
     """What any answer may tell. None: go on with what it answers."""
     if epoch < quorum.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
         return True
-    if not quorum.believes(epoch):
+    if not believable(epoch, quorum.epoch):
         return False
-    name = quorum.config.endpoints[0].name if quorum.config.endpoints else "CONTROLLER"
+    name = quorum.config.listener
     endpoints = tuple(Endpoint(name, each.host, each.port) for each in nodes if each.node_id == leader_id)
     before = quorum.epoch, quorum.leader_id
     follow(quorum, leader_id, epoch, endpoints, now_ms, "an answer says so")
@@ -91,18 +91,20 @@ def count_vote(quorum: Quorum, node_id: int, granted: bool, now_ms: int) -> None
     """What a voter said, in a pre-vote or an election."""
     state = quorum.state
     if isinstance(state, Prospective):
-        state.ballot.record(node_id, granted)
-        if state.ballot.granted:
+        ballot = state.ballot.record(node_id, granted)
+        quorum.amend(replace(state, ballot=ballot))
+        if ballot.granted:
             quorum.become_candidate(now_ms, "the pre-vote is won")
-        elif state.ballot.rejected:
+        elif ballot.rejected:
             lose_prospective(quorum, now_ms, "the pre-vote is lost")
     elif isinstance(state, Candidate):
-        state.ballot.record(node_id, granted)
-        if state.ballot.granted:
+        candidate = replace(state, ballot=state.ballot.record(node_id, granted))
+        if candidate.ballot.rejected and candidate.backoff_ms is None:
+            candidate = replace(candidate, backoff_ms=now_ms + quorum.timer.backoff_ms())
+            quorum.note("the election is lost")
+        quorum.amend(candidate)
+        if candidate.ballot.granted:
             quorum.become_leader(now_ms)
-        elif state.ballot.rejected and state.backoff_ms is None:
-            state.backoff_ms = now_ms + quorum.election_backoff()
-            quorum.story.append(f"epoch {quorum.epoch}: the election is lost")
 
 
 def lose_prospective(quorum: Quorum, now_ms: int, why: str) -> None:
@@ -123,7 +125,7 @@ def _fetch(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
     handled = _common(quorum, error, leader.leader_id, leader.leader_epoch, answer.node_endpoints, now_ms)
     if handled is not None:
         return handled
-    if error is not ErrorCode.NONE or quorum.role is not Role.FOLLOWER or leader.leader_id != quorum.leader_id:
+    if error is not ErrorCode.NONE or leader.leader_id != quorum.leader_id:
         return False
     return replication.fetched(quorum, answer, now_ms)
 
@@ -136,7 +138,7 @@ def _fetch_snapshot(quorum: Quorum, answer: FetchSnapshotResponse, now_ms: int) 
     handled = _common(quorum, error, leader.leader_id, leader.leader_epoch, answer.node_endpoints, now_ms)
     if handled is not None:
         return handled
-    if quorum.role is not Role.FOLLOWER or leader.leader_id != quorum.leader_id:
+    if leader.leader_id != quorum.leader_id:
         return False
     return replication.fetched_snapshot(quorum, answer, error, now_ms)
 
@@ -145,5 +147,5 @@ def _update_voter(quorum: Quorum, answer: UpdateRaftVoterResponse, now_ms: int) 
     error, leader = error_of(answer.error_code), answer.current_leader
     handled = _common(quorum, error, leader.leader_id, leader.leader_epoch, [], now_ms)
     if handled is None and error is ErrorCode.NONE and isinstance(quorum.state, FollowerState):
-        quorum.state.told_leader = True
+        quorum.amend(replace(quorum.state, told_leader=True))
     return True if handled is None else handled

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tidelog.model.ids import Uuid
+from tidelog.raft.leader_state import LeaderState, Progress
+from tidelog.raft.quorum import Quorum
 from tidelog.records.control import Endpoint
-
-if TYPE_CHECKING:
-    from tidelog.raft.leader_state import Progress
-    from tidelog.raft.machine import RaftMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +34,19 @@ class QuorumDescription:
     observers: tuple[ReplicaDescription, ...] = ()
 
 
-def describe_quorum(machine: RaftMachine, clock_ms: int) -> QuorumDescription | None:
-    """As the leader knows it; None unless ``machine`` leads. ``clock_ms``: what its clock is behind the wall's."""
-    if not machine.is_leader:
+def describe_quorum(quorum: Quorum, clock_ms: int) -> QuorumDescription | None:
+    """As the leader knows it; None unless this replica leads. ``clock_ms``: what its clock is behind the wall's."""
+    state = quorum.state
+    if not isinstance(state, LeaderState):
         return None
-    quorum = machine.quorum
-    state = quorum.leading()
 
     def described(each: Progress) -> ReplicaDescription:
         if each.key.id == quorum.me.id:
-            end, fetched, caught_up = quorum.shape.end_offset, -1, -1
+            end, fetched, caught_up = quorum.log.shape.end_offset, -1, -1
         else:
             end = each.end_offset
             fetched, caught_up = (clock_ms + at if at >= 0 else -1 for at in (each.last_fetch_ms, each.last_caught_up_ms))
-        endpoints = quorum.sets.voters.endpoints_of(each.key.id)
+        endpoints = quorum.log.voters.endpoints_of(each.key.id)
         return ReplicaDescription(each.key.id, each.key.directory_id, end, endpoints, fetched, caught_up)
 
     return QuorumDescription(

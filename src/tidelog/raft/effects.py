@@ -140,6 +140,15 @@ class HighWatermarkMoved:
     offset: int
 
 
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """A request that waits for a ``Reply``: its token, its version, and the listener on which it came."""
+
+    token: Token
+    version: int
+    listener: str
+
+
 Effect = (
     Persist
     | Truncate

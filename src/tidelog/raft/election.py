@@ -6,16 +6,59 @@
     RESIGNED     led this epoch and does not any more; it voted for itself in it, so it never votes in it again
 
 A pre-vote promises nothing and is not persisted. A vote is: it leaves the process only when the quorum-state file is synced.
+
+The states are values: an event makes another one, and ``Quorum`` takes it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from tidelog.model.ids import NO_BROKER
+from tidelog.model.ports import Rng
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint
+
+BACKOFF_BASE_MS = 100
+LAST_EPOCH = 2**31 - 1
+"""No election can be held in a later one."""
+MANY_EPOCHS = 2**30
+"""An election each second for 34 years: beyond this, only epochs close to our own are believed."""
+EPOCHS_APART = 10_000
+
+
+def believable(epoch: int, own: int) -> bool:
+    """Whether a replica in epoch ``own`` may move to ``epoch``, which a message names: after the last there is no election."""
+    return epoch <= MANY_EPOCHS or epoch - own <= EPOCHS_APART
+
+
+class ElectionTimer:
+    """When the next election is due. Each replica waits another time, so that they do not stand against each other."""
+
+    def __init__(self, timeout_ms: int, backoff_max_ms: int, rng: Rng) -> None:
+        self._timeout_ms = timeout_ms
+        self._backoff_max_ms = backoff_max_ms
+        self._rng = rng
+        self._losses = 0
+
+    def deadline_ms(self, now_ms: int) -> int:
+        """One to two election timeouts from now."""
+        return now_ms + self._timeout_ms + self._rng.randrange(0, self._timeout_ms + 1)
+
+    def backoff_ms(self) -> int:
+        """The pause after a lost election: longer with each one in a row."""
+        self._losses += 1
+        spread = 2 << min(20, self._losses - 1)
+        return min(BACKOFF_BASE_MS * self._rng.randrange(0, spread), self._backoff_max_ms)
+
+    def spread_ms(self, pause_ms: int) -> int:
+        """One to six pauses, before an election that is due at once."""
+        return pause_ms + self._rng.randrange(0, pause_ms * 5 + 1)
+
+    def settled(self) -> None:
+        """There is a leader: the next lost election is the first one again."""
+        self._losses = 0
 
 
 class Role(Enum):
@@ -40,41 +83,42 @@ LEGAL_MOVES = {
 """A resigned leader comes to a new epoch: as an unattached replica, a follower, or, alone in its quorum, as its candidate."""
 
 
+@dataclass(frozen=True, slots=True)
 class Ballot:
-    """The votes of one round."""
+    """The votes of one round: each voter's answer, None while it has not answered."""
 
-    __slots__ = ("_majority", "answers")
+    majority: int
+    answers: tuple[tuple[int, bool | None], ...]
 
-    def __init__(self, voters: VoterSet, me: ReplicaKey) -> None:
-        self._majority = voters.majority
-        self.answers: dict[int, bool | None] = dict.fromkeys(voters.ids)
-        if me.id in self.answers:
-            self.answers[me.id] = True
+    @staticmethod
+    def open(voters: VoterSet, me: ReplicaKey) -> Ballot:
+        """With this replica's own vote, if it has one."""
+        return Ballot(voters.majority, tuple((each, True if each == me.id else None) for each in voters.ids))
 
-    def record(self, voter_id: int, granted: bool) -> None:
-        """A voter's answer; one that has said yes stays with it."""
-        if voter_id in self.answers and self.answers[voter_id] is not True:
-            self.answers[voter_id] = granted
+    def record(self, voter_id: int, granted: bool) -> Ballot:
+        """With a voter's answer; one that has said yes stays with it."""
+        said = tuple((each, granted if each == voter_id and vote is not True else vote) for each, vote in self.answers)
+        return replace(self, answers=said)
 
     @property
     def granted(self) -> bool:
-        return sum(answer is True for answer in self.answers.values()) >= self._majority
+        return sum(vote is True for _, vote in self.answers) >= self.majority
 
     @property
     def rejected(self) -> bool:
         """No majority can come together any more."""
-        return sum(answer is not False for answer in self.answers.values()) < self._majority
+        return sum(vote is not False for _, vote in self.answers) < self.majority
 
     @property
     def missing(self) -> tuple[int, ...]:
-        return tuple(voter_id for voter_id, answer in self.answers.items() if answer is None)
+        return tuple(voter_id for voter_id, vote in self.answers if vote is None)
 
     @property
     def granting(self) -> tuple[int, ...]:
-        return tuple(voter_id for voter_id, answer in self.answers.items() if answer)
+        return tuple(voter_id for voter_id, vote in self.answers if vote)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Unattached:
     """``voted``: whom it voted for in this epoch. ``leader_id``: the epoch's leader, when it is known but cannot be reached."""
 
@@ -87,7 +131,7 @@ class Unattached:
         return _may_vote(self.voted, self.leader_id, candidate, up_to_date, pre_vote)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Prospective:
     """It keeps what it knew of the epoch: vote and leader."""
 
@@ -101,7 +145,7 @@ class Prospective:
         return _may_vote(self.voted, self.leader_id, candidate, up_to_date, pre_vote)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """``backoff_ms``: set when it has lost; until then it waits before it tries again."""
 
@@ -113,13 +157,17 @@ class Candidate:
         return pre_vote and up_to_date
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Resigned:
     """``preferred``: who should come next, the most complete log first. ``unacknowledged``: who has not heard of it yet."""
 
     deadline_ms: int
     preferred: tuple[ReplicaKey, ...] = ()
-    unacknowledged: list[int] = field(default_factory=list)
+    unacknowledged: tuple[int, ...] = ()
+
+    def acknowledged_by(self, node_id: int) -> Resigned:
+        """That voter knows of it."""
+        return replace(self, unacknowledged=tuple(each for each in self.unacknowledged if each != node_id))
 
     def grants(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         return pre_vote and up_to_date

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey
 from tidelog.records.control import Endpoint
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FetchingSnapshot:
     """A snapshot that is coming from the leader: what is there is below ``position``."""
 
@@ -17,7 +17,7 @@ class FetchingSnapshot:
     position: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class FollowerState:
     """Times in ms. ``deadline_ms``: when the leader counts as gone."""
 
@@ -32,10 +32,13 @@ class FollowerState:
     told_leader: bool = False
     """With kraft.version 0: the leader knows our endpoints and versions."""
 
-    def fetched(self, now_ms: int, fetch_timeout_ms: int) -> None:
+    def fetched(self, now_ms: int, fetch_timeout_ms: int) -> FollowerState:
         """The leader answered."""
-        self.deadline_ms = now_ms + fetch_timeout_ms
-        self.has_fetched = True
+        return replace(self, deadline_ms=now_ms + fetch_timeout_ms, has_fetched=True)
+
+    def leader_gone(self, deadline_ms: int) -> FollowerState:
+        """The leader has resigned, or cannot be reached: an election is due at ``deadline_ms``."""
+        return replace(self, deadline_ms=deadline_ms, has_fetched=False)
 
     def grants(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         """A leader is known: no vote; a pre-vote only if nothing was ever heard from it."""

@@ -7,6 +7,7 @@ another disk). Whoever sees a higher epoch moves to it, whatever it then answers
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tidelog.model.errors import ErrorCode
@@ -15,10 +16,12 @@ from tidelog.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest
 from tidelog.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from tidelog.protocol.messages.vote import VoteRequest, VoteResponse
 from tidelog.raft import messages
-from tidelog.raft.election import Prospective, Role
+from tidelog.raft.effects import Inbound
+from tidelog.raft.election import Prospective, Role, believable
+from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
 from tidelog.raft.log_shape import LogEnd
-from tidelog.raft.quorum import Inbound, Quorum, RoleState
+from tidelog.raft.quorum import Quorum, RoleState
 from tidelog.raft.voters import ReplicaKey
 from tidelog.records.control import Endpoint
 
@@ -32,9 +35,9 @@ def _not_for_us(quorum: Quorum, inbound: Inbound, request: Any, response: type) 
     """The request's partition; None when it was refused."""
     partition = messages.only_partition(request)
     if wrong_cluster(quorum, request.cluster_id):
-        quorum.reply(inbound, response(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
+        quorum.out.reply(inbound, response(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
     elif partition is None:
-        quorum.reply(inbound, response(error_code=ErrorCode.INVALID_REQUEST))
+        quorum.out.reply(inbound, response(error_code=ErrorCode.INVALID_REQUEST))
     else:
         return partition
     return None
@@ -55,7 +58,7 @@ def vote(quorum: Quorum, inbound: Inbound, request: VoteRequest, now_ms: int) ->
         not asked.pre_vote and asked.last_offset_epoch == asked.replica_epoch
     )
     impossible = asked.last_offset < 0 or asked.last_offset_epoch < 0 or asked.replica_id < 0 or too_new
-    if impossible or not quorum.believes(asked.replica_epoch):
+    if impossible or not believable(asked.replica_epoch, quorum.epoch):
         error = ErrorCode.INVALID_REQUEST
     elif asked.replica_epoch < quorum.epoch:
         error = ErrorCode.FENCED_LEADER_EPOCH
@@ -66,11 +69,11 @@ def vote(quorum: Quorum, inbound: Inbound, request: VoteRequest, now_ms: int) ->
             error = ErrorCode.INVALID_VOTER_KEY
         else:
             candidate = ReplicaKey(asked.replica_id, Uuid(asked.replica_directory_id))
-            up_to_date = LogEnd(asked.last_offset_epoch, asked.last_offset) >= quorum.end
+            up_to_date = LogEnd(asked.last_offset_epoch, asked.last_offset) >= quorum.log.shape.end
             granted = grants(quorum.state, candidate, up_to_date, asked.pre_vote)
             if granted and not asked.pre_vote:
                 quorum.vote_for(candidate)
-    quorum.reply(inbound, messages.vote_answer(quorum, inbound, error, granted))
+    quorum.out.reply(inbound, messages.vote_answer(quorum, inbound, error, granted))
 
 
 def grants(state: RoleState, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
@@ -83,7 +86,7 @@ def grants(state: RoleState, candidate: ReplicaKey, up_to_date: bool, pre_vote: 
 def _refused(quorum: Quorum, leader_id: int, epoch: int) -> ErrorCode:
     if epoch < quorum.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    return ErrorCode.INVALID_REQUEST if leader_id < 0 or not quorum.believes(epoch) else ErrorCode.NONE
+    return ErrorCode.INVALID_REQUEST if leader_id < 0 or not believable(epoch, quorum.epoch) else ErrorCode.NONE
 
 
 def follow(quorum: Quorum, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...], now_ms: int, why: str) -> None:
@@ -91,7 +94,7 @@ def follow(quorum: Quorum, leader_id: int, epoch: int, endpoints: tuple[Endpoint
 
     Two leaders of one epoch cannot be: such a claim is passed over.
     """
-    endpoints = endpoints or quorum.sets.voters.endpoints_of(leader_id)
+    endpoints = endpoints or quorum.log.voters.endpoints_of(leader_id)
     if epoch > quorum.epoch:
         if leader_id == quorum.me.id:
             return
@@ -124,11 +127,11 @@ def begin_quorum_epoch(quorum: Quorum, inbound: Inbound, request: BeginQuorumEpo
         endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
         if isinstance(quorum.state, Prospective):
             # It had lost sight of this leader, which is alive.
-            quorum.state.leader_id = NO_BROKER
+            quorum.amend(replace(quorum.state, leader_id=NO_BROKER))
         follow(quorum, asked.leader_id, asked.leader_epoch, endpoints, now_ms, f"{asked.leader_id} begins the epoch")
         if not _meant_for(quorum, request.voter_id, asked.voter_directory_id):
             error = ErrorCode.INVALID_VOTER_KEY
-    quorum.reply(inbound, messages.begin_answer(quorum, inbound, error))
+    quorum.out.reply(inbound, messages.begin_answer(quorum, inbound, error))
 
 
 def end_quorum_epoch(quorum: Quorum, inbound: Inbound, request: EndQuorumEpochRequest, now_ms: int) -> None:
@@ -140,15 +143,14 @@ def end_quorum_epoch(quorum: Quorum, inbound: Inbound, request: EndQuorumEpochRe
     if error is ErrorCode.NONE:
         endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
         follow(quorum, asked.leader_id, asked.leader_epoch, endpoints, now_ms, f"{asked.leader_id} ends the epoch")
-        if quorum.role is Role.FOLLOWER and quorum.leader_id == asked.leader_id:
+        state = quorum.state
+        if isinstance(state, FollowerState) and state.leader_id == asked.leader_id:
             preferred = [ReplicaKey(each.candidate_id, Uuid(each.candidate_directory_id)) for each in asked.preferred_candidates]
             if not preferred:
                 preferred = [ReplicaKey(node_id) for node_id in asked.preferred_successors]
-            state = quorum.following()
-            state.has_fetched = False
-            state.deadline_ms = now_ms + turn_ms(quorum, preferred)
-            quorum.story.append(f"epoch {quorum.epoch}: {asked.leader_id} has resigned")
-    quorum.reply(inbound, messages.end_answer(quorum, inbound, error))
+            quorum.amend(state.leader_gone(now_ms + turn_ms(quorum, preferred)))
+            quorum.note(f"{asked.leader_id} has resigned")
+    quorum.out.reply(inbound, messages.end_answer(quorum, inbound, error))
 
 
 def turn_ms(quorum: Quorum, preferred: list[ReplicaKey]) -> int:

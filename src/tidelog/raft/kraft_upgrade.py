@@ -17,8 +17,8 @@ DYNAMIC = 1
 
 def introduced(quorum: Quorum) -> VoterSet | None:
     """The static voters with their directories and endpoints; None while the leader has not heard of all of them."""
-    known: dict[int, Voter] = {**quorum.leading().introduced, quorum.me.id: quorum.own_entry()}
-    ids = quorum.sets.voters.ids
+    known: dict[int, Voter] = {**quorum.leading().introduced, quorum.me.id: quorum.config.voter}
+    ids = quorum.log.voters.ids
     if not quorum.is_voter or any(not (each in known and known[each].endpoints) for each in ids):
         return None
     return VoterSet.of(known[each] for each in ids)
@@ -26,7 +26,7 @@ def introduced(quorum: Quorum) -> VoterSet | None:
 
 def upgrade_refusal(quorum: Quorum) -> str | None:
     """Why the leader cannot raise kraft.version to 1 now; None when it can, or when it is there."""
-    if quorum.sets.kraft_version >= DYNAMIC:
+    if quorum.log.sets.kraft_version >= DYNAMIC:
         return None
     state = quorum.leading()
     if state.high_watermark is None:
@@ -34,7 +34,7 @@ def upgrade_refusal(quorum: Quorum) -> str | None:
     voters = introduced(quorum)
     if voters is None:
         heard = {*state.introduced, quorum.me.id}
-        silent = ", ".join(str(each) for each in quorum.sets.voters.ids if each not in heard) or "the leader itself"
+        silent = ", ".join(str(each) for each in quorum.log.voters.ids if each not in heard) or "the leader itself"
         return f"Invalid upgrade of kraft.version to 1 because not all of the voters support it: nothing is known of {silent}"
     unable = [each for each in voters.voters if not each.min_kraft_version <= DYNAMIC <= each.max_kraft_version]
     if unable:
@@ -45,13 +45,13 @@ def upgrade_refusal(quorum: Quorum) -> str | None:
 
 def upgrade(quorum: Quorum) -> None:
     """The level and the voters go to the log. Only while ``upgrade_refusal`` has nothing to say; nothing at level 1."""
-    if quorum.sets.kraft_version >= DYNAMIC:
+    if quorum.log.sets.kraft_version >= DYNAMIC:
         return
     assert upgrade_refusal(quorum) is None, upgrade_refusal(quorum)
     voters = introduced(quorum)
     assert voters is not None
     level = (ControlType.KRAFT_VERSION, kraft_version_value(DYNAMIC))
-    offset = quorum.append_control([level, (ControlType.KRAFT_VOTERS, voters_value(voters.voters))])
-    quorum.leading().set_voters(quorum.sets.voters)
-    quorum.story.append(f"epoch {quorum.epoch}: kraft.version 1, voters {voters.ids} at {offset}")
+    offset = quorum.log.append_control(quorum.epoch, [level, (ControlType.KRAFT_VOTERS, voters_value(voters.voters))])
+    quorum.leading().set_voters(quorum.log.voters)
+    quorum.note(f"kraft.version 1, voters {voters.ids} at {offset}")
     wake_voters(quorum)

@@ -10,24 +10,22 @@ elected whom it cannot hear.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tidelog.model.ids import ZERO_UUID
+from tidelog.raft.effects import Inbound
 from tidelog.raft.voters import ReplicaKey, VoterSet
-
-if TYPE_CHECKING:
-    from tidelog.raft.membership import VoterChange
-    from tidelog.records.control import Voter
+from tidelog.records.control import Voter
 
 OBSERVER_SESSION_MS = 300_000
 MOST_OBSERVERS = 10_000
-"""More than these are served, but not remembered: ids cost whoever invents them nothing."""
+"""More than these are served, but not remembered: a client can invent as many ids as it likes."""
 CAUGHT_UP_WITHIN_MS = 3_600_000
 """A replica becomes a voter only if it has fetched, and been caught up, within this time."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Progress:
     """One replica, as its fetches show it; times are -1 while unknown."""
 
@@ -38,136 +36,216 @@ class Progress:
     leader_end_at_last_fetch: int = -1
     acknowledged: bool = False
 
-    def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
+    def fetched(self, offset: int, leader_end: int, now_ms: int) -> Progress:
+        """After a fetch from ``offset``, when the leader's log ended at ``leader_end``."""
+        caught_up_ms = self.last_caught_up_ms
         if offset >= leader_end:
-            self.last_caught_up_ms = max(self.last_caught_up_ms, now_ms)
+            caught_up_ms = max(caught_up_ms, now_ms)
         elif 0 < self.leader_end_at_last_fetch <= offset:
-            self.last_caught_up_ms = max(self.last_caught_up_ms, self.last_fetch_ms)
-        self.leader_end_at_last_fetch = leader_end
-        self.last_fetch_ms = max(self.last_fetch_ms, now_ms)
-        self.end_offset = offset
-        self.acknowledged = True
+            caught_up_ms = max(caught_up_ms, self.last_fetch_ms)
+        return Progress(self.key, offset, max(self.last_fetch_ms, now_ms), caught_up_ms, leader_end, True)
+
+    def caught_up(self, now_ms: int) -> bool:
+        """Whether an observer is close enough to become a voter."""
+        return self.last_caught_up_ms > 0 and self.last_fetch_ms > now_ms - CAUGHT_UP_WITHIN_MS
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class VoterChange:
+    """A voter that is being added or removed. ``offset``: of its record, -1 while the new voter is being asked for its versions.
+    ``inbound``: the request that waits for it, None once it is answered."""
+
+    inbound: Inbound | None
+    answer: Callable[..., Any]
+    deadline_ms: int
+    voter: Voter | None = None
+    request_id: int = 0
+    offset: int = -1
+    answered_on_append: bool = False
+
+    def is_committed(self, high_watermark: int) -> bool:
+        return 0 <= self.offset < high_watermark
+
+
 class LeaderState:
-    """Times in ms. ``begin_ms``: when BeginQuorumEpoch is next due."""
+    """Times in ms."""
 
-    me: ReplicaKey
-    epoch_start: int
-    check_quorum_timeout_ms: int
-    check_quorum_ms: int
-    begin_ms: int
-    voters: dict[int, Progress] = field(default_factory=dict)
-    observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
-    high_watermark: int | None = None
-    fetched: dict[int, None] = field(default_factory=dict)
-    """The voters that fetched since check-quorum was last satisfied."""
-    change: VoterChange | None = None
-    """The voter that is being added or removed: one at a time."""
-    introduced: dict[int, Voter] = field(default_factory=dict)
-    """What voters of a static set have said of themselves in this epoch."""
-    resign_requested: bool = False
+    __slots__ = (
+        "_begin_ms",
+        "_change",
+        "_check_quorum_ms",
+        "_check_quorum_timeout_ms",
+        "_epoch_start",
+        "_fetched",
+        "_high_watermark",
+        "_introduced",
+        "_me",
+        "_observers",
+        "_resign_requested",
+        "_voters",
+    )
+
+    def __init__(self, me: ReplicaKey, epoch_start: int, check_quorum_timeout_ms: int, now_ms: int) -> None:
+        self._me = me
+        self._epoch_start = epoch_start
+        self._check_quorum_timeout_ms = check_quorum_timeout_ms
+        self._check_quorum_ms = now_ms + check_quorum_timeout_ms
+        self._begin_ms = now_ms
+        self._voters: dict[int, Progress] = {}
+        self._observers: dict[ReplicaKey, Progress] = {}
+        self._high_watermark: int | None = None
+        self._fetched: dict[int, None] = {}
+        """The voters that fetched since check-quorum was last satisfied."""
+        self._change: VoterChange | None = None
+        self._introduced: dict[int, Voter] = {}
+        self._resign_requested = False
+
+    # what it knows
+
+    @property
+    def epoch_start(self) -> int:
+        return self._epoch_start
+
+    @property
+    def high_watermark(self) -> int | None:
+        """None while nothing of this epoch is committed."""
+        return self._high_watermark
+
+    @property
+    def voters(self) -> Mapping[int, Progress]:
+        return self._voters
+
+    @property
+    def observers(self) -> Mapping[ReplicaKey, Progress]:
+        return self._observers
+
+    @property
+    def begin_ms(self) -> int:
+        """When BeginQuorumEpoch is next due."""
+        return self._begin_ms
+
+    @property
+    def change(self) -> VoterChange | None:
+        """The voter that is being added or removed: one at a time."""
+        return self._change
+
+    @property
+    def introduced(self) -> Mapping[int, Voter]:
+        """What voters of a static set have said of themselves in this epoch."""
+        return self._introduced
+
+    @property
+    def resign_requested(self) -> bool:
+        return self._resign_requested
+
+    # what becomes of it
+
+    def set_change(self, change: VoterChange | None) -> None:
+        """A change that begins, that has come further, or (None) that is over."""
+        self._change = change
+
+    def introduce(self, voter: Voter) -> None:
+        """A voter of a static set says where it listens and what it supports."""
+        self._introduced[voter.voter_id] = voter
+
+    def request_resignation(self) -> None:
+        """Another replica should lead."""
+        self._resign_requested = True
+
+    def acknowledged_by(self, node_id: int) -> None:
+        """That voter knows who leads."""
+        if node_id in self._voters:
+            self._voters[node_id] = replace(self._voters[node_id], acknowledged=True)
+
+    def begun(self, next_ms: int) -> None:
+        """BeginQuorumEpoch was sent; it is next due at ``next_ms``."""
+        self._begin_ms = next_ms
 
     def set_voters(self, voters: VoterSet) -> None:
         """The set counts from its append on. Whoever leaves it is an observer."""
-        before = dict(self.voters)
-        self.voters = {}
+        before, self._voters = self._voters, {}
         for key in voters.keys:
             known = before.pop(key.id, None)
             if known is None or not known.key.is_same(key):
                 if known is not None:
-                    self.observers.setdefault(known.key, known)
-                known = self.observers.pop(key, None) or Progress(key)
-            known.key = key
-            self.voters[key.id] = known
+                    self._observers.setdefault(known.key, known)
+                known = self._observers.pop(key, None) or Progress(key)
+            self._voters[key.id] = replace(known, key=key)
         for left in before.values():
-            self.observers.setdefault(left.key, left)
-        self.fetched = {each: None for each in self.fetched if each in self.voters}
-
-    def progress(self, key: ReplicaKey) -> Progress:
-        """Of a voter or an observer, new ones included."""
-        voter = self.voters.get(key.id)
-        if voter is not None and voter.key.is_same(key):
-            return voter
-        known = self.observers.get(key)
-        if known is None:
-            known = Progress(key)
-            if len(self.observers) < MOST_OBSERVERS:
-                self.observers[key] = known
-        return known
+            self._observers.setdefault(left.key, left)
+        self._fetched = {each: None for each in self._fetched if each in self._voters}
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        voter = self.voters.get(key.id)
+        voter = self._voters.get(key.id)
         return voter is not None and voter.key.is_same(key)
 
     def replica_fetched(self, key: ReplicaKey, offset: int, leader_end: int, now_ms: int) -> None:
         """A fetch from ``offset`` says: everything below is on that replica's disk."""
-        self.progress(key).fetched(offset, leader_end, now_ms)
+        voter = self._voters.get(key.id)
+        if voter is not None and voter.key.is_same(key):
+            self._voters[key.id] = voter.fetched(offset, leader_end, now_ms)
+        elif key in self._observers or len(self._observers) < MOST_OBSERVERS:
+            self._observers[key] = self._observers.get(key, Progress(key)).fetched(offset, leader_end, now_ms)
         self.heard(key, now_ms)
 
     def heard(self, key: ReplicaKey, now_ms: int) -> None:
         """A fetch, of records or of a snapshot: check-quorum counts it."""
-        if not self.is_voter(key) or key.id == self.me.id:
+        if not self.is_voter(key) or key.id == self._me.id:
             return
-        self.fetched[key.id] = None
-        needed = len(self.voters) // 2 + 1 - (1 if self.me.id in self.voters else 0)
-        if len(self.fetched) >= needed:
-            self.fetched.clear()
-            self.check_quorum_ms = now_ms + self.check_quorum_timeout_ms
+        self._fetched[key.id] = None
+        needed = len(self._voters) // 2 + 1 - (1 if self._me.id in self._voters else 0)
+        if len(self._fetched) >= needed:
+            self._fetched.clear()
+            self._check_quorum_ms = now_ms + self._check_quorum_timeout_ms
 
     def lead_alone(self, now_ms: int) -> None:
         """Without others there is nobody to hear from; whoever comes has all the time to be heard from."""
         if self._alone:
-            self.check_quorum_ms = now_ms + self.check_quorum_timeout_ms
+            self._check_quorum_ms = now_ms + self._check_quorum_timeout_ms
 
     def quorum_lost(self, now_ms: int) -> bool:
-        return not self._alone and now_ms >= self.check_quorum_ms
+        return not self._alone and now_ms >= self._check_quorum_ms
 
     @property
     def _alone(self) -> bool:
-        return len(self.voters) == 1 and self.me.id in self.voters
+        return len(self._voters) == 1 and self._me.id in self._voters
 
     def deadline_ms(self) -> int | None:
         """When check-quorum fails; None for a quorum of one."""
-        return None if self._alone else self.check_quorum_ms
+        return None if self._alone else self._check_quorum_ms
 
     def local_synced(self, end_offset: int) -> None:
-        mine = self.voters.get(self.me.id)
-        if mine is not None and mine.key.is_same(self.me):
-            mine.end_offset = end_offset
+        """This replica's own disk has everything below."""
+        mine = self._voters.get(self._me.id)
+        if mine is not None and mine.key.is_same(self._me):
+            self._voters[self._me.id] = replace(mine, end_offset=end_offset)
 
     def advance(self) -> int | None:
         """The new high watermark, when it moved."""
-        ends = sorted((each.end_offset for each in self.voters.values()), reverse=True)
+        ends = sorted((each.end_offset for each in self._voters.values()), reverse=True)
         candidate = ends[len(ends) // 2]
-        if candidate <= self.epoch_start or (self.high_watermark is not None and candidate <= self.high_watermark):
+        if candidate <= self._epoch_start or (self._high_watermark is not None and candidate <= self._high_watermark):
             return None
-        self.high_watermark = candidate
+        self._high_watermark = candidate
         return candidate
-
-    def caught_up(self, key: ReplicaKey, now_ms: int) -> bool:
-        """Whether an observer is close enough to become a voter."""
-        known = self.observers.get(key)
-        return known is not None and known.last_caught_up_ms > 0 and known.last_fetch_ms > now_ms - CAUGHT_UP_WITHIN_MS
-
-    def successors(self) -> tuple[ReplicaKey, ...]:
-        """The other voters, the furthest first."""
-        others = sorted((each for each in self.voters.values() if each.key.id != self.me.id), key=lambda p: -p.end_offset)
-        return tuple(each.key for each in others)
 
     def forget_silent_observers(self, now_ms: int) -> None:
         """Those that have not fetched for long are not described any more."""
-        self.observers = {key: each for key, each in self.observers.items() if now_ms - each.last_fetch_ms < OBSERVER_SESSION_MS}
+        self._observers = {
+            key: each for key, each in self._observers.items() if now_ms - each.last_fetch_ms < OBSERVER_SESSION_MS
+        }
 
-    def unheard(self, now_ms: int, within_ms: int) -> tuple[ReplicaKey, ...]:
-        """The voters that have to be told who leads: those that have not fetched in that time."""
-        return tuple(
-            each.key
-            for each in self.voters.values()
-            if each.key.id != self.me.id and (not each.acknowledged or now_ms - each.last_fetch_ms >= within_ms)
-        )
 
-    def directory_of(self, node_id: int) -> bytes:
-        voter = self.voters.get(node_id)
-        return voter.key.directory_id if voter is not None else ZERO_UUID
+def successors(leader: LeaderState, me: ReplicaKey) -> tuple[ReplicaKey, ...]:
+    """The other voters, the furthest first."""
+    others = sorted((each for each in leader.voters.values() if each.key.id != me.id), key=lambda voter: -voter.end_offset)
+    return tuple(each.key for each in others)
+
+
+def unheard(leader: LeaderState, me: ReplicaKey, now_ms: int, within_ms: int) -> tuple[ReplicaKey, ...]:
+    """The voters that BeginQuorumEpoch goes to: those that have not fetched for ``within_ms``."""
+    return tuple(
+        each.key
+        for each in leader.voters.values()
+        if each.key.id != me.id and (not each.acknowledged or now_ms - each.last_fetch_ms >= within_ms)
+    )

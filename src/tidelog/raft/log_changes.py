@@ -13,10 +13,9 @@ from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.protocol.messages.fetch_snapshot import FetchSnapshotResponse, ResponsePartitionSnapshot
 from tidelog.raft.effects import AppendControl, AppendFetched, ReplySnapshotPart, Truncate
 from tidelog.raft.log_shape import LogShape
-from tidelog.raft.messages import note_control
 from tidelog.raft.metadata_log import MetadataLog
 from tidelog.raft.snapshots import PART_SUFFIX, READ_ONLY, Snapshot, SnapshotId, read_snapshot
-from tidelog.raft.voter_history import BEFORE_THE_LOG, VoterSets
+from tidelog.raft.voter_history import BEFORE_THE_LOG, VoterSets, note_control
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import control_type
 from tidelog.storage import following

@@ -8,9 +8,10 @@ was under way when the log was cut says nothing about what was written behind th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from tidelog.raft.snapshots import SnapshotId
 
@@ -39,6 +40,29 @@ class Fitness:
     at: LogEnd
 
 
+class ShapeView(Protocol):
+    """A ``LogShape`` for reading."""
+
+    @property
+    def start_offset(self) -> int: ...
+    @property
+    def end_offset(self) -> int: ...
+    @property
+    def synced(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def snapshots(self) -> Mapping[SnapshotId, int]: ...
+    @property
+    def end(self) -> LogEnd: ...
+    @property
+    def last_epoch(self) -> int: ...
+    @property
+    def newest_snapshot(self) -> SnapshotId | None: ...
+    def fitness(self, offset: int, epoch: int) -> Fitness: ...
+    def truncation_for(self, diverging: LogEnd) -> int: ...
+
+
 class LogShape:
     """See the module."""
 
@@ -51,21 +75,42 @@ class LogShape:
         snapshots: Iterable[tuple[SnapshotId, int]] = (),
     ) -> None:
         """``epochs``: (epoch, its first offset), ascending; ``snapshots``: (id, size in bytes), without the 0-0 checkpoint."""
-        self.start_offset = start_offset
-        self.end_offset = end_offset
-        self.snapshots: dict[SnapshotId, int] = dict(sorted(each for each in snapshots if not each[0].is_bootstrap))
-        self.generation = 0
-        self.synced = end_offset
-        """Everything below is on this replica's disk."""
+        self._start_offset = start_offset
+        self._end_offset = end_offset
+        self._snapshots: dict[SnapshotId, int] = dict(sorted(each for each in snapshots if not each[0].is_bootstrap))
+        self._generation = 0
+        self._synced = end_offset
         self._epochs: list[int] = []
         self._starts: list[int] = []
         for epoch, start in epochs:
             self._note(epoch, start)
 
     @property
+    def start_offset(self) -> int:
+        return self._start_offset
+
+    @property
+    def end_offset(self) -> int:
+        return self._end_offset
+
+    @property
+    def synced(self) -> int:
+        """Everything below is on this replica's disk."""
+        return self._synced
+
+    @property
+    def generation(self) -> int:
+        return self._generation
+
+    @property
+    def snapshots(self) -> Mapping[SnapshotId, int]:
+        """Their sizes in bytes, the oldest first."""
+        return self._snapshots
+
+    @property
     def end(self) -> LogEnd:
         """Of the last record; epoch 0 for an empty log."""
-        return LogEnd(self.last_epoch, self.end_offset)
+        return LogEnd(self.last_epoch, self._end_offset)
 
     @property
     def last_epoch(self) -> int:
@@ -76,19 +121,19 @@ class LogShape:
 
     @property
     def newest_snapshot(self) -> SnapshotId | None:
-        return next(reversed(self.snapshots), None)
+        return next(reversed(self._snapshots), None)
 
     @property
     def oldest_snapshot(self) -> SnapshotId | None:
-        return next(iter(self.snapshots), None)
+        return next(iter(self._snapshots), None)
 
     def append(self, epoch: int, first_offset: int, next_offset: int) -> None:
         """Records of ``epoch`` at the end."""
-        assert first_offset == self.end_offset, (first_offset, self.end_offset)
+        assert first_offset == self._end_offset, (first_offset, self._end_offset)
         assert next_offset > first_offset, (first_offset, next_offset)
         assert epoch >= self.last_epoch, (epoch, self.last_epoch)
         self._note(epoch, first_offset)
-        self.end_offset = next_offset
+        self._end_offset = next_offset
 
     def _note(self, epoch: int, start: int) -> None:
         if not self._epochs or epoch > self._epochs[-1]:
@@ -101,41 +146,41 @@ class LogShape:
 
     def truncate(self, offset: int) -> None:
         """Nothing at or above ``offset`` any more."""
-        assert self.start_offset <= offset <= self.end_offset, (self.start_offset, offset, self.end_offset)
-        self.generation += 1
-        self.end_offset = offset
-        self.synced = min(self.synced, offset)
+        assert self._start_offset <= offset <= self._end_offset, (self._start_offset, offset, self._end_offset)
+        self._generation += 1
+        self._end_offset = offset
+        self._synced = min(self._synced, offset)
         while self._starts and self._starts[-1] >= offset:
             self._starts.pop()
             self._epochs.pop()
 
     def start_at(self, snapshot_id: SnapshotId, size: int) -> None:
         """The log is emptied and goes on behind the snapshot, which is safe."""
-        self.generation += 1
-        self.snapshots = {snapshot_id: size}
-        self.start_offset = self.end_offset = self.synced = snapshot_id.offset
+        self._generation += 1
+        self._snapshots = {snapshot_id: size}
+        self._start_offset = self._end_offset = self._synced = snapshot_id.offset
         self._epochs, self._starts = [snapshot_id.epoch], [snapshot_id.offset]
 
     def snapshot_written(self, snapshot_id: SnapshotId, size: int) -> None:
         """Of this replica's own making."""
-        self.snapshots = dict(sorted([*self.snapshots.items(), (snapshot_id, size)]))
+        self._snapshots = dict(sorted([*self._snapshots.items(), (snapshot_id, size)]))
 
     def cleaned(self, start_offset: int, kept: Iterable[SnapshotId]) -> None:
         """The log begins at ``start_offset`` now, and only these snapshots are left."""
         wanted = list(kept)
-        self.snapshots = {each: size for each, size in self.snapshots.items() if each in wanted}
-        self.start_offset = max(self.start_offset, start_offset)
-        while len(self._starts) > 1 and self._starts[1] <= self.start_offset:
+        self._snapshots = {each: size for each, size in self._snapshots.items() if each in wanted}
+        self._start_offset = max(self._start_offset, start_offset)
+        while len(self._starts) > 1 and self._starts[1] <= self._start_offset:
             del self._starts[0], self._epochs[0]
-        if self._starts and self._starts[0] < self.start_offset:
-            self._starts[0] = self.start_offset
+        if self._starts and self._starts[0] < self._start_offset:
+            self._starts[0] = self._start_offset
 
     def was_synced(self, end_offset: int, generation: int) -> bool:
         """Takes the report of a sync; False when the log was cut since what it speaks of was written."""
-        if generation != self.generation:
+        if generation != self._generation:
             return False
-        assert end_offset <= self.end_offset, (end_offset, self.end_offset)
-        self.synced = max(self.synced, end_offset)
+        assert end_offset <= self._end_offset, (end_offset, self._end_offset)
+        self._synced = max(self._synced, end_offset)
         return True
 
     def end_of(self, epoch: int) -> LogEnd:
@@ -143,10 +188,10 @@ class LogShape:
         at = bisect_right(self._epochs, epoch)
         if at == 0:
             oldest = self.oldest_snapshot
-            if oldest is not None and oldest.offset == self.start_offset:
-                return LogEnd(oldest.epoch, self.start_offset)
-            return LogEnd(0, self.start_offset) if not self._starts else LogEnd(epoch, self._starts[0])
-        end = self._starts[at] if at < len(self._starts) else self.end_offset
+            if oldest is not None and oldest.offset == self._start_offset:
+                return LogEnd(oldest.epoch, self._start_offset)
+            return LogEnd(0, self._start_offset) if not self._starts else LogEnd(epoch, self._starts[0])
+        end = self._starts[at] if at < len(self._starts) else self._end_offset
         return LogEnd(self._epochs[at - 1], end)
 
     def fitness(self, offset: int, epoch: int) -> Fitness:
@@ -157,7 +202,7 @@ class LogShape:
         newest, oldest = self.newest_snapshot, self.oldest_snapshot
         if newest is not None and offset == 0:
             return Fitness(Fit.SNAPSHOT, LogEnd(newest.epoch, newest.offset))
-        if self.start_offset == 0 and offset == 0:
+        if self._start_offset == 0 and offset == 0:
             return Fitness(Fit.VALID, LogEnd(0, 0))
         if newest is not None and oldest is not None and self._needs_snapshot(oldest, offset, epoch):
             return Fitness(Fit.SNAPSHOT, LogEnd(newest.epoch, newest.offset))
@@ -167,22 +212,22 @@ class LogShape:
         return Fitness(Fit.VALID, LogEnd(epoch, offset))
 
     def _needs_snapshot(self, oldest: SnapshotId, offset: int, epoch: int) -> bool:
-        if offset < self.start_offset:
+        if offset < self._start_offset:
             return True
-        if oldest.offset != self.start_offset:
+        if oldest.offset != self._start_offset:
             return False
-        return epoch < oldest.epoch or (offset == self.start_offset and epoch != oldest.epoch)
+        return epoch < oldest.epoch or (offset == self._start_offset and epoch != oldest.epoch)
 
     def truncation_for(self, diverging: LogEnd) -> int:
         """Where to cut this log when a leader says that it has ``diverging.epoch`` only up to ``diverging.offset``."""
         mine = self.end_of(diverging.epoch)
         if mine.epoch == diverging.epoch:
-            return max(self.start_offset, min(mine.offset, diverging.offset))
-        return max(self.start_offset, mine.offset)
+            return max(self._start_offset, min(mine.offset, diverging.offset))
+        return max(self._start_offset, mine.offset)
 
     def check(self) -> None:
         """The invariants."""
-        assert self.start_offset <= self.synced <= self.end_offset, (self.start_offset, self.synced, self.end_offset)
+        assert self._start_offset <= self._synced <= self._end_offset, (self._start_offset, self._synced, self._end_offset)
         assert self._epochs == sorted(set(self._epochs)), self._epochs
         assert self._starts == sorted(set(self._starts)), self._starts
-        assert not self._starts or self._starts[-1] <= self.end_offset, (self._starts, self.end_offset)
+        assert not self._starts or self._starts[-1] <= self._end_offset, (self._starts, self._end_offset)

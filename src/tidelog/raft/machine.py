@@ -22,10 +22,11 @@ from tidelog.model.machine import Token
 from tidelog.model.ports import Rng
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.raft import answers, inbound, kraft_upgrade, membership, polling, serving
-from tidelog.raft.effects import Effect
-from tidelog.raft.election import Candidate, Prospective, Role
+from tidelog.raft.config import RaftConfig
+from tidelog.raft.effects import Effect, Inbound
+from tidelog.raft.election import Candidate, Prospective, Resigned, Role
 from tidelog.raft.log_shape import LogShape
-from tidelog.raft.quorum import Inbound, Quorum, RaftConfig
+from tidelog.raft.quorum import Quorum
 from tidelog.raft.quorum_state import QuorumState
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voter_history import VoterSets
@@ -76,32 +77,28 @@ class RaftMachine:
     @property
     def high_watermark(self) -> int:
         """-1 while it is not known."""
-        return self.quorum.high_watermark
+        return self.quorum.log.high_watermark
 
     @property
     def voters(self) -> VoterSet:
-        return self.quorum.sets.voters
+        return self.quorum.log.voters
 
     @property
     def kraft_version(self) -> int:
-        return self.quorum.sets.kraft_version
+        return self.quorum.log.sets.kraft_version
 
     @property
     def stopped(self) -> bool:
         """After ``shut_down``: everybody knows, there is nothing to wait for."""
         quorum = self.quorum
-        return quorum.shut_down_ms is not None and not (
-            quorum.role in (Role.LEADER, Role.RESIGNED) and getattr(quorum.state, "unacknowledged", True)
-        )
+        state = quorum.state
+        tells = quorum.role is Role.LEADER or (isinstance(state, Resigned) and bool(state.unacknowledged))
+        return quorum.shut_down_ms is not None and not tells
 
     # events
 
-    def start(self, now_ms: int) -> list[Effect]:
-        """The first event."""
-        return self._done(now_ms)
-
     def tick(self, now_ms: int) -> list[Effect]:
-        """``deadline_ms`` has come."""
+        """The first event, and whenever ``deadline_ms`` has come."""
         return self._done(now_ms)
 
     def request(self, token: Token, api_key: int, version: int, listener: str, message: Any, now_ms: int) -> list[Effect]:
@@ -115,21 +112,21 @@ class RaftMachine:
 
     def answer(self, request_id: int, message: Any, now_ms: int) -> list[Effect]:
         """The answer to a ``Send``; one that nobody waits for any more is passed over."""
-        node_id = self.quorum.connections.answered(request_id)
+        node_id = self.quorum.out.answered(request_id)
         if node_id is None:
             return self._done(now_ms)
         epoch, role = self.quorum.epoch, self.quorum.role
         useful = answers.answered(self.quorum, request_id, node_id, message, now_ms)
         if not useful and (epoch, role) == (self.quorum.epoch, self.quorum.role):
-            self.quorum.connections.failed(node_id, now_ms)
+            self.quorum.out.failed(node_id, now_ms)
         return self._done(now_ms)
 
     def failed(self, request_id: int, now_ms: int, *, refused: bool = False, unsupported: bool = False) -> list[Effect]:
         """A ``Send`` was not answered. ``refused``: nobody listens there. ``unsupported``: not in that version."""
-        node_id = self.quorum.connections.answered(request_id)
+        node_id = self.quorum.out.answered(request_id)
         if node_id is None:
             return self._done(now_ms)
-        self.quorum.connections.failed(node_id, now_ms)
+        self.quorum.out.failed(node_id, now_ms)
         state = self.quorum.state
         if unsupported and isinstance(state, Prospective):
             # A voter that knows no pre-vote: the election is held without one.
@@ -148,14 +145,9 @@ class RaftMachine:
     def appended(self, next_offset: int, now_ms: int) -> list[Effect]:
         """The leader's log ends at ``next_offset`` now. Only while it leads."""
         assert self.is_leader, self.quorum.role
-        shape = self.quorum.shape
-        shape.append(self.quorum.epoch, shape.end_offset, next_offset)
+        self.quorum.log.appended(self.quorum.epoch, next_offset)
         serving.wake_voters(self.quorum)
         return self._done(now_ms)
-
-    def kraft_upgrade_refusal(self) -> str | None:
-        """Why kraft.version cannot be raised to 1 now; None when it can. Only while it leads."""
-        return kraft_upgrade.upgrade_refusal(self.quorum)
 
     def upgrade_kraft_version(self, now_ms: int) -> list[Effect]:
         """The voters of the configuration go into the log. Only while it leads, and nothing speaks against it."""
@@ -164,8 +156,8 @@ class RaftMachine:
 
     def log_synced(self, end_offset: int, generation: int, now_ms: int) -> list[Effect]:
         """Everything below ``end_offset`` is on disk, as of that generation of the log."""
-        if self.quorum.shape.was_synced(end_offset, generation) and self.is_leader:
-            self.quorum.leading().local_synced(self.quorum.shape.synced)
+        if self.quorum.log.was_synced(end_offset, generation) and self.is_leader:
+            self.quorum.leading().local_synced(self.quorum.log.shape.synced)
             serving.advance(self.quorum, now_ms)
         return self._done(now_ms)
 
@@ -173,37 +165,32 @@ class RaftMachine:
         self, snapshot_id: SnapshotId, size: int, kraft_version: int, voters: VoterSet | None, now_ms: int
     ) -> list[Effect]:
         """A fetched snapshot has taken the log's place. ``voters``: what it says of them."""
-        quorum = self.quorum
-        assert quorum.installing and not self.is_leader, quorum.role
-        quorum.installing = False
-        quorum.shape.start_at(snapshot_id, size)
-        quorum.sets.reset(snapshot_id.offset - 1, voters or quorum.sets.voters, kraft_version)
-        quorum.raise_high_watermark(snapshot_id.offset)
+        assert not self.is_leader, self.quorum.role
+        self.quorum.log.installed(snapshot_id, size, kraft_version, voters)
         return self._done(now_ms)
 
     def snapshot_refused(self, now_ms: int) -> list[Effect]:
         """A fetched snapshot was damaged: it is thrown away and fetched again."""
-        self.quorum.installing = False
+        self.quorum.log.install_refused()
         return self._done(now_ms)
 
     def snapshot_written(self, snapshot_id: SnapshotId, size: int) -> None:
         """Of this replica's own image."""
-        assert snapshot_id.offset <= self.quorum.high_watermark, snapshot_id
-        self.quorum.shape.snapshot_written(snapshot_id, size)
+        self.quorum.log.snapshot_written(snapshot_id, size)
 
     def log_cleaned(self, start_offset: int, kept: list[SnapshotId]) -> None:
         """Old snapshots, and the log below ``start_offset``, are gone."""
-        self.quorum.shape.cleaned(start_offset, kept)
+        self.quorum.log.cleaned(start_offset, kept)
 
     def resign(self, now_ms: int) -> list[Effect]:
         """Somebody else should lead."""
         if self.is_leader:
-            self.quorum.leading().resign_requested = True
+            self.quorum.leading().request_resignation()
         return self._done(now_ms)
 
     def shut_down(self, now_ms: int, timeout_ms: int) -> list[Effect]:
         """The process ends: a leader tells the others, see ``stopped``."""
-        self.quorum.shut_down_ms = now_ms + timeout_ms
+        self.quorum.stop_by(now_ms + timeout_ms)
         return self._done(now_ms)
 
     def _done(self, now_ms: int) -> list[Effect]:

@@ -11,9 +11,7 @@ Errors: REQUEST_TIMED_OUT (not now: another change, nothing committed yet, the r
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, Uuid, uuid_to_text
@@ -22,43 +20,15 @@ from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from tidelog.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from tidelog.raft import messages
-from tidelog.raft.effects import Node
+from tidelog.raft.effects import Inbound, Node
 from tidelog.raft.inbound import wrong_cluster
-from tidelog.raft.quorum import Inbound, Quorum
+from tidelog.raft.leader_state import VoterChange
+from tidelog.raft.quorum import Quorum
 from tidelog.raft.serving import not_leading, wake_voters
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import ControlType, Endpoint, Voter, voters_value
 
 KRAFT_VERSION_FEATURE = "kraft.version"
-Answer = Callable[..., Any]
-
-
-@dataclass(slots=True)
-class VoterChange:
-    """One that is under way. ``offset``: of its record, -1 while the new voter is being asked for its versions."""
-
-    inbound: Inbound | None
-    answer: Answer
-    deadline_ms: int
-    voter: Voter | None = None
-    request_id: int = 0
-    offset: int = -1
-    answered_on_append: bool = False
-
-    def reply(self, quorum: Quorum, error: ErrorCode, message: str | None = None) -> None:
-        if self.inbound is not None:
-            quorum.reply(self.inbound, self.answer(error_code=error, error_message=message))
-            self.inbound = None
-
-    def refuse(self, quorum: Quorum, error: ErrorCode, message: str) -> None:
-        self.reply(quorum, error, message)
-
-    def committed(self, quorum: Quorum, high_watermark: int) -> None:
-        """The high watermark moved."""
-        if self.offset < 0 or high_watermark <= self.offset:
-            return
-        self.reply(quorum, ErrorCode.NONE)
-        quorum.leading().change = None
 
 
 def _not_now(quorum: Quorum) -> str | None:
@@ -68,8 +38,8 @@ def _not_now(quorum: Quorum) -> str | None:
         return "The leader is still busy with the previous change of the voter set. Try again."
     if state.high_watermark is None:
         return "The leader has not committed anything in its epoch yet. Try again."
-    if quorum.sets.offset >= state.high_watermark:
-        return f"The voter set at offset {quorum.sets.offset} is not committed yet. Try again."
+    if quorum.log.sets.offset >= state.high_watermark:
+        return f"The voter set at offset {quorum.log.sets.offset} is not committed yet. Try again."
     return None
 
 
@@ -87,9 +57,9 @@ def _refusal(
     busy = _not_now(quorum)
     if busy is not None:
         return ErrorCode.REQUEST_TIMED_OUT, busy
-    if quorum.sets.kraft_version < 1:
+    if quorum.log.sets.kraft_version < 1:
         return ErrorCode.UNSUPPORTED_VERSION, (
-            f"{what} needs kraft.version 1, this cluster has {quorum.sets.kraft_version}: its voters stand in "
+            f"{what} needs kraft.version 1, this cluster has {quorum.log.sets.kraft_version}: its voters stand in "
             "controller.quorum.voters."
         )
     return ErrorCode.NONE, None
@@ -99,7 +69,7 @@ def _malformed(quorum: Quorum, key: ReplicaKey, endpoints: tuple[Endpoint, ...] 
     if key.id < 0 or key.directory_id == ZERO_UUID:
         return "A voter is named by its id and its directory id."
     if endpoints is not None and _reachable(quorum, endpoints) is None:
-        return f"The voter has no endpoint for the listener {_listener(quorum)}."
+        return f"The voter has no endpoint for the listener {quorum.config.listener}."
     return None
 
 
@@ -109,22 +79,23 @@ def add_voter(quorum: Quorum, inbound: Inbound, request: AddRaftVoterRequest, no
     key = ReplicaKey(request.voter_id, Uuid(request.voter_directory_id))
     malformed = _malformed(quorum, key, endpoints)
     error, message = _refusal(quorum, quorum.epoch, request.cluster_id, malformed, "Adding a voter")
-    if error is ErrorCode.NONE and quorum.sets.voters.by_id(request.voter_id) is not None:
+    if error is ErrorCode.NONE and quorum.log.voters.by_id(request.voter_id) is not None:
         error, message = ErrorCode.DUPLICATE_VOTER, f"Node {request.voter_id} is a voter already: {_named(quorum)}."
     if error is not ErrorCode.NONE:
-        quorum.reply(inbound, AddRaftVoterResponse(error_code=error, error_message=message))
+        quorum.out.reply(inbound, AddRaftVoterResponse(error_code=error, error_message=message))
         return
     at = _reachable(quorum, endpoints)
     assert at is not None, endpoints
     voter = Voter(key.id, key.directory_id, endpoints)
-    asked = quorum.send(Node(key.id, at.host, at.port), ApiVersionsRequest(), now_ms)
+    asked = quorum.out.send(Node(key.id, at.host, at.port), ApiVersionsRequest(), now_ms)
     if not asked:
         message = f"Node {key.id} is not ready for requests. Try again."
-        quorum.reply(inbound, AddRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=message))
+        quorum.out.reply(inbound, AddRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=message))
         return
-    change = VoterChange(inbound, AddRaftVoterResponse, now_ms + quorum.config.answer_timeout_ms, voter, asked)
-    change.answered_on_append = not request.ack_when_committed
-    quorum.leading().change = change
+    deadline_ms = now_ms + quorum.config.answer_timeout_ms
+    at_once = not request.ack_when_committed
+    change = VoterChange(inbound, AddRaftVoterResponse, deadline_ms, voter, asked, answered_on_append=at_once)
+    quorum.leading().set_change(change)
 
 
 def api_versions_answered(quorum: Quorum, request_id: int, answer: ApiVersionsResponse, now_ms: int) -> None:
@@ -135,22 +106,23 @@ def api_versions_answered(quorum: Quorum, request_id: int, answer: ApiVersionsRe
     ranges = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
     low, high = ranges.get(KRAFT_VERSION_FEATURE, (0, 0))
     key = ReplicaKey(change.voter.voter_id, Uuid(change.voter.directory_id))
-    level = quorum.sets.kraft_version
+    level = quorum.log.sets.kraft_version
     if answer.error_code != ErrorCode.NONE:
         drop_change(quorum, ErrorCode.REQUEST_TIMED_OUT, f"Node {key.id} did not say which versions it supports.")
     elif not low <= level <= high:
         text = f"Node {key.id} supports kraft.version {low} to {high}, this cluster has {level}."
         drop_change(quorum, ErrorCode.INVALID_REQUEST, text)
-    elif not quorum.leading().caught_up(key, now_ms):
+    elif (known := quorum.leading().observers.get(key)) is None or not known.caught_up(now_ms):
         text = f"Node {key.id} with directory id {uuid_to_text(key.directory_id)} has not caught up with the metadata log."
         drop_change(quorum, ErrorCode.REQUEST_TIMED_OUT, text)
     else:
         voter = Voter(key.id, key.directory_id, change.voter.endpoints, low, high)
-        added = quorum.sets.voters.adding(voter)
+        added = quorum.log.voters.adding(voter)
         assert added is not None, key
-        change.offset = append_voters(quorum, added)
+        quorum.leading().set_change(replace(change, offset=quorum.log.shape.end_offset))
+        append_voters(quorum, added)
         if change.answered_on_append:
-            change.reply(quorum, ErrorCode.NONE)
+            _answer_change(quorum, ErrorCode.NONE)
 
 
 def remove_voter(quorum: Quorum, inbound: Inbound, request: RemoveRaftVoterRequest, now_ms: int) -> None:
@@ -158,16 +130,16 @@ def remove_voter(quorum: Quorum, inbound: Inbound, request: RemoveRaftVoterReque
     key = ReplicaKey(request.voter_id, Uuid(request.voter_directory_id))
     malformed = _malformed(quorum, key, None)
     error, message = _refusal(quorum, quorum.epoch, request.cluster_id, malformed, "Removing a voter")
-    removed = quorum.sets.voters.removing(key) if error is ErrorCode.NONE else None
+    removed = quorum.log.voters.removing(key) if error is ErrorCode.NONE else None
     if error is ErrorCode.NONE and removed is None:
         who = f"Node {key.id} with directory id {uuid_to_text(key.directory_id)}"
         error, message = ErrorCode.VOTER_NOT_FOUND, f"{who} is not a voter, or the last one: {_named(quorum)}."
     if removed is None:
-        quorum.reply(inbound, RemoveRaftVoterResponse(error_code=error, error_message=message))
+        quorum.out.reply(inbound, RemoveRaftVoterResponse(error_code=error, error_message=message))
         return
     change = VoterChange(inbound, RemoveRaftVoterResponse, now_ms + quorum.config.answer_timeout_ms)
-    quorum.leading().change = change
-    change.offset = append_voters(quorum, removed)
+    quorum.leading().set_change(replace(change, offset=quorum.log.shape.end_offset))
+    append_voters(quorum, removed)
 
 
 def update_voter(quorum: Quorum, inbound: Inbound, request: UpdateRaftVoterRequest, now_ms: int) -> None:
@@ -183,36 +155,34 @@ def update_voter(quorum: Quorum, inbound: Inbound, request: UpdateRaftVoterReque
     if not 0 <= low <= high:
         malformed = f"Versions {low} to {high} are no range."
     error, _ = _refusal(quorum, request.current_leader_epoch, request.cluster_id, malformed, "Updating a voter")
-    known = quorum.sets.voters.find(key)
+    known = quorum.log.voters.find(key)
     if error is ErrorCode.UNSUPPORTED_VERSION and known is not None:
         error = ErrorCode.NONE
-        quorum.leading().introduced[key.id] = Voter(key.id, key.directory_id, endpoints, low, high)
-    elif error is ErrorCode.NONE and not low <= quorum.sets.kraft_version <= high:
+        quorum.leading().introduce(Voter(key.id, key.directory_id, endpoints, low, high))
+    elif error is ErrorCode.NONE and not low <= quorum.log.sets.kraft_version <= high:
         error = ErrorCode.INVALID_REQUEST
     elif error is ErrorCode.NONE and known is None:
         error = ErrorCode.VOTER_NOT_FOUND
     elif error is ErrorCode.NONE and known != (voter := Voter(key.id, key.directory_id, endpoints, low, high)):
-        updated = quorum.sets.voters.updating(voter)
+        updated = quorum.log.voters.updating(voter)
         assert updated is not None, key
         append_voters(quorum, updated)
-    quorum.reply(inbound, messages.update_voter_answer(quorum, inbound, error))
+    quorum.out.reply(inbound, messages.update_voter_answer(quorum, inbound, error))
 
 
 def append_voters(quorum: Quorum, voters: VoterSet) -> int:
     """The new set counts from here on; the offset of its record."""
-    offset = quorum.append_control([(ControlType.KRAFT_VOTERS, voters_value(voters.voters))])
-    quorum.leading().set_voters(quorum.sets.voters)
-    quorum.story.append(f"epoch {quorum.epoch}: voters {voters.ids} at {offset}")
+    offset = quorum.log.append_control(quorum.epoch, [(ControlType.KRAFT_VOTERS, voters_value(voters.voters))])
+    quorum.leading().set_voters(quorum.log.voters)
+    quorum.note(f"voters {voters.ids} at {offset}")
     wake_voters(quorum)
     return offset
 
 
 def drop_change(quorum: Quorum, error: ErrorCode, message: str) -> None:
     """The change that is under way does not come about, or is not waited for any more."""
-    state = quorum.leading()
-    if state.change is not None:
-        state.change.reply(quorum, error, message)
-        state.change = None
+    _answer_change(quorum, error, message)
+    quorum.leading().set_change(None)
 
 
 def expire_change(quorum: Quorum, now_ms: int) -> None:
@@ -222,18 +192,24 @@ def expire_change(quorum: Quorum, now_ms: int) -> None:
         if change.offset < 0:
             drop_change(quorum, ErrorCode.REQUEST_TIMED_OUT, "The new voter did not answer in time.")
         else:
-            change.reply(quorum, ErrorCode.REQUEST_TIMED_OUT, "The change was not committed in time; it may still be.")
-            change.deadline_ms = now_ms + quorum.config.answer_timeout_ms
+            _answer_change(quorum, ErrorCode.REQUEST_TIMED_OUT, "The change was not committed in time; it may still be.")
+            later = replace(change, inbound=None, deadline_ms=now_ms + quorum.config.answer_timeout_ms)
+            quorum.leading().set_change(later)
 
 
-def _listener(quorum: Quorum) -> str:
-    return quorum.config.endpoints[0].name if quorum.config.endpoints else "CONTROLLER"
+def _answer_change(quorum: Quorum, error: ErrorCode, message: str | None = None) -> None:
+    """The request that waits for the change that is under way, if there is one."""
+    state = quorum.leading()
+    change = state.change
+    if change is not None and change.inbound is not None:
+        quorum.out.reply(change.inbound, change.answer(error_code=error, error_message=message))
+        state.set_change(replace(change, inbound=None))
 
 
 def _reachable(quorum: Quorum, endpoints: tuple[Endpoint, ...]) -> Endpoint | None:
-    name = _listener(quorum)
+    name = quorum.config.listener
     return next((each for each in endpoints if each.name == name), None)
 
 
 def _named(quorum: Quorum) -> str:
-    return ", ".join(f"{key.id} ({uuid_to_text(key.directory_id)})" for key in quorum.sets.voters.keys)
+    return ", ".join(f"{key.id} ({uuid_to_text(key.directory_id)})" for key in quorum.log.voters.keys)

@@ -6,7 +6,7 @@ Field for field as Kafka 4.3 fills them. Endpoints of the leader go into answers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID
@@ -23,15 +23,14 @@ from tidelog.protocol.messages.update_raft_voter import (
     UpdateRaftVoterResponse,
 )
 from tidelog.protocol.messages.update_raft_voter import Listener as UpdateListener
+from tidelog.raft.config import RaftConfig
+from tidelog.raft.effects import Inbound
+from tidelog.raft.election import Resigned
+from tidelog.raft.follower_state import FetchingSnapshot
 from tidelog.raft.log_shape import Fit, Fitness
-from tidelog.raft.voter_history import VoterSets
-from tidelog.raft.voters import ReplicaKey, VoterSet
-from tidelog.records.control import ControlType, Endpoint, parse_kraft_version, parse_voters
-
-if TYPE_CHECKING:
-    from tidelog.raft.election import Resigned
-    from tidelog.raft.follower_state import FetchingSnapshot
-    from tidelog.raft.quorum import Inbound, Quorum
+from tidelog.raft.raft_log import RaftLog
+from tidelog.raft.voters import ReplicaKey
+from tidelog.records.control import Endpoint
 
 ENDPOINTS_IN_FETCH = 16
 RAFT_IN_FETCH = 12
@@ -40,13 +39,21 @@ HIGHEST_KRAFT_VERSION = 1
 AUTO_JOIN_TIMEOUT_MS = 2000
 
 
-def note_control(sets: VoterSets, base_offset: int, records: Sequence[tuple[int, bytes | None]]) -> None:
-    """Takes over what control records at ``base_offset`` say of voters and kraft.version."""
-    for offset, (kind, value) in enumerate(records, base_offset):
-        if kind == ControlType.KRAFT_VERSION:
-            sets.note_kraft_version(offset, parse_kraft_version(value))
-        elif kind == ControlType.KRAFT_VOTERS:
-            sets.note_voters(offset, VoterSet.of(parse_voters(value)))
+class Standing(Protocol):
+    """What messages say of a replica: who it is, in which epoch, and who leads."""
+
+    @property
+    def config(self) -> RaftConfig: ...
+    @property
+    def me(self) -> ReplicaKey: ...
+    @property
+    def log(self) -> RaftLog: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def leader_id(self) -> int: ...
+    @property
+    def leader_endpoints(self) -> tuple[Endpoint, ...]: ...
 
 
 def only_partition(message: Any, name: str = "topic_name") -> Any | None:
@@ -68,110 +75,110 @@ def fetched_partition(topics: Sequence[Any], index: str) -> Any | None:
     return partition if getattr(partition, index) == 0 else None
 
 
-def _leader_endpoint(quorum: Quorum, listener: str) -> Endpoint | None:
+def _leader_endpoint(standing: Standing, listener: str) -> Endpoint | None:
     """Where the leader is reached by whoever came in on ``listener``."""
-    endpoints = quorum.leader_endpoints
+    endpoints = standing.leader_endpoints
     return next((each for each in endpoints if each.name == listener), endpoints[0] if endpoints else None)
 
 
-def _nodes(quorum: Quorum, inbound: Inbound, node: Any, since: int) -> list[Any]:
-    at = _leader_endpoint(quorum, inbound.listener)
+def _nodes(standing: Standing, inbound: Inbound, node: Any, since: int) -> list[Any]:
+    at = _leader_endpoint(standing, inbound.listener)
     if at is None or inbound.version < since:
         return []
-    return [node(node_id=quorum.leader_id, host=at.host, port=at.port)]
+    return [node(node_id=standing.leader_id, host=at.host, port=at.port)]
 
 
 # Votes
 
 
-def vote_request(quorum: Quorum, voter: ReplicaKey, pre_vote: bool) -> vote.VoteRequest:
-    mine = quorum.end
+def vote_request(standing: Standing, voter: ReplicaKey, pre_vote: bool) -> vote.VoteRequest:
+    mine = standing.log.shape.end
     partition = vote.RequestPartitionData(
-        replica_epoch=quorum.epoch,
-        replica_id=quorum.me.id,
-        replica_directory_id=quorum.me.directory_id,
+        replica_epoch=standing.epoch,
+        replica_id=standing.me.id,
+        replica_directory_id=standing.me.directory_id,
         voter_directory_id=voter.directory_id,
         last_offset_epoch=mine.epoch,
         last_offset=mine.offset,
         pre_vote=pre_vote,
     )
     topic = vote.RequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return vote.VoteRequest(cluster_id=quorum.config.cluster_id, voter_id=voter.id, topics=[topic])
+    return vote.VoteRequest(cluster_id=standing.config.cluster_id, voter_id=voter.id, topics=[topic])
 
 
-def vote_answer(quorum: Quorum, inbound: Inbound, error: ErrorCode, granted: bool) -> vote.VoteResponse:
+def vote_answer(standing: Standing, inbound: Inbound, error: ErrorCode, granted: bool) -> vote.VoteResponse:
     partition = vote.ResponsePartitionData(
-        error_code=error, leader_id=quorum.leader_id, leader_epoch=quorum.epoch, vote_granted=granted
+        error_code=error, leader_id=standing.leader_id, leader_epoch=standing.epoch, vote_granted=granted
     )
     topic = vote.ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return vote.VoteResponse(topics=[topic], node_endpoints=_nodes(quorum, inbound, vote.NodeEndpoint, 1))
+    return vote.VoteResponse(topics=[topic], node_endpoints=_nodes(standing, inbound, vote.NodeEndpoint, 1))
 
 
 # The begin and the end of an epoch
 
 
-def begin_request(quorum: Quorum, voter: ReplicaKey) -> begin.BeginQuorumEpochRequest:
+def begin_request(standing: Standing, voter: ReplicaKey) -> begin.BeginQuorumEpochRequest:
     partition = begin.RequestPartitionData(
-        voter_directory_id=voter.directory_id, leader_id=quorum.me.id, leader_epoch=quorum.epoch
+        voter_directory_id=voter.directory_id, leader_id=standing.me.id, leader_epoch=standing.epoch
     )
     return begin.BeginQuorumEpochRequest(
-        cluster_id=quorum.config.cluster_id,
+        cluster_id=standing.config.cluster_id,
         voter_id=voter.id,
         topics=[begin.RequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        leader_endpoints=[begin.LeaderEndpoint(each.name, each.host, each.port) for each in quorum.config.endpoints],
+        leader_endpoints=[begin.LeaderEndpoint(each.name, each.host, each.port) for each in standing.config.endpoints],
     )
 
 
-def begin_answer(quorum: Quorum, inbound: Inbound, error: ErrorCode) -> begin.BeginQuorumEpochResponse:
-    partition = begin.ResponsePartitionData(error_code=error, leader_id=quorum.leader_id, leader_epoch=quorum.epoch)
+def begin_answer(standing: Standing, inbound: Inbound, error: ErrorCode) -> begin.BeginQuorumEpochResponse:
+    partition = begin.ResponsePartitionData(error_code=error, leader_id=standing.leader_id, leader_epoch=standing.epoch)
     topic = begin.ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return begin.BeginQuorumEpochResponse(topics=[topic], node_endpoints=_nodes(quorum, inbound, begin.NodeEndpoint, 1))
+    return begin.BeginQuorumEpochResponse(topics=[topic], node_endpoints=_nodes(standing, inbound, begin.NodeEndpoint, 1))
 
 
-def end_request(quorum: Quorum, state: Resigned) -> end.EndQuorumEpochRequest:
+def end_request(standing: Standing, state: Resigned) -> end.EndQuorumEpochRequest:
     partition = end.RequestPartitionData(
-        leader_id=quorum.me.id,
-        leader_epoch=quorum.epoch,
+        leader_id=standing.me.id,
+        leader_epoch=standing.epoch,
         preferred_successors=[key.id for key in state.preferred],
         preferred_candidates=[end.ReplicaInfo(key.id, key.directory_id) for key in state.preferred],
     )
     return end.EndQuorumEpochRequest(
-        cluster_id=quorum.config.cluster_id,
+        cluster_id=standing.config.cluster_id,
         topics=[end.RequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        leader_endpoints=[end.LeaderEndpoint(each.name, each.host, each.port) for each in quorum.config.endpoints],
+        leader_endpoints=[end.LeaderEndpoint(each.name, each.host, each.port) for each in standing.config.endpoints],
     )
 
 
-def end_answer(quorum: Quorum, inbound: Inbound, error: ErrorCode) -> end.EndQuorumEpochResponse:
-    partition = end.ResponsePartitionData(error_code=error, leader_id=quorum.leader_id, leader_epoch=quorum.epoch)
+def end_answer(standing: Standing, inbound: Inbound, error: ErrorCode) -> end.EndQuorumEpochResponse:
+    partition = end.ResponsePartitionData(error_code=error, leader_id=standing.leader_id, leader_epoch=standing.epoch)
     topic = end.ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    return end.EndQuorumEpochResponse(topics=[topic], node_endpoints=_nodes(quorum, inbound, end.NodeEndpoint, 1))
+    return end.EndQuorumEpochResponse(topics=[topic], node_endpoints=_nodes(standing, inbound, end.NodeEndpoint, 1))
 
 
 # Fetching
 
 
-def fetch_request(quorum: Quorum) -> fetch.FetchRequest:
+def fetch_request(standing: Standing) -> fetch.FetchRequest:
     """``last_fetched_epoch`` is 0, never -1, for an empty log (trap 62); ``max_bytes`` alone bounds the answer."""
-    mine = quorum.end
+    mine = standing.log.shape.end
     partition = fetch.FetchPartition(
-        current_leader_epoch=quorum.epoch,
+        current_leader_epoch=standing.epoch,
         fetch_offset=mine.offset,
         last_fetched_epoch=mine.epoch,
-        replica_directory_id=quorum.me.directory_id,
-        high_watermark=quorum.high_watermark,
+        replica_directory_id=standing.me.directory_id,
+        high_watermark=standing.log.high_watermark,
     )
     return fetch.FetchRequest(
-        cluster_id=quorum.config.cluster_id,
-        replica_state=fetch.ReplicaState(replica_id=quorum.me.id),
-        max_wait_ms=quorum.config.fetch_max_wait_ms,
-        max_bytes=quorum.config.fetch_max_bytes,
+        cluster_id=standing.config.cluster_id,
+        replica_state=fetch.ReplicaState(replica_id=standing.me.id),
+        max_wait_ms=standing.config.fetch_max_wait_ms,
+        max_bytes=standing.config.fetch_max_bytes,
         topics=[fetch.FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
     )
 
 
 def fetch_answer(
-    quorum: Quorum,
+    standing: Standing,
     inbound: Inbound,
     error: ErrorCode,
     *,
@@ -182,12 +189,12 @@ def fetch_answer(
     partition = fetch.PartitionData(
         error_code=error,
         high_watermark=-1 if high_watermark is None else high_watermark,
-        log_start_offset=quorum.shape.start_offset,
+        log_start_offset=standing.log.shape.start_offset,
         aborted_transactions=None,
         records=b"",
     )
     if inbound.version >= RAFT_IN_FETCH:
-        partition.current_leader = fetch.LeaderIdAndEpoch(quorum.leader_id, quorum.epoch)
+        partition.current_leader = fetch.LeaderIdAndEpoch(standing.leader_id, standing.epoch)
     else:
         fitness = None  # Older versions have no words for any of this.
     if fitness is not None and fitness.fit is Fit.DIVERGING:
@@ -195,74 +202,76 @@ def fetch_answer(
     elif fitness is not None and fitness.fit is Fit.SNAPSHOT:
         partition.snapshot_id = fetch.SnapshotId(fitness.at.offset, fitness.at.epoch)
     topic = fetch.FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
-    return fetch.FetchResponse(responses=[topic], node_endpoints=_nodes(quorum, inbound, fetch.NodeEndpoint, ENDPOINTS_IN_FETCH))
+    return fetch.FetchResponse(
+        responses=[topic], node_endpoints=_nodes(standing, inbound, fetch.NodeEndpoint, ENDPOINTS_IN_FETCH)
+    )
 
 
-def fetch_snapshot_request(quorum: Quorum, wanted: FetchingSnapshot) -> fetch_snapshot.FetchSnapshotRequest:
+def fetch_snapshot_request(standing: Standing, wanted: FetchingSnapshot) -> fetch_snapshot.FetchSnapshotRequest:
     partition = fetch_snapshot.RequestPartitionSnapshot(
-        current_leader_epoch=quorum.epoch,
+        current_leader_epoch=standing.epoch,
         snapshot_id=fetch_snapshot.RequestSnapshotId(wanted.snapshot_id.offset, wanted.snapshot_id.epoch),
         position=wanted.position,
-        replica_directory_id=quorum.me.directory_id,
+        replica_directory_id=standing.me.directory_id,
     )
     return fetch_snapshot.FetchSnapshotRequest(
-        cluster_id=quorum.config.cluster_id,
-        replica_id=quorum.me.id,
-        max_bytes=quorum.config.snapshot_max_bytes,
+        cluster_id=standing.config.cluster_id,
+        replica_id=standing.me.id,
+        max_bytes=standing.config.snapshot_max_bytes,
         topics=[fetch_snapshot.RequestTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])],
     )
 
 
 def fetch_snapshot_answer(
-    quorum: Quorum, inbound: Inbound, error: ErrorCode, asked: fetch_snapshot.RequestPartitionSnapshot
+    standing: Standing, inbound: Inbound, error: ErrorCode, asked: fetch_snapshot.RequestPartitionSnapshot
 ) -> fetch_snapshot.FetchSnapshotResponse:
     """Without bytes and size; they are added on the way out."""
     partition = fetch_snapshot.ResponsePartitionSnapshot(
-        error_code=error, current_leader=fetch_snapshot.LeaderIdAndEpoch(quorum.leader_id, quorum.epoch)
+        error_code=error, current_leader=fetch_snapshot.LeaderIdAndEpoch(standing.leader_id, standing.epoch)
     )
     if error is ErrorCode.NONE:
         partition.snapshot_id = fetch_snapshot.ResponseSnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
         partition.position = asked.position
     topic = fetch_snapshot.ResponseTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
     return fetch_snapshot.FetchSnapshotResponse(
-        topics=[topic], node_endpoints=_nodes(quorum, inbound, fetch_snapshot.NodeEndpoint, 1)
+        topics=[topic], node_endpoints=_nodes(standing, inbound, fetch_snapshot.NodeEndpoint, 1)
     )
 
 
 # Voters
 
 
-def update_voter_request(quorum: Quorum) -> UpdateRaftVoterRequest:
+def update_voter_request(standing: Standing) -> UpdateRaftVoterRequest:
     return UpdateRaftVoterRequest(
-        cluster_id=quorum.config.cluster_id,
-        current_leader_epoch=quorum.epoch,
-        voter_id=quorum.me.id,
-        voter_directory_id=quorum.me.directory_id,
-        listeners=[UpdateListener(each.name, each.host, each.port) for each in quorum.config.endpoints],
+        cluster_id=standing.config.cluster_id,
+        current_leader_epoch=standing.epoch,
+        voter_id=standing.me.id,
+        voter_directory_id=standing.me.directory_id,
+        listeners=[UpdateListener(each.name, each.host, each.port) for each in standing.config.endpoints],
         kraft_version_feature=KRaftVersionFeature(0, HIGHEST_KRAFT_VERSION),
     )
 
 
-def update_voter_answer(quorum: Quorum, inbound: Inbound, error: ErrorCode) -> UpdateRaftVoterResponse:
-    leader = CurrentLeader(leader_id=quorum.leader_id, leader_epoch=quorum.epoch)
-    at = _leader_endpoint(quorum, inbound.listener)
+def update_voter_answer(standing: Standing, inbound: Inbound, error: ErrorCode) -> UpdateRaftVoterResponse:
+    leader = CurrentLeader(leader_id=standing.leader_id, leader_epoch=standing.epoch)
+    at = _leader_endpoint(standing, inbound.listener)
     if at is not None:
         leader.host, leader.port = at.host, at.port
     return UpdateRaftVoterResponse(error_code=error, current_leader=leader)
 
 
-def join_request(quorum: Quorum) -> AddRaftVoterRequest:
+def join_request(standing: Standing) -> AddRaftVoterRequest:
     """What a controller that joins by itself asks for."""
     return AddRaftVoterRequest(
-        cluster_id=quorum.config.cluster_id,
+        cluster_id=standing.config.cluster_id,
         timeout_ms=AUTO_JOIN_TIMEOUT_MS,
-        voter_id=quorum.me.id,
-        voter_directory_id=quorum.me.directory_id,
-        listeners=[AddListener(each.name, each.host, each.port) for each in quorum.config.endpoints],
+        voter_id=standing.me.id,
+        voter_directory_id=standing.me.directory_id,
+        listeners=[AddListener(each.name, each.host, each.port) for each in standing.config.endpoints],
         ack_when_committed=False,
     )
 
 
-def leave_request(quorum: Quorum, key: ReplicaKey) -> RemoveRaftVoterRequest:
+def leave_request(standing: Standing, key: ReplicaKey) -> RemoveRaftVoterRequest:
     """What it asks for first when its id is still that of an earlier disk."""
-    return RemoveRaftVoterRequest(cluster_id=quorum.config.cluster_id, voter_id=key.id, voter_directory_id=key.directory_id)
+    return RemoveRaftVoterRequest(cluster_id=standing.config.cluster_id, voter_id=key.id, voter_directory_id=key.directory_id)

@@ -9,19 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
 from tidelog.model.machine import Token
 from tidelog.protocol.messages.fetch import FetchPartition
+from tidelog.raft.effects import Inbound
 from tidelog.raft.voters import ReplicaKey
-
-if TYPE_CHECKING:
-    from tidelog.raft.quorum import Inbound
 
 SPARE = 64
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ParkedFetch:
     """A long poll."""
 

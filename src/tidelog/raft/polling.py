@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidelog.model.ids import NO_BROKER
 from tidelog.raft import membership, messages, serving
 from tidelog.raft.answers import lose_prospective
+from tidelog.raft.config import NEVER
 from tidelog.raft.effects import Node
-from tidelog.raft.election import Candidate, Prospective, Resigned, Unattached
+from tidelog.raft.election import LAST_EPOCH, Candidate, Prospective, Resigned, Unattached
 from tidelog.raft.follower_state import FollowerState
-from tidelog.raft.leader_state import LeaderState
-from tidelog.raft.quorum import LAST_EPOCH, NEVER, Quorum
+from tidelog.raft.leader_state import LeaderState, unheard
+from tidelog.raft.outgoing import voter_node
+from tidelog.raft.quorum import Quorum, deadline_of
 
 
 def poll(quorum: Quorum, now_ms: int) -> int:
@@ -37,7 +41,7 @@ def _poll_role(quorum: Quorum, now_ms: int) -> int:
 
 
 def _may_campaign(quorum: Quorum) -> bool:
-    return quorum.may_campaign and not quorum.installing and quorum.shut_down_ms is None
+    return quorum.may_campaign and not quorum.log.installing and quorum.shut_down_ms is None
 
 
 # Looking for a leader
@@ -57,13 +61,13 @@ def _unattached(quorum: Quorum, state: Unattached, now_ms: int) -> int:
 
 def _ask_around(quorum: Quorum, now_ms: int) -> int:
     """A Fetch to anybody is answered with who leads."""
-    if quorum.installing or quorum.shape.synced < quorum.shape.end_offset:
+    if quorum.log.installing or not quorum.log.is_synced:
         return NEVER
-    if quorum.connections.any_waiting(now_ms):
+    if quorum.out.any_waiting(now_ms):
         return now_ms + quorum.config.answer_timeout_ms
-    place = quorum.next_place_to_ask(now_ms)
+    place = quorum.out.next_place_to_ask(quorum.log.voters, now_ms)
     if place is not None:
-        quorum.send(place, messages.fetch_request(quorum), now_ms)
+        quorum.out.send(place, messages.fetch_request(quorum), now_ms)
         return now_ms + quorum.config.answer_timeout_ms
     return now_ms + max(1, quorum.config.retry_backoff_ms)
 
@@ -83,7 +87,8 @@ def _candidate(quorum: Quorum, state: Candidate, now_ms: int) -> int:
         quorum.become_leader(now_ms)
         return now_ms
     if state.backoff_ms is None and now_ms >= state.deadline_ms:
-        state.backoff_ms = now_ms + quorum.election_backoff()
+        state = replace(state, backoff_ms=now_ms + quorum.timer.backoff_ms())
+        quorum.amend(state)
     if state.backoff_ms is not None:
         if now_ms < state.backoff_ms:
             return state.backoff_ms
@@ -97,12 +102,12 @@ def _candidate(quorum: Quorum, state: Candidate, now_ms: int) -> int:
 def _ask_for_votes(quorum: Quorum, voter_ids: tuple[int, ...], now_ms: int, *, pre_vote: bool) -> int:
     deadline_ms = NEVER
     for voter_id in voter_ids:
-        node, voter = quorum.voter_node(voter_id), quorum.sets.voters.by_id(voter_id)
+        node, voter = voter_node(quorum.log.voters, voter_id), quorum.log.voters.by_id(voter_id)
         if node is None or voter is None:
             continue
-        key = next(each for each in quorum.sets.voters.keys if each.id == voter_id)
-        quorum.send(node, messages.vote_request(quorum, key, pre_vote), now_ms)
-        deadline_ms = min(deadline_ms, quorum.connections.ready_at(voter_id))
+        key = next(each for each in quorum.log.voters.keys if each.id == voter_id)
+        quorum.out.send(node, messages.vote_request(quorum, key, pre_vote), now_ms)
+        deadline_ms = min(deadline_ms, quorum.out.ready_at(voter_id))
     return deadline_ms
 
 
@@ -119,15 +124,15 @@ def _leader(quorum: Quorum, state: LeaderState, now_ms: int) -> int:
     serving.expire_fetches(quorum, now_ms)
     period_ms = quorum.config.fetch_timeout_ms // 2
     if now_ms >= state.begin_ms:
-        for key in state.unheard(now_ms, period_ms):
-            node = quorum.voter_node(key.id)
+        for key in unheard(state, quorum.me, now_ms, period_ms):
+            node = voter_node(quorum.log.voters, key.id)
             if node is not None:
-                quorum.send(node, messages.begin_request(quorum, key), now_ms)
-        state.begin_ms = now_ms + period_ms
+                quorum.out.send(node, messages.begin_request(quorum, key), now_ms)
+        state.begun(now_ms + period_ms)
         state.forget_silent_observers(now_ms)
     waiting = quorum.parked.next_deadline_ms()
     change_ms = NEVER if state.change is None else state.change.deadline_ms
-    return min(quorum.deadline_of_role(), state.begin_ms, NEVER if waiting is None else waiting, change_ms)
+    return min(deadline_of(state), state.begin_ms, NEVER if waiting is None else waiting, change_ms)
 
 
 def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:
@@ -135,11 +140,11 @@ def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:
         quorum.become_candidate(now_ms, "no other voter")
         return now_ms
     deadline_ms = NEVER
-    for voter_id in list(state.unacknowledged):
-        node = quorum.voter_node(voter_id)
+    for voter_id in state.unacknowledged:
+        node = voter_node(quorum.log.voters, voter_id)
         if node is not None:
-            quorum.send(node, messages.end_request(quorum, state), now_ms)
-            deadline_ms = min(deadline_ms, quorum.connections.ready_at(voter_id))
+            quorum.out.send(node, messages.end_request(quorum, state), now_ms)
+            deadline_ms = min(deadline_ms, quorum.out.ready_at(voter_id))
     if quorum.shut_down_ms is None:
         if now_ms >= state.deadline_ms:
             # It voted for itself in this epoch: whatever comes next, comes in another one.
@@ -155,8 +160,8 @@ def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:
 
 
 def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
-    if quorum.installing:
-        state.deadline_ms = max(state.deadline_ms, now_ms + quorum.config.fetch_timeout_ms)
+    if quorum.log.installing:
+        quorum.amend(replace(state, deadline_ms=max(state.deadline_ms, now_ms + quorum.config.fetch_timeout_ms)))
         return NEVER
     leader = _leader_node(state)
     if now_ms >= state.deadline_ms:
@@ -164,20 +169,21 @@ def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
             quorum.become_prospective(now_ms, "nothing is heard of the leader")
             return now_ms
         return _ask_around(quorum, now_ms)
-    if quorum.shape.synced < quorum.shape.end_offset:
+    if not quorum.log.is_synced:
         return state.deadline_ms
-    if now_ms >= state.update_voter_ms and quorum.connections.ready(leader.id, now_ms):
+    if now_ms >= state.update_voter_ms and quorum.out.ready(leader.id, now_ms):
         # Between two fetches: one that is parked would keep it from being sent, each time anew.
-        state.update_voter_ms = now_ms + quorum.config.fetch_timeout_ms
+        state = replace(state, update_voter_ms=now_ms + quorum.config.fetch_timeout_ms)
+        quorum.amend(state)
         _tell_of_ourselves(quorum, state, leader, now_ms)
-    if not quorum.is_voter and not quorum.connections.ready(leader.id, now_ms):
-        if not quorum.connections.any_waiting(now_ms):
-            return min(state.deadline_ms, _ask_around(quorum, now_ms), quorum.connections.ready_at(leader.id))
+    if not quorum.is_voter and not quorum.out.ready(leader.id, now_ms):
+        if not quorum.out.any_waiting(now_ms):
+            return min(state.deadline_ms, _ask_around(quorum, now_ms), quorum.out.ready_at(leader.id))
     elif state.snapshot is not None:
-        quorum.send(leader, messages.fetch_snapshot_request(quorum, state.snapshot), now_ms)
+        quorum.out.send(leader, messages.fetch_snapshot_request(quorum, state.snapshot), now_ms)
     else:
-        quorum.send(leader, messages.fetch_request(quorum), now_ms)
-    return min(state.deadline_ms, max(now_ms + 1, quorum.connections.ready_at(leader.id)))
+        quorum.out.send(leader, messages.fetch_request(quorum), now_ms)
+    return min(state.deadline_ms, max(now_ms + 1, quorum.out.ready_at(leader.id)))
 
 
 def _leader_node(state: FollowerState) -> Node:
@@ -189,18 +195,18 @@ def _tell_of_ourselves(quorum: Quorum, state: FollowerState, leader: Node, now_m
     """The voter set is looked at now and then: it should say where this replica listens; or have it, if it joins by itself."""
     if not quorum.config.can_vote or not quorum.config.endpoints or quorum.shut_down_ms is not None:
         return
-    voters = quorum.sets.voters
+    voters = quorum.log.voters
     if quorum.is_voter:
-        stale = not state.told_leader if quorum.sets.kraft_version == 0 else voters.find(quorum.me) != quorum.own_entry()
+        stale = not state.told_leader if quorum.log.sets.kraft_version == 0 else voters.find(quorum.me) != quorum.config.voter
         if stale:
-            quorum.send(leader, messages.update_voter_request(quorum), now_ms)
-    elif quorum.config.auto_join and quorum.sets.kraft_version >= 1:
+            quorum.out.send(leader, messages.update_voter_request(quorum), now_ms)
+    elif quorum.config.auto_join and quorum.log.sets.kraft_version >= 1:
         mine = voters.by_id(quorum.me.id)
         if mine is None:
-            quorum.send(leader, messages.join_request(quorum), now_ms)
+            quorum.out.send(leader, messages.join_request(quorum), now_ms)
         else:
             earlier = next(key for key in voters.keys if key.id == quorum.me.id)
-            quorum.send(leader, messages.leave_request(quorum, earlier), now_ms)
+            quorum.out.send(leader, messages.leave_request(quorum, earlier), now_ms)
 
 
 def leader_unreachable(quorum: Quorum, now_ms: int) -> None:
@@ -208,6 +214,5 @@ def leader_unreachable(quorum: Quorum, now_ms: int) -> None:
     keeps this from disturbing a leader that the others still hear."""
     state = quorum.state
     if isinstance(state, FollowerState) and quorum.leader_id != NO_BROKER:
-        state.has_fetched = False
-        soon = now_ms + quorum.config.retry_backoff_ms + quorum.rng.randrange(0, quorum.config.retry_backoff_ms * 5 + 1)
-        state.deadline_ms = min(state.deadline_ms, soon)
+        soon = now_ms + quorum.timer.spread_ms(quorum.config.retry_backoff_ms)
+        quorum.amend(state.leader_gone(min(state.deadline_ms, soon)))

@@ -8,16 +8,20 @@ place when it is whole.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.messages.fetch import FetchResponse, PartitionData
+from tidelog.protocol.messages.fetch import FetchResponse
 from tidelog.protocol.messages.fetch_snapshot import FetchSnapshotResponse
+from tidelog.protocol.messages.fetch_snapshot import ResponsePartitionSnapshot as PartitionSnapshot
 from tidelog.raft import messages
-from tidelog.raft.effects import AppendFetched, BeginSnapshot, InstallSnapshot, StoreSnapshotPart
+from tidelog.raft.effects import BeginSnapshot, StoreSnapshotPart
 from tidelog.raft.follower_state import FetchingSnapshot, FollowerState
 from tidelog.raft.log_shape import LogEnd
 from tidelog.raft.quorum import Quorum
+from tidelog.raft.raft_log import FetchedBatch
 from tidelog.raft.snapshots import SnapshotId
-from tidelog.raft.voter_history import VoterSets
+from tidelog.raft.voter_history import VoterSets, VoterSetsView, note_control
 from tidelog.records.batch import BatchHeader, CorruptBatch, TruncatedBatch, crc_is_valid, iter_headers
 from tidelog.records.control import control_type
 from tidelog.records.record import iter_records
@@ -28,115 +32,112 @@ LARGEST_SNAPSHOT_BYTES = 1 << 34
 def fetched(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
     """The leader of our epoch answered without an error. False: it makes no sense, ask again later."""
     partition = messages.fetched_partition(answer.responses, "partition_index")
-    if partition is None:
+    state, log = quorum.state, quorum.log
+    if partition is None or not isinstance(state, FollowerState):
         return False
-    state = quorum.following()
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     if diverging.epoch >= 0 or diverging.end_offset >= 0:
         if diverging.epoch < 0 or diverging.end_offset < 0:
             return False
-        quorum.truncate(quorum.shape.truncation_for(LogEnd(diverging.epoch, diverging.end_offset)))
+        at = log.shape.truncation_for(LogEnd(diverging.epoch, diverging.end_offset))
+        log.truncate(at, quorum.leader_id, quorum.epoch)
     elif snapshot.epoch >= 0 or snapshot.end_offset >= 0:
         if snapshot.epoch < 0 or snapshot.end_offset <= 0:
             return False
-        _begin_snapshot(quorum, state, SnapshotId(snapshot.end_offset, snapshot.epoch))
+        snapshot_id = SnapshotId(snapshot.end_offset, snapshot.epoch)
+        # What is committed is here already; an older snapshot would take it away.
+        if snapshot_id.offset > log.high_watermark and snapshot_id not in log.shape.snapshots:
+            state = replace(state, snapshot=FetchingSnapshot(snapshot_id))
+            quorum.out.add(BeginSnapshot(snapshot_id))
     else:
         data = bytes(partition.records or b"")
         if data and not _append(quorum, data):
             return False
-        _take_high_watermark(quorum, partition)
-    state.fetched(now_ms, quorum.config.fetch_timeout_ms)
+        if partition.high_watermark >= 0:
+            log.raise_high_watermark(min(partition.high_watermark, log.shape.end_offset))
+    quorum.amend(state.fetched(now_ms, quorum.config.fetch_timeout_ms))
     return True
-
-
-def _begin_snapshot(quorum: Quorum, state: FollowerState, snapshot_id: SnapshotId) -> None:
-    if snapshot_id.offset <= quorum.high_watermark or snapshot_id in quorum.shape.snapshots:
-        # What is committed is here already; an older snapshot would take it away.
-        return
-    state.snapshot = FetchingSnapshot(snapshot_id)
-    quorum.effects.add(BeginSnapshot(snapshot_id))
 
 
 def _append(quorum: Quorum, data: bytes) -> bool:
-    view = memoryview(data)
-    checked = _checked(quorum, view)
-    if not checked:
+    checked = check_fetched(memoryview(data), quorum.log.shape.end, quorum.epoch, quorum.log.sets)
+    if checked.wrong:
+        quorum.note(checked.wrong)
+    if not checked.batches:
         return False
-    base = quorum.shape.end_offset
-    end = checked[-1].position + checked[-1].size
-    for header in checked:
-        quorum.shape.append(header.leader_epoch, header.base_offset, header.next_offset)
-        if header.is_control:
-            messages.note_control(quorum.sets, header.base_offset, _control_records(header, view))
-    quorum.effects.add(AppendFetched(base, data[:end], quorum.shape.generation))
+    quorum.log.append_fetched(checked.batches, data[: checked.size])
     return True
 
 
-def _checked(quorum: Quorum, view: memoryview) -> list[BatchHeader]:
-    """The whole batches, when they go on where the log ends; empty when not."""
-    headers: list[BatchHeader] = []
-    offset, epoch = quorum.shape.end_offset, quorum.shape.last_epoch
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The whole batches of an answer, and their size in bytes; or, without any, what is ``wrong`` with them."""
+
+    batches: tuple[FetchedBatch, ...] = ()
+    size: int = 0
+    wrong: str = ""
+
+
+def check_fetched(view: memoryview, end: LogEnd, own_epoch: int, sets: VoterSetsView) -> Checked:
+    """The batches that go on where the log ends. ``own_epoch``: no batch may be of a later one."""
+    batches: list[FetchedBatch] = []
+    offset, epoch, size = end.offset, end.epoch, 0
     try:
         for header in iter_headers(view):
-            follows = header.base_offset == offset and epoch <= header.leader_epoch <= quorum.epoch
+            follows = header.base_offset == offset and epoch <= header.leader_epoch <= own_epoch
             possible = header.next_offset > offset and header.records_count >= 0
             if not follows or not possible or not crc_is_valid(view, header):
-                quorum.story.append(f"epoch {quorum.epoch}: a batch at {header.base_offset} does not follow {offset}")
-                return []
+                return Checked(wrong=f"a batch at {header.base_offset} does not follow {offset}")
+            control: tuple[tuple[int, bytes | None], ...] = ()
             if header.is_control:
                 # What cannot be read must be found before anything of it is taken over.
-                scratch = VoterSets(quorum.sets.voters, quorum.sets.kraft_version, header.base_offset - 1)
-                messages.note_control(scratch, header.base_offset, _control_records(header, view))
-            headers.append(header)
-            offset, epoch = header.next_offset, header.leader_epoch
+                control = _control_records(header, view)
+                scratch = VoterSets(sets.voters, sets.kraft_version, header.base_offset - 1)
+                note_control(scratch, header.base_offset, control)
+            offset, epoch, size = header.next_offset, header.leader_epoch, header.position + header.size
+            batches.append(FetchedBatch(header.base_offset, offset, epoch, control))
     except TruncatedBatch:
         # The answer's limit cut the last batch; it comes whole with the next.
         pass
     except CorruptBatch as error:
-        quorum.story.append(f"epoch {quorum.epoch}: fetched records are damaged: {error}")
-        return []
-    return headers
+        return Checked(wrong=f"fetched records are damaged: {error}")
+    return Checked(tuple(batches), size)
 
 
-def _control_records(header: BatchHeader, view: memoryview) -> list[tuple[int, bytes | None]]:
+def _control_records(header: BatchHeader, view: memoryview) -> tuple[tuple[int, bytes | None], ...]:
     """CorruptBatch when they are not as many as the header says."""
     batch = view[header.position : header.position + header.size]
-    records = [(control_type(each.key), each.value) for each in iter_records(batch)]
+    records = tuple((control_type(each.key), each.value) for each in iter_records(batch))
     if len(records) != header.next_offset - header.base_offset:
         raise CorruptBatch(f"{len(records)} control records at offsets {header.base_offset} to {header.last_offset}")
     return records
 
 
-def _take_high_watermark(quorum: Quorum, partition: PartitionData) -> None:
-    if partition.high_watermark >= 0:
-        quorum.raise_high_watermark(min(partition.high_watermark, quorum.shape.end_offset))
-
-
 def fetched_snapshot(quorum: Quorum, answer: FetchSnapshotResponse, error: ErrorCode, now_ms: int) -> bool:
-    """A piece of the snapshot, or the news that it is gone: then the next Fetch tells of another."""
+    """A piece of the snapshot, or the news that it is gone: then the next Fetch names another."""
     partition = messages.only_partition(answer, "name")
-    state = quorum.following()
-    wanted = state.snapshot
-    if partition is None or wanted is None:
+    state = quorum.state
+    if partition is None or not isinstance(state, FollowerState) or state.snapshot is None:
         return False
-    if error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
-        state.snapshot = None
-        state.fetched(now_ms, quorum.config.fetch_timeout_ms)
-        return True
-    if error is not ErrorCode.NONE:
-        return False
+    wanted: FetchingSnapshot | None = None
+    if error not in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE):
+        part = next_part(state.snapshot, partition) if error is ErrorCode.NONE else None
+        if part is None:
+            return False
+        quorum.out.add(part)
+        end = part.position + len(part.data)
+        wanted = replace(state.snapshot, position=end) if end < partition.size else None
+        if wanted is None:
+            quorum.log.install(part.snapshot_id, end)
+    quorum.amend(replace(state, snapshot=wanted).fetched(now_ms, quorum.config.fetch_timeout_ms))
+    return True
+
+
+def next_part(wanted: FetchingSnapshot, partition: PartitionSnapshot) -> StoreSnapshotPart | None:
+    """The piece that was asked for; None when the answer holds anything else."""
     got = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
     data = bytes(partition.unaligned_records)
-    end = wanted.position + len(data)
     if got != wanted.snapshot_id or partition.position != wanted.position or not data:
-        return False
-    if not end <= partition.size <= LARGEST_SNAPSHOT_BYTES:
-        return False
-    quorum.effects.add(StoreSnapshotPart(got, wanted.position, data))
-    wanted.position = end
-    if end == partition.size:
-        state.snapshot = None
-        quorum.installing = True
-        quorum.effects.add(InstallSnapshot(got, end))
-    state.fetched(now_ms, quorum.config.fetch_timeout_ms)
-    return True
+        return None
+    fits = wanted.position + len(data) <= partition.size <= LARGEST_SNAPSHOT_BYTES
+    return StoreSnapshotPart(got, wanted.position, data) if fits else None

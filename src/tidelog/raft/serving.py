@@ -19,12 +19,12 @@ from tidelog.protocol.messages.fetch_snapshot import (
     ResponseTopicSnapshot,
 )
 from tidelog.raft import messages
-from tidelog.raft.effects import ReplyRecords, ReplySnapshotPart
+from tidelog.raft.effects import Inbound, ReplyRecords, ReplySnapshotPart
 from tidelog.raft.election import Role
 from tidelog.raft.inbound import wrong_cluster
 from tidelog.raft.log_shape import Fit
 from tidelog.raft.parked import ParkedFetch
-from tidelog.raft.quorum import Inbound, Quorum
+from tidelog.raft.quorum import Quorum
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey
 
@@ -50,10 +50,10 @@ def fetch(quorum: Quorum, inbound: Inbound, request: FetchRequest, now_ms: int) 
     """Sent by followers and observers; replica ids below 0 are tools that only read."""
     partition = messages.fetched_partition(request.topics, "partition")
     if wrong_cluster(quorum, request.cluster_id):
-        quorum.reply(inbound, FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
+        quorum.out.reply(inbound, FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
     if partition is None:
-        quorum.reply(inbound, FetchResponse(error_code=ErrorCode.INVALID_REQUEST))
+        quorum.out.reply(inbound, FetchResponse(error_code=ErrorCode.INVALID_REQUEST))
         return
     if (
         request.max_wait_ms < 0
@@ -61,7 +61,7 @@ def fetch(quorum: Quorum, inbound: Inbound, request: FetchRequest, now_ms: int) 
         or partition.last_fetched_epoch < 0
         or partition.last_fetched_epoch > partition.current_leader_epoch
     ):
-        quorum.reply(inbound, messages.fetch_answer(quorum, inbound, ErrorCode.INVALID_REQUEST))
+        quorum.out.reply(inbound, messages.fetch_answer(quorum, inbound, ErrorCode.INVALID_REQUEST))
         return
     replica_id = request.replica_state.replica_id if inbound.version >= 15 else request.replica_id
     key = ReplicaKey(replica_id, Uuid(partition.replica_directory_id))
@@ -78,12 +78,12 @@ def answer_fetch(quorum: Quorum, parked: ParkedFetch, now_ms: int, *, final: boo
     if error is ErrorCode.NONE and parked.key.id == quorum.me.id:
         error = ErrorCode.INVALID_REQUEST
     if error is not ErrorCode.NONE:
-        quorum.reply(inbound, messages.fetch_answer(quorum, inbound, error))
+        quorum.out.reply(inbound, messages.fetch_answer(quorum, inbound, error))
         return True
-    fitness = quorum.shape.fitness(asked.fetch_offset, asked.last_fetched_epoch)
+    fitness = quorum.log.shape.fitness(asked.fetch_offset, asked.last_fetched_epoch)
     if fitness.fit is not Fit.VALID:
         answer = messages.fetch_answer(quorum, inbound, error, fitness=fitness, high_watermark=quorum.leading().high_watermark)
-        quorum.reply(inbound, answer)
+        quorum.out.reply(inbound, answer)
         return True
     _progress(quorum, parked, now_ms)
     high_watermark = quorum.leading().high_watermark
@@ -97,7 +97,7 @@ def _has_records(quorum: Quorum, parked: ParkedFetch) -> bool:
     """Whether there are records that are of use to who asked."""
     offset, state = parked.partition.fetch_offset, quorum.leading()
     if state.is_voter(parked.key):
-        return quorum.shape.end_offset > offset
+        return quorum.log.shape.end_offset > offset
     return state.high_watermark is not None and state.high_watermark > offset
 
 
@@ -105,10 +105,10 @@ def _hand_out(quorum: Quorum, parked: ParkedFetch) -> None:
     """The answer, with all records that there are."""
     inbound, offset = parked.inbound, parked.partition.fetch_offset
     answer = messages.fetch_answer(quorum, inbound, ErrorCode.NONE, high_watermark=quorum.leading().high_watermark)
-    if quorum.shape.end_offset > offset:
-        quorum.effects.add(ReplyRecords(inbound.token, answer, offset, parked.max_bytes))
+    if quorum.log.shape.end_offset > offset:
+        quorum.out.add(ReplyRecords(inbound.token, answer, offset, parked.max_bytes))
     else:
-        quorum.reply(inbound, answer)
+        quorum.out.reply(inbound, answer)
 
 
 def _news(asked: FetchPartition, inbound: Inbound, high_watermark: int | None) -> bool:
@@ -120,7 +120,7 @@ def _progress(quorum: Quorum, parked: ParkedFetch, now_ms: int) -> None:
     if parked.key.id < 0:
         return
     state = quorum.leading()
-    state.replica_fetched(parked.key, parked.partition.fetch_offset, quorum.shape.end_offset, now_ms)
+    state.replica_fetched(parked.key, parked.partition.fetch_offset, quorum.log.shape.end_offset, now_ms)
     if state.is_voter(parked.key):
         advance(quorum, now_ms)
 
@@ -131,12 +131,15 @@ def advance(quorum: Quorum, now_ms: int) -> None:
     moved = state.advance()
     if moved is None:
         return
-    quorum.raise_high_watermark(moved)
-    if state.change is not None:
-        state.change.committed(quorum, moved)
-    if not quorum.is_voter and quorum.sets.offset < moved:
+    quorum.log.raise_high_watermark(moved)
+    change = state.change
+    if change is not None and change.is_committed(moved):
+        if change.inbound is not None:
+            quorum.out.reply(change.inbound, change.answer(error_code=ErrorCode.NONE, error_message=None))
+        state.set_change(None)
+    if not quorum.is_voter and quorum.log.sets.offset < moved:
         # Its removal is committed: it has done its last.
-        state.resign_requested = True
+        state.request_resignation()
     wake(quorum)
 
 
@@ -163,7 +166,7 @@ def expire_fetches(quorum: Quorum, now_ms: int) -> None:
     """Long polls whose time is over."""
     for each in quorum.parked.take_expired(now_ms):
         high_watermark = quorum.leading().high_watermark
-        quorum.reply(each.inbound, messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark))
+        quorum.out.reply(each.inbound, messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark))
 
 
 def fetch_snapshot(quorum: Quorum, inbound: Inbound, request: FetchSnapshotRequest, now_ms: int) -> None:
@@ -173,14 +176,14 @@ def fetch_snapshot(quorum: Quorum, inbound: Inbound, request: FetchSnapshotReque
     """
     asked = messages.only_partition(request, "name")
     if wrong_cluster(quorum, request.cluster_id):
-        quorum.reply(inbound, FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
+        quorum.out.reply(inbound, FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID))
         return
     if asked is None:
-        quorum.reply(inbound, _unknown_partition(request))
+        quorum.out.reply(inbound, _unknown_partition(request))
         return
     error = not_leading(quorum, asked.current_leader_epoch)
     wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-    size = quorum.shape.snapshots.get(wanted)
+    size = quorum.log.shape.snapshots.get(wanted)
     if error is ErrorCode.NONE:
         if size is None:
             error = ErrorCode.SNAPSHOT_NOT_FOUND
@@ -188,12 +191,12 @@ def fetch_snapshot(quorum: Quorum, inbound: Inbound, request: FetchSnapshotReque
             error = ErrorCode.POSITION_OUT_OF_RANGE
     answer = messages.fetch_snapshot_answer(quorum, inbound, error, asked)
     if error is not ErrorCode.NONE or size is None:
-        quorum.reply(inbound, answer)
+        quorum.out.reply(inbound, answer)
         return
     answer.topics[0].partitions[0].size = size
     quorum.leading().heard(ReplicaKey(request.replica_id, Uuid(asked.replica_directory_id)), now_ms)
     limit = min(max(request.max_bytes, 0), quorum.config.snapshot_max_bytes)
-    quorum.effects.add(ReplySnapshotPart(inbound.token, answer, wanted, asked.position, limit))
+    quorum.out.add(ReplySnapshotPart(inbound.token, answer, wanted, asked.position, limit))
 
 
 def _unknown_partition(request: FetchSnapshotRequest) -> FetchSnapshotResponse:

@@ -5,9 +5,12 @@ A truncation takes back what was said behind the cut.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tidelog.raft.voters import VoterSet
+from tidelog.records.control import ControlType, parse_kraft_version, parse_voters
 
 BEFORE_THE_LOG = -1
 """The offset of what the configuration or the 0-0 checkpoint say."""
@@ -18,6 +21,21 @@ class _Entry:
     offset: int
     kraft_version: int
     voters: VoterSet
+
+
+class VoterSetsView(Protocol):
+    """A ``VoterSets`` for reading."""
+
+    @property
+    def voters(self) -> VoterSet: ...
+    @property
+    def kraft_version(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def before(self) -> VoterSet | None: ...
+    def voters_in_log(self) -> bool: ...
+    def at(self, offset: int) -> tuple[VoterSet, int]: ...
 
 
 class VoterSets:
@@ -75,3 +93,12 @@ class VoterSets:
             if entry.offset < offset:
                 found = entry
         return found.voters, found.kraft_version
+
+
+def note_control(sets: VoterSets, base_offset: int, records: Sequence[tuple[int, bytes | None]]) -> None:
+    """Takes over what control records at ``base_offset`` say of voters and kraft.version."""
+    for offset, (kind, value) in enumerate(records, base_offset):
+        if kind == ControlType.KRAFT_VERSION:
+            sets.note_kraft_version(offset, parse_kraft_version(value))
+        elif kind == ControlType.KRAFT_VOTERS:
+            sets.note_voters(offset, VoterSet.of(parse_voters(value)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import ZERO_UUID, Uuid
@@ -76,11 +76,6 @@ class VoterSet:
         """The set in which this voter says something else of itself; None when it is not in it."""
         found = self.find(ReplicaKey(voter.voter_id, Uuid(voter.directory_id)))
         return None if found is None else VoterSet.of([voter if each is found else each for each in self.voters])
-
-    def with_endpoints(self, key: ReplicaKey, endpoints: tuple[Endpoint, ...]) -> VoterSet:
-        """The set in which this replica listens there. AssertionError unless it is in the set."""
-        assert self.find(key) is not None, key
-        return VoterSet(tuple(replace(v, endpoints=endpoints) if v.voter_id == key.id else v for v in self.voters))
 
 
 def parse_quorum_voters(text: str) -> VoterSet:

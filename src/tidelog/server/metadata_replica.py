@@ -26,7 +26,7 @@ from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import random_uuid, uuid_to_text
 from tidelog.model.ports import FileSystem
-from tidelog.raft.quorum import RaftConfig
+from tidelog.raft.config import RaftConfig
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter
 from tidelog.server import settings

@@ -42,7 +42,7 @@ from tidelog.raft.effects import (
     Truncate,
 )
 from tidelog.raft.log_changes import IncomingSnapshot, snapshot_part
-from tidelog.raft.quorum import QuorumFault
+from tidelog.raft.raft_log import QuorumFault
 from tidelog.raft.shared_reads import SharedReads
 from tidelog.raft.snapshots import Snapshot, SnapshotJob
 from tidelog.raft.voters import VoterSet
@@ -94,7 +94,7 @@ class RaftRunner:
         self._work: set[asyncio.Future[Any]] = set()
 
     def start(self) -> None:
-        self._do(lambda: self.member.machine.start(self._steady()))
+        self._do(lambda: self.member.machine.tick(self._steady()))
         self._tick()
 
     async def stop(self, timeout_ms: int) -> None:
@@ -232,7 +232,7 @@ class RaftRunner:
     def describe_quorum(self) -> QuorumDescription | None:
         """Who leads and votes, as the leader knows it; None when this is not the leader."""
         offset_ms = self._runtime.now_ms() - self._steady()
-        return describe_quorum(self.member.machine, offset_ms)
+        return describe_quorum(self.member.machine.quorum, offset_ms)
 
     # Effects
 
@@ -415,7 +415,7 @@ class RaftRunner:
         if self._flushing or self._failed or self._deciding or self._after_flush is not None or self._busy:
             return
         metadata_log = self.member.log
-        shape = self.member.machine.quorum.shape
+        shape = self.member.machine.quorum.log.shape
         behind = metadata_log.log.recovery_point < metadata_log.end_offset
         unheard = self.member.generation == shape.generation and shape.synced < min(metadata_log.end_offset, shape.end_offset)
         if not behind and not unheard:

@@ -18,10 +18,10 @@ from tidelog.metadata.image import Endpoint as Place
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.raft import quorum_state
+from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import AppendControl, Effect, HighWatermarkMoved, LeaderChanged, Persist
 from tidelog.raft.log_changes import append_control
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
-from tidelog.raft.quorum import RaftConfig
 from tidelog.raft.snapshots import SnapshotJob
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter
@@ -59,7 +59,7 @@ class SoleMember:
             now_ms=now_ms,
             steady_ms=0,
         )
-        self.do(self.member.machine.start(0))
+        self.do(self.member.machine.tick(0))
         while self.flush_needed or self.member.controller is None:
             self.flush_now(now_ms)
 
@@ -122,7 +122,7 @@ class SoleMember:
         self.now_ms = now_ms
         self.flush_in_flight = False
         end_offset = self.log.flushed(job, now_ms)
-        self.do(self.member.machine.log_synced(end_offset, self.member.machine.quorum.shape.generation, 0))
+        self.do(self.member.machine.log_synced(end_offset, self.member.machine.quorum.log.shape.generation, 0))
         released, self.released = self.released, []
         return released
 

@@ -16,11 +16,11 @@ from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.no_op_record import NoOpRecord
 from tidelog.raft import quorum_state
+from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import AppendControl, Effect, HighWatermarkMoved, LeaderChanged, Persist
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.log_changes import append_control
 from tidelog.raft.metadata_log import MetadataLogConfig
-from tidelog.raft.quorum import RaftConfig
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint
 from tidelog.server.disk import DiskFileSystem
@@ -55,7 +55,7 @@ class Alone:
         )
         self.released: list[object] = []
         self.refused: list[object] = []
-        self.do(self.member.machine.start(0))
+        self.do(self.member.machine.tick(0))
 
     def do(self, effects: list[Effect]) -> None:
         member = self.member
@@ -74,7 +74,7 @@ class Alone:
         job = member.log.flush_job()
         job.run()
         end = member.log.flushed(job, NOW)
-        self.do(member.machine.log_synced(end, member.machine.quorum.shape.generation, 0))
+        self.do(member.machine.log_synced(end, member.machine.quorum.log.shape.generation, 0))
         if member.may_activate:
             self.do(member.activate(NOW, 0))
             self.sync()
@@ -143,8 +143,8 @@ def test_a_snapshot_of_the_committed_image_lets_old_log_go(tmp_path: Path) -> No
         alone.member.snapshot_finished(job, NOW)
     newest = alone.member.log.newest_snapshot
     assert newest is not None
-    assert alone.member.machine.quorum.shape.newest_snapshot == newest
-    assert alone.member.machine.quorum.shape.start_offset == alone.member.log.log.log_start_offset > 0
+    assert alone.member.machine.quorum.log.shape.newest_snapshot == newest
+    assert alone.member.machine.quorum.log.shape.start_offset == alone.member.log.log.log_start_offset > 0
     assert not alone.member.snapshot_due(NOW)
     alone.member.log.close()
     assert Alone(tmp_path / "d").member.image.cluster_configs["num.partitions"] == "2"

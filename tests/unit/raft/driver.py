@@ -8,10 +8,10 @@ from tidelog.model.machine import Token
 from tidelog.protocol.messages import begin_quorum_epoch as begin
 from tidelog.protocol.messages import end_quorum_epoch as end
 from tidelog.protocol.messages import fetch, fetch_snapshot, vote
+from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, Persist, Reply, ReplyRecords, ReplySnapshotPart, Send
 from tidelog.raft.log_shape import LogShape
 from tidelog.raft.machine import RaftMachine
-from tidelog.raft.quorum import RaftConfig
 from tidelog.raft.quorum_state import QuorumState
 from tidelog.raft.voter_history import VoterSets
 from tidelog.raft.voters import ReplicaKey, VoterSet
@@ -57,7 +57,7 @@ class Driver:
         )
         self.done: list[Effect] = []
         self.tokens = 0
-        self.did(self.machine.start(self.now))
+        self.did(self.machine.tick(self.now))
 
     @property
     def quorum(self) -> Any:
@@ -103,7 +103,7 @@ class Driver:
         self.did(self.machine.tick(self.now))
 
     def sync(self) -> None:
-        shape = self.quorum.shape
+        shape = self.quorum.log.shape
         self.did(self.machine.log_synced(shape.end_offset, shape.generation, self.now))
 
     def elect(self) -> None:
@@ -116,7 +116,7 @@ class Driver:
     def commit(self) -> None:
         """What is in the log is safe here and on 2."""
         self.sync()
-        end_ = self.quorum.end
+        end_ = self.quorum.log.shape.end
         self.ask(fetch_request(2, self.machine.epoch, end_.offset, end_.epoch, max_wait_ms=0))
 
     def follow(self, epoch: int = 1, leader: int = 2) -> None:

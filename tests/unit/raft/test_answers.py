@@ -3,8 +3,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages import fetch
 from tidelog.protocol.messages.vote import VoteRequest
 from tidelog.raft.answers import error_of
-from tidelog.raft.election import Role
-from tidelog.raft.quorum import LAST_EPOCH
+from tidelog.raft.election import LAST_EPOCH, Role
 from tidelog.raft.quorum_state import QuorumState
 
 

@@ -4,9 +4,8 @@ from tests.unit.raft.driver import Driver, at, begin_request, disk, end_request,
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.raft.effects import Persist, Reply
-from tidelog.raft.election import Role
+from tidelog.raft.election import LAST_EPOCH, MANY_EPOCHS, Role
 from tidelog.raft.log_shape import LogShape
-from tidelog.raft.quorum import LAST_EPOCH, MANY_EPOCHS
 from tidelog.raft.quorum_state import QuorumState
 
 

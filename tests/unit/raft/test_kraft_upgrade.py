@@ -4,6 +4,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest
 from tidelog.protocol.messages.update_raft_voter import KRaftVersionFeature, Listener, UpdateRaftVoterRequest
 from tidelog.raft.effects import AppendControl
+from tidelog.raft.kraft_upgrade import upgrade_refusal
 from tidelog.records.control import ControlType
 
 
@@ -21,10 +22,10 @@ def introduce(node: Driver, voter: int, high: int = 1) -> int:
 def test_when_all_static_voters_have_introduced_themselves_level_and_voters_go_to_the_log_in_one_batch() -> None:
     node = static()
     assert introduce(node, 2) == 0
-    refusal = node.machine.kraft_upgrade_refusal()
+    refusal = upgrade_refusal(node.quorum)
     assert refusal is not None and refusal.endswith("not all of the voters support it: nothing is known of 3")
     assert introduce(node, 3) == 0
-    assert node.machine.kraft_upgrade_refusal() is None
+    assert upgrade_refusal(node.quorum) is None
     node.did(node.machine.upgrade_kraft_version(node.now))
     written = node.of(AppendControl)[-1].records
     assert [kind for kind, _ in written] == [ControlType.KRAFT_VERSION, ControlType.KRAFT_VOTERS]
@@ -38,7 +39,7 @@ def test_a_voter_that_does_not_support_it_keeps_it_from_coming() -> None:
     node = static()
     introduce(node, 2)
     introduce(node, 3, high=0)
-    refusal = node.machine.kraft_upgrade_refusal()
+    refusal = upgrade_refusal(node.quorum)
     assert refusal is not None and refusal.endswith("not all of the voters support it: 3 (0 to 0)")
 
 
@@ -49,13 +50,13 @@ def test_what_was_heard_in_an_earlier_epoch_does_not_count() -> None:
     node.follow(epoch=node.machine.epoch + 1)
     node.elect()
     node.commit()
-    assert node.machine.kraft_upgrade_refusal() is not None
+    assert upgrade_refusal(node.quorum) is not None
 
 
 def test_until_something_of_the_epoch_is_committed_it_has_to_wait() -> None:
     node = Driver(voters(1, 2, 3, dynamic=False), level=0)
     node.elect()
-    refusal = node.machine.kraft_upgrade_refusal()
+    refusal = upgrade_refusal(node.quorum)
     assert refusal is not None and "has not committed anything in its epoch yet" in refusal
 
 
@@ -65,7 +66,7 @@ def test_afterwards_voters_come_and_are_counted_by_their_disks() -> None:
     introduce(node, 3)
     node.did(node.machine.upgrade_kraft_version(node.now))
     node.commit()
-    assert node.machine.high_watermark == node.quorum.shape.end_offset
+    assert node.machine.high_watermark == node.quorum.log.shape.end_offset
     catch_up(node, 4)
     node.ask(add(4))
     node.answer(node.sends(ApiVersionsRequest)[4], versions())
@@ -74,11 +75,11 @@ def test_afterwards_voters_come_and_are_counted_by_their_disks() -> None:
 
 def test_a_truncation_takes_the_upgrade_back() -> None:
     node = static()
-    before = node.quorum.shape.end_offset
+    before = node.quorum.log.shape.end_offset
     introduce(node, 2)
     introduce(node, 3)
     node.did(node.machine.upgrade_kraft_version(node.now))
     node.follow(epoch=node.machine.epoch + 1)
-    node.quorum.truncate(before)
+    node.quorum.log.truncate(before, 2, 1)
     assert (node.machine.kraft_version, node.machine.voters) == (0, voters(1, 2, 3, dynamic=False))
     assert node.ask(add(4)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,5 +1,5 @@
 from tests.unit.raft.driver import disk, voters
-from tidelog.raft.leader_state import MOST_OBSERVERS, OBSERVER_SESSION_MS, LeaderState
+from tidelog.raft.leader_state import MOST_OBSERVERS, OBSERVER_SESSION_MS, LeaderState, successors, unheard
 from tidelog.raft.voters import ReplicaKey
 
 
@@ -8,7 +8,7 @@ def key(node_id: int) -> ReplicaKey:
 
 
 def leader(*ids: int, start: int = 10) -> LeaderState:
-    state = LeaderState(key(1), start, 3000, 3000, 0)
+    state = LeaderState(key(1), start, 3000, 0)
     state.set_voters(voters(*ids))
     return state
 
@@ -51,31 +51,31 @@ def test_check_quorum_wants_to_hear_a_majority_again_and_again() -> None:
     assert not state.quorum_lost(4499) and state.quorum_lost(4500)
     state.heard(key(9), 2000)
     state.heard(ReplicaKey(2, disk(7)), 2000)
-    assert state.fetched == {}, "others, and other disks, are no voters"
+    assert state._fetched == {}, "others, and other disks, are no voters"
     assert leader(1).deadline_ms() is None
 
 
 def test_who_has_fetched_knows_who_leads() -> None:
     state = leader(1, 2, 3)
-    assert state.unheard(0, 1000) == (key(2), key(3))
+    assert unheard(state, key(1), 0, 1000) == (key(2), key(3))
     state.replica_fetched(key(2), 10, 10, 500)
-    assert state.unheard(600, 1000) == (key(3),)
-    assert state.unheard(1500, 1000) == (key(2), key(3))
+    assert unheard(state, key(1), 600, 1000) == (key(3),)
+    assert unheard(state, key(1), 1500, 1000) == (key(2), key(3))
 
 
 def test_successors_are_named_the_furthest_first() -> None:
     state = leader(1, 2, 3)
     state.replica_fetched(key(2), 10, 20, 1)
     state.replica_fetched(key(3), 15, 20, 1)
-    assert state.successors() == (key(3), key(2))
+    assert successors(state, key(1)) == (key(3), key(2))
 
 
 def test_observers_are_described_while_they_fetch_and_may_join_when_they_have_caught_up() -> None:
     state = leader(1, 2)
     state.replica_fetched(key(5), 3, 10, 100)
-    assert not state.caught_up(key(5), 100)
+    assert not state.observers[key(5)].caught_up(100)
     state.replica_fetched(key(5), 10, 12, 200)
-    assert state.caught_up(key(5), 200), "it had what there was at its last fetch"
+    assert state.observers[key(5)].caught_up(200), "it had what there was at its last fetch"
     state.set_voters(voters(1, 2, 5))
     assert key(5) not in state.observers and state.voters[5].end_offset == 10
     state.set_voters(voters(1, 2))

@@ -12,7 +12,7 @@ def test_a_quorum_of_one_waits_for_no_timer() -> None:
     assert node.machine.is_leader and node.now == 10_000
     assert node.of(LeaderChanged)[-1] == LeaderChanged(1, 1, 0)
     node.sync()
-    assert node.of(HighWatermarkMoved)[-1].offset == node.quorum.shape.end_offset
+    assert node.of(HighWatermarkMoved)[-1].offset == node.quorum.log.shape.end_offset
 
 
 def test_what_the_controller_appends_is_committed_when_a_majority_has_it() -> None:
@@ -38,17 +38,17 @@ def test_a_snapshot_of_ones_own_lets_the_log_begin_later() -> None:
     end = node.machine.high_watermark
     node.machine.snapshot_written(SnapshotId(end, 1), 100)
     node.machine.log_cleaned(end, [SnapshotId(end, 1)])
-    assert node.quorum.shape.start_offset == end
-    assert node.quorum.shape.newest_snapshot == SnapshotId(end, 1)
+    assert node.quorum.log.shape.start_offset == end
+    assert node.quorum.log.shape.newest_snapshot == SnapshotId(end, 1)
     node.machine.check()
 
 
 def test_a_damaged_snapshot_is_fetched_again() -> None:
     node = Driver()
     node.follow()
-    node.quorum.installing = True
+    node.quorum.log.install(SnapshotId(9, 1), 100)
     node.did(node.machine.snapshot_refused(node.now))
-    assert not node.quorum.installing
+    assert not node.quorum.log.installing
 
 
 def test_every_raft_api_has_its_handler() -> None:

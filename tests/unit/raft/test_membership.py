@@ -31,7 +31,7 @@ def versions(low: int = 0, high: int = 1) -> ApiVersionsResponse:
 
 
 def catch_up(node: Driver, replica: int) -> None:
-    end = node.quorum.end
+    end = node.quorum.log.shape.end
     node.ask(fetch_request(replica, node.machine.epoch, end.offset, end.epoch, max_wait_ms=0))
 
 

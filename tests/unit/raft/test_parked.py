@@ -1,8 +1,8 @@
 from tidelog.model.ids import Uuid
 from tidelog.model.machine import Token
 from tidelog.protocol.messages.fetch import FetchPartition
+from tidelog.raft.effects import Inbound
 from tidelog.raft.parked import SPARE, ParkedFetch, ParkedFetches
-from tidelog.raft.quorum import Inbound
 from tidelog.raft.voters import ReplicaKey
 
 KEY = ReplicaKey(7, Uuid(bytes(16)))

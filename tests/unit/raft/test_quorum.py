@@ -30,7 +30,7 @@ def test_who_led_alone_leads_again_at_once_in_another_epoch() -> None:
     node = Driver(voters(1), state=QuorumState(1, 5, version=1), shape=LogShape(end_offset=5, epochs=[(5, 0)]))
     assert (node.machine.role, node.machine.epoch) == (Role.LEADER, 6)
     node.sync()
-    assert node.machine.high_watermark == node.quorum.shape.end_offset
+    assert node.machine.high_watermark == node.quorum.log.shape.end_offset
 
 
 def first_records(node: Driver) -> dict[ControlType, bytes]:
@@ -55,9 +55,9 @@ def test_the_first_leader_brings_the_voters_into_the_log_and_later_ones_what_has
 
 def test_a_replica_that_an_uncommitted_change_removes_may_be_needed_to_commit_it() -> None:
     node = Driver(voters(1, 2))
-    node.quorum.sets.note_voters(7, voters(2))
+    node.quorum.log._sets.note_voters(7, voters(2))
     assert not node.quorum.is_voter and node.quorum.may_campaign
-    node.quorum.high_watermark = 8
+    node.quorum.log._high_watermark = 8
     assert not node.quorum.may_campaign
 
 

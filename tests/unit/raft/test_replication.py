@@ -7,7 +7,7 @@ from tidelog.model.ids import METADATA_TOPIC
 from tidelog.protocol.messages import fetch, fetch_snapshot
 from tidelog.raft.effects import AppendFetched, InstallSnapshot, Send, StoreSnapshotPart, Truncate
 from tidelog.raft.log_shape import LogShape
-from tidelog.raft.quorum import QuorumFault
+from tidelog.raft.raft_log import QuorumFault
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.records.batch import CRC_POSITION, compute_crc, read_header
 from tidelog.records.builder import RecordData, build_batch
@@ -35,7 +35,7 @@ def test_more_is_asked_for_only_when_what_came_is_on_disk() -> None:
     assert (partition.fetch_offset, partition.last_fetched_epoch, partition.current_leader_epoch) == (0, 0, 3)
     node.answer(asked, fetch_answer(2, 3, batch(0, 1, 2) + batch(2, 3), high_watermark=2))
     assert node.of(AppendFetched)[-1].base_offset == 0
-    assert node.quorum.end.offset == 3 and node.machine.high_watermark == 2
+    assert node.quorum.log.shape.end.offset == 3 and node.machine.high_watermark == 2
     assert last_fetch(node) is asked
     node.sync()
     partition = last_fetch(node).request.topics[0].partitions[0]
@@ -56,7 +56,7 @@ def test_more_is_asked_for_only_when_what_came_is_on_disk() -> None:
 def test_records_that_cannot_follow_are_not_taken(records: bytes) -> None:
     node = follower()
     node.answer(last_fetch(node), fetch_answer(2, 3, records))
-    assert node.of(AppendFetched) == [] and node.quorum.end.offset == 0
+    assert node.of(AppendFetched) == [] and node.quorum.log.shape.end.offset == 0
 
 
 def test_a_batch_that_the_answers_limit_cut_comes_with_the_next() -> None:
@@ -105,11 +105,11 @@ def test_a_snapshot_comes_in_pieces_and_then_takes_the_logs_place() -> None:
     node.answer(asked[2], piece(2, b"cde", 5))
     assert [each.data for each in node.of(StoreSnapshotPart)] == [b"ab", b"cde"]
     assert node.of(InstallSnapshot)[-1].size == 5
-    assert node.quorum.end.offset == 5, "until it is in its place the log is what it was"
+    assert node.quorum.log.shape.end.offset == 5, "until it is in its place the log is what it was"
     node.pass_time(10_000)
     assert node.machine.leader_id == 2, "and there is no election"
     node.did(node.machine.snapshot_installed(SnapshotId(20, 2), 5, 1, voters(1, 2), node.now))
-    assert (node.quorum.end.offset, node.machine.high_watermark, node.machine.voters.ids) == (20, 20, (1, 2))
+    assert (node.quorum.log.shape.end.offset, node.machine.high_watermark, node.machine.voters.ids) == (20, 20, (1, 2))
     assert only_fetch(node) == 20
 
 
@@ -121,7 +121,7 @@ def test_a_snapshot_that_is_gone_or_makes_no_sense_is_asked_for_anew() -> None:
     node = follower()
     node.answer(last_fetch(node), fetch_answer(2, 3, snapshot_id=fetch.SnapshotId(20, 2)))
     node.answer(node.sends(fetch_snapshot.FetchSnapshotRequest)[2], piece(0, b"", 5, error=98))
-    assert node.quorum.following().snapshot is None
+    assert node.quorum.state.snapshot is None
     node.answer(last_fetch(node), fetch_answer(2, 3, snapshot_id=fetch.SnapshotId(20, 2)))
     node.answer(node.sends(fetch_snapshot.FetchSnapshotRequest)[2], piece(7, b"ab", 5))
     assert node.of(StoreSnapshotPart) == []
@@ -163,7 +163,7 @@ def test_of_what_a_leader_sends_all_or_nothing_is_taken_over(lie: bytes) -> None
     node = follower()
     node.answer(last_fetch(node), fetch_answer(2, 3, lie))
     assert node.of(AppendFetched) == []
-    assert node.quorum.shape.end_offset == 0 and node.quorum.sets.offset < 0
+    assert node.quorum.log.shape.end_offset == 0 and node.quorum.log.sets.offset < 0
     node.pass_time(node.config.retry_backoff_ms)
     node.answer(last_fetch(node), fetch_answer(2, 3, batch(0, 3)))
     assert len(node.of(AppendFetched)) == 1, "and it goes on"

@@ -35,14 +35,14 @@ def test_records_are_handed_out_before_they_are_committed_and_a_fetch_behind_the
     assert only(answer).high_watermark == -1
     assert node.of(ReplyRecords)[-1].offset == 0
     node.sync()
-    waiting = node.ask(fetch_request(2, 1, node.quorum.shape.end_offset, 1, max_wait_ms=0))
-    assert only(waiting).high_watermark == node.quorum.shape.end_offset == node.of(HighWatermarkMoved)[-1].offset
+    waiting = node.ask(fetch_request(2, 1, node.quorum.log.shape.end_offset, 1, max_wait_ms=0))
+    assert only(waiting).high_watermark == node.quorum.log.shape.end_offset == node.of(HighWatermarkMoved)[-1].offset
 
 
 def test_a_fetch_with_nothing_to_say_waits_until_there_is_something() -> None:
     node = leader()
     node.commit()
-    end = node.quorum.shape.end_offset
+    end = node.quorum.log.shape.end_offset
     assert node.ask(fetch_request(2, 1, end, 1, high_watermark=end)) is None
     token = node.tokens
     assert node.ask(fetch_request(3, 1, end, 1, high_watermark=end)) is None
@@ -54,14 +54,14 @@ def test_a_fetch_with_nothing_to_say_waits_until_there_is_something() -> None:
 def test_a_new_high_watermark_is_news_enough() -> None:
     node = leader()
     node.commit()
-    end = node.quorum.shape.end_offset
+    end = node.quorum.log.shape.end_offset
     assert only(node.ask(fetch_request(3, 1, end, 1, high_watermark=end - 1))).high_watermark == end
 
 
 def test_a_long_poll_ends_with_its_time_and_with_the_leadership() -> None:
     node = leader()
     node.commit()
-    end = node.quorum.shape.end_offset
+    end = node.quorum.log.shape.end_offset
     assert node.ask(fetch_request(2, 1, end, 1, high_watermark=end)) is None
     node.pass_time(500)
     assert only(node.answer_to(node.tokens)).error_code == 0
@@ -73,7 +73,7 @@ def test_a_long_poll_ends_with_its_time_and_with_the_leadership() -> None:
 def test_who_has_gone_is_not_answered() -> None:
     node = leader()
     node.commit()
-    end = node.quorum.shape.end_offset
+    end = node.quorum.log.shape.end_offset
     node.ask(fetch_request(2, 1, end, 1, high_watermark=end))
     node.machine.abandon(node.tokens)  # type: ignore[arg-type]
     node.pass_time(600)
@@ -112,7 +112,7 @@ def test_a_fetch_too_old_to_be_told_more_gets_an_answer_that_can_be_written(vers
 def test_an_observer_hears_of_records_when_they_are_committed_and_a_voter_at_once() -> None:
     node = leader()
     node.commit()
-    end = node.quorum.shape.end_offset
+    end = node.quorum.log.shape.end_offset
     assert node.ask(fetch_request(9, 1, end, 1, high_watermark=end)) is None
     observing = node.tokens
     node.did(node.machine.appended(end + 1, node.now))
@@ -129,7 +129,7 @@ def test_an_observer_hears_of_records_when_they_are_committed_and_a_voter_at_onc
 def test_an_observer_without_what_is_committed_gets_all_that_there_is() -> None:
     node = leader()
     node.commit()
-    end = node.quorum.shape.end_offset
+    end = node.quorum.log.shape.end_offset
     node.did(node.machine.appended(end + 1, node.now))
     assert only(node.ask(fetch_request(9, 1, 0, 0))).high_watermark == end
     assert node.of(ReplyRecords)[-1].offset == 0

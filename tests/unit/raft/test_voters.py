@@ -29,5 +29,8 @@ def test_another_disk_is_another_voter_except_in_a_static_set() -> None:
 
 
 def test_a_voter_may_move_to_other_endpoints() -> None:
-    moved = VoterSet.of([Voter(1, DISK, ()), Voter(2, DISK, ())]).with_endpoints(ReplicaKey(1, DISK), (Endpoint("C", "h", 5),))
+    both = VoterSet.of([Voter(1, DISK, ()), Voter(2, DISK, ())])
+    moved = both.updating(Voter(1, DISK, (Endpoint("C", "h", 5),)))
+    assert moved is not None
     assert [voter.endpoints for voter in moved.voters] == [(Endpoint("C", "h", 5),), ()]
+    assert both.updating(Voter(3, DISK, ())) is None

@@ -1,0 +1,45 @@
+"""RaftConfig: which replica this is, where it listens, and the ``controller.quorum.*`` options."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from tidelog.raft.voters import ReplicaKey
+from tidelog.records.control import Endpoint, Voter
+
+NEVER = sys.maxsize
+"""A deadline that does not come."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaftConfig:
+    """Times in ms, sizes in bytes."""
+
+    key: ReplicaKey
+    cluster_id: str
+    endpoints: tuple[Endpoint, ...] = ()
+    """This node's controller listeners, the first of them where voters talk to each other."""
+    bootstrap: tuple[tuple[str, int], ...] = ()
+    """``controller.quorum.bootstrap.servers``: where to ask who leads."""
+    can_vote: bool = True
+    """Whether the process is a controller: others only observe."""
+    auto_join: bool = False
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    election_backoff_max_ms: int = 1000
+    answer_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_max_wait_ms: int = 500
+    fetch_max_bytes: int = 1 << 20
+    snapshot_max_bytes: int = 1 << 20
+
+    @property
+    def voter(self) -> Voter:
+        """What the voter set should say of this replica."""
+        return Voter(self.key.id, self.key.directory_id, self.endpoints)
+
+    @property
+    def listener(self) -> str:
+        """The listener on which voters reach each other."""
+        return self.endpoints[0].name if self.endpoints else "CONTROLLER"
