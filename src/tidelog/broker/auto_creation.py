@@ -57,34 +57,29 @@ async def _created(broker: Broker, asker: Asker, names: list[str]) -> None:
             broker, asker, QuorumController.create_topics, request, version=None, strict=True
         )
     except KafkaError as error:
-        _note(broker, asker, dict.fromkeys(names, str(error)))
+        _note(broker, asker, dict.fromkeys(names, (error.code, error.detail)))
         return
     finally:
         for name in names:
             broker.topics_being_created.pop(name, None)
-    _note(broker, asker, {topic.name: _why_not(topic.error_code, topic.error_message) for topic in response.topics})
+    _note(broker, asker, {topic.name: (ErrorCode(topic.error_code), topic.error_message) for topic in response.topics})
 
 
 def _named(broker: Broker, setting: str, value: int) -> int:
     return value if setting in broker.config.static else _DEFAULT
 
 
-def _why_not(code: int, message: str | None) -> str | None:
-    """None where the topic is there now."""
-    if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-        return None
-    return f"{ErrorCode(code).name}: {message}"
-
-
-def _note(broker: Broker, asker: Asker, outcomes: Mapping[str, str | None]) -> None:
-    """Remember what was refused, by topic; None: it was not."""
+def _note(broker: Broker, asker: Asker, outcomes: Mapping[str, tuple[ErrorCode, str | None]]) -> None:
+    """Remember what was refused, by topic. A client over its quota holds no other client up."""
     refused = broker.auto_creations_refused
-    for name, why in outcomes.items():
+    for name, (code, message) in outcomes.items():
         known = refused.pop(name, None) is not None
-        if why is None:
+        if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             continue
         if not known:
+            why = f"{code.name}: {message or code.text}"
             log.warning("topic %s, which client %s at %s asked for, is not created: %s", name, asker.client_id, asker.host, why)
-        refused[name] = broker.runtime.even_ms() + RETRY_MS
+        pause_ms = 0 if code is ErrorCode.THROTTLING_QUOTA_EXCEEDED else RETRY_MS
+        refused[name] = broker.runtime.even_ms() + pause_ms
         if len(refused) > MAX_REFUSED:
             del refused[next(iter(refused))]

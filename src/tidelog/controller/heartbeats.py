@@ -33,6 +33,7 @@ class BrokerHeartbeats:
         self._offsets: dict[int, int] = {}
         self._shutdown_offsets: dict[int, int] = {}
         self._giving_away: int | None = None
+        self._ends: dict[int, str] = {}
         for broker in brokers:
             if not broker.fenced and broker.id != own_id:
                 self._contacts[broker.id, broker.epoch] = 0
@@ -46,6 +47,7 @@ class BrokerHeartbeats:
     def heard(self, broker_id: int, epoch: int, metadata_offset: int) -> None:
         """Records a heartbeat of a registered process that has applied the metadata log up to ``metadata_offset``."""
         self._contacts.pop((broker_id, epoch), None)
+        self._ends.pop(broker_id, None)
         self._contacts[broker_id, epoch] = self._clock_ms
         self._offsets[broker_id] = metadata_offset
 
@@ -66,6 +68,7 @@ class BrokerHeartbeats:
         session = broker_id, epoch
         if session in self._contacts:
             del self._contacts[session]
+            self._ends[broker_id] = "its process is gone"
             self._contacts = {session: self._clock_ms - self.timeout_ms - 1, **self._contacts}
 
     def take_expired(self) -> Session | None:
@@ -74,9 +77,14 @@ class BrokerHeartbeats:
             if self._clock_ms - contact_ms <= self.timeout_ms:
                 return None
             del self._contacts[session]
+            self._ends.setdefault(session[0], f"no heartbeat for {(self._clock_ms - contact_ms) / 1000:.1f} s")
             self.fenced(session[0])
             return session
         return None
+
+    def why_ended(self, broker_id: int) -> str | None:
+        """Why the broker's last session expired, for the log; None after a heartbeat."""
+        return self._ends.get(broker_id)
 
     # controlled shutdown
 

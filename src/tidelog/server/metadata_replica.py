@@ -32,6 +32,7 @@ from tidelog.records.control import Endpoint, Voter
 from tidelog.server import settings
 from tidelog.server.dead_brokers import DeadBrokers
 from tidelog.server.listener import ConnectionCount, Listener
+from tidelog.server.metadata_news import MetadataNews
 from tidelog.server.quota_enforcement import QuotaEnforcement
 from tidelog.server.raft_runner import RaftRunner
 from tidelog.server.runtime import Alarm, LoopRuntime
@@ -102,6 +103,8 @@ class MetadataReplica:
         self.runner.on_leader = self._leader_changed
         self.quotas.follow(member.image)
         member.committed.listeners.append(lambda old, new, delta: self.quotas.follow(new))
+        self._news = MetadataNews(member, runtime)
+        member.committed.listeners.append(self._news.committed)
         member.committed.listeners.append(lambda old, new, delta: self._look())
         member.committed.listeners.append(lambda old, new, delta: self._tell_if_replaced())
 
@@ -204,6 +207,7 @@ class MetadataReplica:
         if hasattr(self, "_dead_brokers"):
             self._dead_brokers.stopped = True
         await self.runner.stop(HANDOVER_MS)
+        self._news.stop()
         for listener in self.listeners:
             listener.stop_accepting()
         await asyncio.gather(*(listener.drain(DRAIN_S) for listener in self.listeners))

@@ -93,3 +93,19 @@ def test_a_process_that_is_known_to_be_dead_is_taken_first_whenever_it_was_heard
     assert not heartbeats.has_session(2, 7)
     assert (heartbeats.take_expired(), heartbeats.take_expired()) == ((2, 7), None)
     assert heartbeats.has_session(1, 7)
+
+
+def test_why_a_session_expired_is_known_until_the_next_heartbeat() -> None:
+    sessions = BrokerHeartbeats([], own_id=0, timeout_ms=1000)
+    sessions.advance(0)
+    sessions.heard(1, 10, 5)
+    for steady_ms in (500, 1000, 1500):
+        sessions.advance(steady_ms)
+    assert sessions.why_ended(1) is None
+    assert sessions.take_expired() == (1, 10)
+    assert sessions.why_ended(1) == "no heartbeat for 1.5 s"
+    sessions.heard(1, 10, 5)
+    assert sessions.why_ended(1) is None
+    sessions.gone(1, 10)
+    assert sessions.take_expired() == (1, 10)
+    assert sessions.why_ended(1) == "its process is gone"

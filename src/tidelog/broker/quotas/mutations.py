@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tidelog.broker.context import Asker, Broker, Context
+from tidelog.broker.mutation_log import log_mutation
 from tidelog.broker.quotas.limits import ANONYMOUS, Client
 
 if TYPE_CHECKING:
@@ -31,21 +32,19 @@ async def submit_mutation(ctx: Context, handler: MutationHandler, request: Any, 
 async def submit_for(
     broker: Broker, asker: Asker, handler: MutationHandler, request: Any, *, version: int | None, strict: bool
 ) -> Any:
-    """The same on behalf of whoever it is."""
+    """The same on behalf of ``asker``. A controller elsewhere is told the client: it would take the broker for the client."""
     even_ms = broker.runtime.even_ms
     quota = broker.quotas.mutations(Client(asker.user, asker.client_id or ""), even_ms(), strict=strict)
-    if quota is None:
-        # A controller elsewhere has to know all the same: else it would take the broker for the client.
-        return await broker.controller.submit(handler, request, version, asker if broker.quotas.for_mutations else None)
-    response = await broker.controller.submit(_within(quota, handler), request, version, asker)
-    response.throttle_time_ms = max(response.throttle_time_ms, quota.throttle_ms(even_ms()))
+    response = await broker.controller.submit(handler if quota is None else _within(quota, handler), request, version, asker)
+    if quota is not None:
+        response.throttle_time_ms = max(response.throttle_time_ms, quota.throttle_ms(even_ms()))
+    log_mutation(asker.client_id, asker.host, request, response)
     return response
 
 
 async def submit_own(broker: Broker, handler: MutationHandler, request: Any) -> Any:
-    """What this broker itself has made is no client's use, here and at a controller elsewhere: the asker has no client id."""
-    asker = Asker(ANONYMOUS, None, "127.0.0.1") if broker.quotas.for_mutations else None
-    return await broker.controller.submit(handler, request, None, asker)
+    """What this broker itself creates counts for no client, here and at a controller elsewhere: the asker has no client id."""
+    return await broker.controller.submit(handler, request, None, Asker(ANONYMOUS, None, "127.0.0.1"))
 
 
 def _within(quota: MutationQuota, handler: MutationHandler) -> MutationHandler:

@@ -1,0 +1,67 @@
+"""MetadataNews: a node's log says what becomes of brokers, topics, leaders and ISRs, as the committed metadata does.
+
+Brokers and topics are logged at once, changes of partitions half a second later, summed up. What this node had read in an earlier
+life is no news, nor is what happened long before it caught up.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tidelog.controller.quorum_member import QuorumMember
+from tidelog.metadata.delta import ClusterDelta
+from tidelog.metadata.image import ClusterImage
+from tidelog.metadata.news import PartitionNews, broker_lines, topic_lines
+from tidelog.server.runtime import Alarm, LoopRuntime
+
+log = logging.getLogger(__name__)
+
+SUM_UP_S = 0.5
+"""For how long changes of partitions are counted before they are logged."""
+HISTORY_MS = 60_000
+"""Older steps are not logged: a node that was away catches up on them."""
+
+
+class MetadataNews:
+    """See the module. ``committed`` is a listener of the committed image."""
+
+    def __init__(self, member: QuorumMember, runtime: LoopRuntime) -> None:
+        self._member = member
+        self._runtime = runtime
+        self._old_until = member.log.end_offset - 1
+        """The last offset that an earlier life of this node had read; a step that begins below it is history."""
+        self._partitions = PartitionNews()
+        self._timer: Alarm | None = None
+
+    def committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta | None) -> None:
+        """The committed metadata moved on. A snapshot (no ``delta``) says nothing about what happened."""
+        if delta is None or old.offset < self._old_until or self._runtime.now_ms() - new.timestamp_ms > HISTORY_MS:
+            return
+        if delta.brokers.touched:
+            for line in broker_lines(old, new, delta, self._why_fenced):
+                log.info("%s", line)
+        if not delta.topics.changed and not delta.topics.deleted:
+            return
+        for line in topic_lines(old, delta):
+            log.info("%s", line)
+        self._partitions.add(old, delta)
+        if self._partitions and self._timer is None:
+            self._timer = self._runtime.call_later(SUM_UP_S, self._sum_up)
+
+    def stop(self) -> None:
+        """What was counted is logged now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        self._timer = None
+        lines, warnings = self._partitions.take()
+        for line in lines:
+            log.info("%s", line)
+        for line in warnings:
+            log.warning("%s", line)
+
+    def _why_fenced(self, broker_id: int) -> str | None:
+        controller = self._member.controller
+        return None if controller is None else controller.heartbeats.why_ended(broker_id)
