@@ -1,11 +1,10 @@
-"""Time that a test can move: a node's sessions, retention and deadlines come to their end without anybody waiting.
+"""Time that a test can move: a node's sessions, retention and deadlines expire without waiting.
 
-A ``Clock`` runs as the machine's does, plus what was added to it. ``advance`` is what a machine sees that was suspended: it is
-later at once, and each timer that is due by then rings once, in the order of the deadlines. The last eleven minutes of a long
-step are gone in steps of one minute, so that what takes several rounds of a node's duties (a segment is rolled, then sealed, then
-deleted) comes to its end as it would have. Only the node's time moves: its clients' clocks, and its sockets' (idle connections),
-stay what they are. A client that has a session of 10 s and sends a heartbeat every 3 s keeps it over many small steps, and loses
-it over a step of 10 s.
+A ``Clock`` runs as the machine's does, plus an offset. ``advance`` is what a suspended machine sees: it is later at once, and
+each timer that is due by then fires once, in the order of the deadlines. The last eleven minutes of a long step pass in steps of
+one minute, so that duties of several rounds (a segment is rolled, then sealed, then deleted) complete as they would have. Only
+the node's time moves, not that of its clients or its sockets (idle connections). A client with a session of 10 s and a heartbeat
+every 3 s keeps its session over many small steps, and loses it over a step of 10 s.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from tidelog.server.runtime import LoopRuntime, system_now_ms
 
 T = TypeVar("T")
 SETTLE_TURNS = 3
-"""How often the loop turns with nothing under way before all that a step set in motion counts as done."""
+"""How many idle turns of the loop count as settled after a step."""
 ADVANCE_TIMEOUT_S = 30.0
 STEP_MS = 60_000
 WALKED_MS = 660_000
-"""Two rounds of what Kafka does each five minutes, and a minute."""
+"""Two rounds of what Kafka does every five minutes, and a minute."""
 
 
 def steps(total_ms: int) -> list[int]:
@@ -37,7 +36,7 @@ def steps(total_ms: int) -> list[int]:
 
 
 class Clock:
-    """One for each broker, unless it is given to several. ``start``: what time it is in the beginning, else the machine's."""
+    """One per broker, or one for several. ``start``: the initial time, else the machine's."""
 
     def __init__(self, start: datetime | None = None) -> None:
         if start is not None and start.tzinfo is None:
@@ -52,11 +51,11 @@ class Clock:
         return system_now_ms() + self._added_ms
 
     def steady_ms(self) -> int:
-        """Milliseconds that only grow."""
+        """Monotonic milliseconds."""
         return time.monotonic_ns() // 1_000_000 + self._moved_ms
 
     def advance(self, seconds: float) -> None:
-        """It is so much later, for all brokers of this clock; returns when they have done what was due. Not for their loops."""
+        """Moves the time of all brokers of this clock forward; returns when they have done what was due. Not for their loops."""
         if seconds < 0:
             raise ValueError(f"time cannot be moved back (by {-seconds} s): what has expired stays so")
         for step in steps(round(seconds * 1000)):
@@ -68,18 +67,18 @@ class Clock:
                 future.result(ADVANCE_TIMEOUT_S)
 
     def attach(self, runtime: MovableRuntime) -> None:
-        """Its timers move from now on."""
+        """Its timers follow this clock from now on."""
         with self._guard:
             self._runtimes.append(runtime)
 
     def detach(self, runtime: MovableRuntime) -> None:
-        """It ends."""
+        """Its timers no longer follow this clock."""
         with self._guard:
             self._runtimes = [each for each in self._runtimes if each is not runtime]
 
 
 class _Timer:
-    """A deadline on the clock, with an alarm of the loop for when nobody moves it."""
+    """A deadline on the clock, with an alarm of the loop for when the clock is not moved."""
 
     __slots__ = ("alarm", "callback", "deadline_ms", "runtime")
 
@@ -90,18 +89,18 @@ class _Timer:
         self.alarm: asyncio.TimerHandle | None = None
 
     def set(self, now_ms: float) -> None:
-        """Anew, for what is left."""
+        """Sets the alarm for the remaining time."""
         if self.alarm is not None:
             self.alarm.cancel()
         self.alarm = self.runtime.loop.call_later(max(0.0, self.deadline_ms - now_ms) / 1000, self.ring)
 
     def ring(self) -> None:
-        """Now."""
+        """Fires now."""
         self.cancel()
         self.callback()
 
     def cancel(self) -> None:
-        """Not any more."""
+        """Cancels the timer."""
         self.runtime.timers.pop(self, None)
         if self.alarm is not None:
             self.alarm.cancel()
@@ -122,7 +121,7 @@ class MovableRuntime(LoopRuntime):
         return self.clock.steady_ms()
 
     def even_ms(self) -> int:
-        """A test moves all clocks together, on purpose: sessions and retention are to see it at once."""
+        """A test moves all clocks together, on purpose: sessions and retention must see it at once."""
         return self.clock.now_ms()
 
     def call_later(self, delay_s: float, callback: Callable[[], object]) -> _Timer:
@@ -147,11 +146,11 @@ class MovableRuntime(LoopRuntime):
         self._jobs -= 1
 
     async def ring(self) -> None:
-        """After the clock was moved: what is due rings, the rest is set anew; then until nothing of it is under way."""
+        """After the clock was moved: fires what is due, resets the rest, then waits until the resulting work is done."""
         now_ms = self.steady_ms()
         for timer in sorted(self.timers, key=lambda each: each.deadline_ms):
             if timer not in self.timers:
-                continue  # one that rang before has cancelled it
+                continue  # cancelled by a timer that fired before it
             if timer.deadline_ms <= now_ms:
                 timer.ring()
             else:

@@ -1,7 +1,7 @@
 """A file system in memory, for brokers that live as long as a test.
 
-Nothing is ever lost or torn here: whoever wants that uses the simulator's disk. Files are byte arrays that outlive their names,
-as descriptors do. Safe to use from the broker's threads: each operation is one step under one lock.
+Nothing is lost or torn here; use the simulator's disk for that. Files are byte arrays that outlive their names, as descriptors
+do. Safe to use from the broker's threads: each operation is one step under one lock.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class MemoryFile:
         """Memory is as safe as it gets."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
     def fileno(self) -> int:
         return -1
@@ -88,7 +88,7 @@ class _Lock:
 
 
 class MemoryDisk:
-    """See ``model.ports.FileSystem``. ``full`` makes every write fail with ENOSPC until it is taken back."""
+    """See ``model.ports.FileSystem``. ``full`` makes every write fail with ENOSPC until it is reset."""
 
     def __init__(self) -> None:
         self.guard = threading.RLock()
@@ -98,7 +98,7 @@ class MemoryDisk:
         self._dirs: dict[str, None] = {}
 
     def take(self, size: int) -> None:
-        """Room for a write, or ENOSPC."""
+        """Takes room for a write, or raises ENOSPC."""
         if self.full and size:
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -174,6 +174,6 @@ class MemoryDisk:
         return CAPACITY, 0 if self.full else CAPACITY // 2
 
     def set_mode(self, path: str, mode: int) -> None:
-        """Nobody else can reach these files."""
+        """Permissions are not enforced."""
         if path not in self._files:
             raise _gone(path)

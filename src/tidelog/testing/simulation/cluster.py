@@ -1,7 +1,7 @@
-"""The hardware of a simulated cluster: machines with formatted disks on one network and one agenda, and whoever talks to them.
+"""The hardware of a simulated cluster: machines with formatted disks on one network and one agenda, and their clients.
 
-``Shape`` says how many of which kind. Brokers and controllers may join later (``join``), as with ``tidelog format`` and ``tidelog
-start`` on a new machine; what the cluster then does with them is its administrator's part.
+``Shape`` sets the number of nodes of each kind. Brokers and controllers may join later (``join``), as with ``tidelog format`` and
+``tidelog start`` on a new machine; using them is up to the simulated administrator.
 """
 
 from __future__ import annotations
@@ -46,15 +46,14 @@ SETTINGS = {
     "leader.imbalance.check.interval.seconds": "10",
     "tidelog.http.listener": "",
 }
-"""Kafka's settings where a run of a minute has to see what takes minutes elsewhere: sessions, elections, balance."""
+"""Kafka's settings, shortened so that sessions, elections and balancing happen within a run of a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a cluster is made of. ``controllers``: how many nodes are controllers only; 0: the first three brokers are
-    controllers, too. ``static``: voters from ``controller.quorum.voters`` instead of a quorum that can change. ``log_dirs``:
-    disks a node. ``levels``: of features, as formatted. ``settings``: Kafka's, on top of ``SETTINGS``.
-    """
+    """The shape of a cluster. ``controllers``: the number of nodes that are only controllers; with 0 the first three brokers
+    are also controllers. ``static``: voters from ``controller.quorum.voters`` instead of a dynamic quorum. ``log_dirs``: disks
+    per node. ``levels``: feature levels at format time. ``settings``: Kafka's settings on top of ``SETTINGS``."""
 
     brokers: int = 3
     controllers: int = 0
@@ -70,7 +69,7 @@ class Shape:
 
     @property
     def voter_ids(self) -> list[int]:
-        """Who is in the metadata quorum at first."""
+        """The initial voters of the metadata quorum."""
         if self.controllers:
             return list(range(FIRST_CONTROLLER, FIRST_CONTROLLER + self.controllers))
         return self.broker_ids[:3]
@@ -82,7 +81,7 @@ class Shape:
 
 
 class SimCluster:
-    """See the module. ``seed`` decides everything that is left to chance."""
+    """The simulated cluster. ``seed`` decides every random choice."""
 
     def __init__(self, shape: Shape, seed: int) -> None:
         self.shape = shape
@@ -91,9 +90,9 @@ class SimCluster:
         self.network = Network(self.agenda, self.rng.getrandbits(64))
         self.machines: list[Machine] = []
         self.why = ""
-        """What ``healthy`` found last."""
+        """What ``healthy`` found wrong in its last call."""
         self.directories: dict[int, Uuid] = {}
-        """The id of each node's metadata dir."""
+        """The id of each node's metadata directory."""
         self._processes: list[SimLoop] = []
         replicas = str(min(shape.brokers, 3))
         self._settings = {
@@ -113,21 +112,21 @@ class SimCluster:
 
     @property
     def brokers(self) -> list[Machine]:
-        """Those that clients talk to."""
+        """The nodes that clients connect to."""
         return [each for each in self.machines if each.is_broker]
 
     @property
     def controllers(self) -> list[Machine]:
-        """Those that may be voters."""
+        """The nodes that may be voters."""
         return [each for each in self.machines if each.is_controller]
 
     @property
     def bootstrap(self) -> list[tuple[str, int]]:
-        """Where the brokers listen that were there from the start."""
+        """The addresses of the initial brokers."""
         return [(host(each), CLIENT_PORT) for each in self.shape.broker_ids]
 
     def join(self, node_id: int, *, broker: bool = False, controller: bool = False) -> Machine:
-        """A new machine, formatted without knowing the voters, started."""
+        """Formats and starts a new machine that does not know the voters."""
         assert all(each.node_id != node_id for each in self.machines), node_id
         machine = self._make(node_id, broker, controller)
         machine.start()
@@ -140,7 +139,7 @@ class SimCluster:
         request = FormatRequest(self.shape.dirs, node_id, CLUSTER_ID, initial_voters=initial, levels=self.shape.levels)
         formatted = format_dirs(disk, request, rng=random.Random(node_id), now_ms=EPOCH_MS)
         self.directories[node_id] = formatted.directories[self.shape.dirs[0]]
-        disk.sync_dir("/")  # the directory that log dirs lie in was there before
+        disk.sync_dir("/")  # the parent directory of the log dirs existed before
         properties = self._properties(node_id, broker, controller)
         seed = self.rng.getrandbits(64)
         machine = Machine(self.agenda, self.network, node_id, host(node_id), properties, seed, disk)
@@ -171,7 +170,7 @@ class SimCluster:
         }
 
     def process(self) -> SimLoop:
-        """One more machine on the network, for a process that is no node."""
+        """One more machine on the network, for a process that is not a node."""
         number = len(self._processes) + 1
         loop = new_loop(self.agenda, f"client {number}", seed=self.rng.getrandbits(64))
         self._processes.append(loop)
@@ -179,17 +178,17 @@ class SimCluster:
         return loop
 
     def start(self) -> None:
-        """Every node that is not running."""
+        """Starts every node that is not running."""
         for machine in self.machines:
             if not machine.running:
                 machine.start()
 
     def serving(self) -> bool:
-        """Whether every node does."""
+        """Whether every node is serving."""
         return all(each.serving for each in self.machines)
 
     def end(self) -> None:
-        """Everything is switched off: nothing of it runs any more."""
+        """Switches everything off."""
         for machine in self.machines:
             machine.kill()
         for loop in self._processes:
@@ -201,7 +200,7 @@ class SimCluster:
             loop.forget()
 
     def problem(self, excused: Callable[[Machine], bool] = lambda _: False) -> str | None:
-        """A failure that no fault explains: in the log of a machine, or a node that could not go on."""
+        """A failure that no fault explains: in a machine's log, or a node that stopped by itself."""
         for machine in self.machines:
             problems = machine.problems + (machine.loop.problems if machine.loop is not None else [])
             if problems:
@@ -214,13 +213,13 @@ class SimCluster:
         return None
 
     def healthy(self) -> bool:
-        """Every broker serves and knows the same topics; every partition has a leader and all its replicas in sync."""
+        """Whether every broker serves and knows the same topics, and every partition has a leader and all replicas in sync."""
         found = [image for image in map(image_of, self.brokers) if image is not None]
         self.why = _ailment(found) or "healthy" if len(found) == len(self.brokers) else "not every broker serves"
         return self.why == "healthy"
 
     def state(self) -> str:
-        """Who is up, for the text of a violation."""
+        """The nodes' states, for the text of a violation."""
 
         def word(machine: Machine) -> str:
             if machine.ended is not None:
@@ -242,26 +241,26 @@ def _ailment(images: Sequence[ClusterImage]) -> str | None:
 
 
 def image_of(machine: Machine) -> ClusterImage | None:
-    """What a broker that serves knows of the cluster."""
+    """The image of a serving broker."""
     return machine.node.broker.image if machine.serving and isinstance(machine.node, Node) else None
 
 
 def newest_image(machines: Iterable[Machine]) -> ClusterImage | None:
-    """What the best informed of these brokers knows."""
+    """The newest image of these brokers."""
     images = [image for image in map(image_of, machines) if image is not None]
     return max(images, key=lambda image: image.offset, default=None)
 
 
 def host(node_id: int) -> str:
-    """A node's address."""
+    """The address of a node."""
     return f"10.0.0.{node_id}"
 
 
 def controller_endpoint(node_id: int) -> Endpoint:
-    """Where a controller listens."""
+    """The address of a controller's listener."""
     return Endpoint("CONTROLLER", host(node_id), CONTROLLER_PORT)
 
 
 def directory_id(node_id: int) -> Uuid:
-    """Of the metadata dir of a first voter."""
+    """The directory id of an initial voter's metadata directory."""
     return Uuid(node_id.to_bytes(2, "big") * 8)

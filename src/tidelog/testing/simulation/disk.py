@@ -31,12 +31,12 @@ count only for faults."""
 
 
 class PowerLoss(BaseException):
-    """The machine is off: whatever used this disk ends here. Not an Exception, so that nothing handles it."""
+    """The machine is off: the code that used this disk stops here. Not an Exception, so that no handler catches it."""
 
 
 @dataclass(slots=True)
 class _File:
-    """Contents now, contents that are safe, and what happened in between: (position, data) or (length, None) for a cut."""
+    """The current contents, the durable contents, and the changes since: (position, data), or (length, None) for a truncation."""
 
     data: bytearray = field(default_factory=bytearray)
     safe: bytearray = field(default_factory=bytearray)
@@ -49,8 +49,8 @@ class _File:
 
 @dataclass(slots=True)
 class _Dir:
-    """Names now, names that are safe, and the changes in between: (name, node), node None for a name that went; a rename is two
-    changes that come together."""
+    """The current names, the durable names, and the changes since: (name, node), with node None for a removal; a rename is two
+    changes that survive or get lost together."""
 
     entries: dict[str, _File | _Dir] = field(default_factory=dict)
     safe: dict[str, _File | _Dir] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Fault:
 
 
 class SimFile:
-    """An open file: it follows its inode, whatever becomes of the name."""
+    """An open file. It follows its inode, not its name."""
 
     def __init__(self, disk: SimDisk, node: _File) -> None:
         self._disk = disk
@@ -121,7 +121,7 @@ class SimLock:
 
 
 class SimDisk:
-    """See the module. ``capacity``: bytes of file contents that fit."""
+    """A simulated disk. ``capacity`` is the number of bytes of file contents that fit."""
 
     def __init__(self, seed: int = 0, *, capacity: int = UNLIMITED, network: bool = False) -> None:
         """``network``: removing an open file leaves a ``.nfs*`` name, as NFS clients do."""
@@ -129,11 +129,11 @@ class SimDisk:
         self.capacity = capacity
         self.network = network
         self.now_ms = 0
-        """Modification times are taken from here."""
+        """The source of modification times."""
         self.operations = 0
-        """Changes so far."""
+        """The number of changes so far."""
         self.on_operation: Callable[[int, str, str], None] | None = None
-        """Called before a change with its number, kind and path; the change counts as under way."""
+        """Called before each change with its number, kind and path; the change counts as in progress."""
         self.locked: set[str] = set()
         self.off = False
         self._faults: list[_Fault] = []
@@ -149,17 +149,17 @@ class SimDisk:
         self._faults.append(_Fault(kind, nth, code, path_part, times))
 
     def fill(self, path_part: str, room: int) -> None:
-        """From now on files below paths with ``path_part`` may grow by ``room`` bytes in all, and none is made once that is used
-        up: ENOSPC, until ``heal``."""
+        """From now on files below paths with ``path_part`` may grow by ``room`` bytes in total, and no file can be created
+        once that is used up: ENOSPC, until ``heal``."""
         self._room[path_part] = room
 
     @property
     def is_full(self) -> bool:
-        """Whether ``fill`` holds."""
+        """Whether ``fill`` is in force."""
         return bool(self._room)
 
     def flip(self, path: str, position: int, bit: int) -> None:
-        """One bit of a file turns, on the disk and in the page cache (which was read from there anew)."""
+        """Flips one bit of a file, on the disk and in the page cache."""
         node = self._find(path)
         if not isinstance(node, _File):
             raise FileNotFoundError(errno.ENOENT, "no such file", path)
@@ -168,12 +168,12 @@ class SimDisk:
                 content[position] ^= 1 << bit
 
     def heal(self) -> None:
-        """No more faults, and room again."""
+        """Ends all faults and restores the room."""
         self._faults.clear()
         self._room.clear()
 
     def before(self, kind: str, path: str) -> None:
-        """Counts, tells, and fails when it was told to."""
+        """Counts an operation, reports it, and fails it if a fault asks for that."""
         if self.off:
             raise PowerLoss
         if kind in CHANGES:
@@ -195,9 +195,9 @@ class SimDisk:
     # --- files ---------------------------------------------------------------------------------------------------------
 
     def write(self, node: _File, position: int, data: bytes) -> int:
-        """On a full disk what fits is written, and then it raises."""
+        """On a full disk it writes what fits, then raises."""
         self.before("write", _path_of(node))
-        # Counting is left out on a disk that nobody has made small: it looks at every file.
+        # Room is counted only on a disk that was filled, because counting looks at every file.
         room = self.capacity - self._used() if self.capacity < UNLIMITED else UNLIMITED
         if self._room:
             room = min(room, self._room_at(_path_of(node)))
@@ -224,7 +224,7 @@ class SimDisk:
         try:
             self.before("sync", _path_of(node))
         except OSError:
-            # The kernel reports the lost writes once, and holds the pages for clean from then on.
+            # The kernel reports lost writes once, then treats the pages as clean.
             node.pending.clear()
             raise
         for position, data in node.pending:
@@ -341,7 +341,7 @@ class SimDisk:
         node.pending.clear()
 
     def set_mode(self, path: str, mode: int) -> None:
-        """Nobody is kept out here; but the file has to exist."""
+        """Permissions are not enforced; the file must exist."""
         self.stat(path)
 
     def lock(self, path: str) -> SimLock:
@@ -384,14 +384,14 @@ class SimDisk:
     # --- what a stop leaves --------------------------------------------------------------------------------------------
 
     def crash(self, seed: int) -> SimDisk:
-        """The disk after the power went, now; this one is left as it is (set ``off`` to stop who uses it)."""
+        """The disk after a power loss now; this one stays as it is (set ``off`` to stop its users)."""
         rng = random.Random(seed)
         after = self._successor(seed)
         after._root = self._survivors(self._root, None, rng, {})
         return after
 
     def kill(self) -> SimDisk:
-        """The disk after the process was killed: all there, nothing locked, what was not synced still not safe."""
+        """The disk after the process was killed: all contents, no locks; unsynced data is still not durable."""
         after = self._successor(0)
         after._root = _copy(self._root, None, {})
         return after

@@ -1,8 +1,8 @@
-"""What goes wrong in a simulated cluster: processes, machines, disks, clocks and the network, one thing or several at a time.
+"""Faults in a simulated cluster: processes, machines, disks, clocks and the network, one or several at a time.
 
-Data is promised to survive as long as one in-sync replica does; acknowledged records of a partition with min.insync.replicas 2
-are on two disks. So at most one machine at a time loses what was not synced: a record that is acknowledged may be in two page
-caches only, and Kafka promises no more. Processes may be killed together.
+Data must survive as long as one in-sync replica does; acknowledged records of a partition with min.insync.replicas 2 are on two
+disks. So at most one machine at a time loses unsynced data: an acknowledged record may be in two page caches only, and Kafka
+promises no more. Processes may be killed together.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ KINDS = (
     "clock",
     "voter",
 )
-"""What may go wrong, the more often the more often it is named here: a process killed, stopped in order or paused; a machine
-without power; a node cut off, cut off in one direction, slow; nodes split in two; connections reset; a disk that fails, that is
-full for a while, on which a bit has turned; all processes killed; a wall clock set; a voter that loses power after its vote."""
+"""Kinds of faults, listed as often as their weight: a process killed, stopped in order or paused; a machine without power; a
+node isolated, isolated in one direction, slow; nodes split in two; connections reset; a disk that fails, is full for a while,
+or has a flipped bit; all processes killed; a wall clock set; a voter that loses power after its vote."""
 ELIGIBLE_REPLICAS = "eligible.leader.replicas.version"
 
 
 class Faults:
-    """Begins faults, and ends them."""
+    """Begins and ends faults."""
 
     def __init__(self, cluster: SimCluster, seed: int, kinds: Sequence[str] = KINDS) -> None:
         unknown = sorted(set(kinds) - set(KINDS))
@@ -53,19 +53,19 @@ class Faults:
         self.rng = random.Random(seed)
         self.done: collections.Counter[str] = collections.Counter()
         self.told: list[str] = []
-        """When, what, to whom."""
+        """(when, what, which node) of each fault."""
         self.damage = Damage(cluster, self.rng)
         self._on = False
         self._excused: set[int] = set()
         self._power_was_lost = False
 
     def begin(self) -> None:
-        """From now on, until ``end``."""
+        """Begins faults, until ``end``."""
         self._on = bool(self.kinds)
         self.agenda.call_later(1.0, self._next)
 
     def end(self) -> None:
-        """Everything is healed but damage to files (``damage.repair``); who is down starts."""
+        """Heals everything except damaged files (``damage.repair``) and starts nodes that are down."""
         self._on = False
         self.network.heal()
         for machine in self.machines:
@@ -74,8 +74,8 @@ class Faults:
             self._up(machine)
 
     def settled(self) -> bool:
-        """Whether a machine may lose what it has not synced: every partition is fully in sync, nothing else is damaged, and who
-        lost records is not elected (with eligible leader replicas)."""
+        """Whether a machine may lose unsynced data: every partition is fully in sync, nothing else is damaged, and a replica
+        that lost records cannot be elected (with eligible leader replicas)."""
         eligible = self.cluster.shape.levels.get(ELIGIBLE_REPLICAS, 0) >= 1
         return eligible and not self.damage.places and self.cluster.healthy()
 
@@ -84,13 +84,13 @@ class Faults:
         self._power_was_lost = True
 
     def _recovers(self) -> bool:
-        """Whether a machine may still lack, as a member of an ISR, what it lost with its power. Were all processes killed before
-        that is noticed, every replica would have ended uncleanly, and the last known leader's log would be what is left."""
+        """Whether a machine may still miss, as an ISR member, what it lost with its power. If all processes were killed before
+        that is noticed, every replica would have ended uncleanly, and only the last known leader's log would be left."""
         self._power_was_lost = self._power_was_lost and not self.cluster.healthy()
         return self._power_was_lost
 
     def explains(self, machine: Machine) -> bool:
-        """Whether a fault of ours is why this node could not go on."""
+        """Whether one of our faults explains why this node stopped."""
         return machine.node_id in self._excused
 
     def _next(self) -> None:
@@ -150,7 +150,7 @@ class Faults:
         return True
 
     def _all(self, machine: Machine) -> bool:
-        """Every process is killed at once."""
+        """Kills every process at once."""
         if self.rng.random() < 0.6 or self._recovers():
             return False
         for each in self.machines:
@@ -165,7 +165,7 @@ class Faults:
         return True
 
     def _split(self, machine: Machine) -> bool:
-        """Between nodes only: clients see both sides."""
+        """Splits the nodes in two; clients see both sides."""
         hosts = [each.host for each in self.machines]
         side = set(self.rng.sample(hosts, self.rng.randint(1, len(hosts) - 1)))
         self._cut([(a, b) for a in hosts for b in hosts if (a in side) != (b in side)])
@@ -193,8 +193,8 @@ class Faults:
         return True
 
     def _disk(self, machine: Machine) -> bool:
-        """A disk fails once, in a write or a sync: the node takes it offline, and ends when it has no other; it comes back on the
-        same disk. What was not synced is lost as with a power loss, so the same pause holds."""
+        """A disk fails once, in a write or a sync: the node takes it offline, and ends when it has no other; it comes back on
+        the same disk. Unsynced data is lost as in a power loss, so the same pause holds."""
         if not machine.running or not machine.serving or not self.settled():
             return False
         self._excused.add(machine.node_id)
@@ -206,7 +206,7 @@ class Faults:
             if machine.running and self.settled():
                 self._lose_power(machine)
             elif machine.running:
-                machine.kill()  # others have lost something meanwhile
+                machine.kill()  # another machine has lost data meanwhile
             machine.ended = None
             self._up(machine)
 
@@ -214,8 +214,8 @@ class Faults:
         return True
 
     def _full(self, machine: Machine) -> bool:
-        """A disk has no room left, and later it has again. A node that ends is started over and over meanwhile, as supervisors
-        do; one that goes on with its other disk is started anew when there is room."""
+        """A disk is full, and later has room again. A node that ends is restarted again and again meanwhile, as supervisors
+        do; one that continues on its other disk is restarted when there is room."""
         if not machine.running or machine.disk.is_full:
             return False
         self._excused.add(machine.node_id)
@@ -237,7 +237,7 @@ class Faults:
         return True
 
     def _flip(self, machine: Machine) -> bool:
-        """A bit turns on a disk, in something that was synced long ago."""
+        """Flips a bit on a disk, in something that was synced long ago."""
         if not machine.running or not machine.serving or not self.settled():
             return False
         place = self.damage.flip(machine)
@@ -251,8 +251,9 @@ class Faults:
         return True
 
     def _voter(self, _: Machine) -> bool:
-        """The quorum's leader dies; who then votes for another loses its power right after, while the elected one is cut off and
-        the former leader is back: a vote that was not on the disk before it was given would now be given twice."""
+        """The quorum's leader dies; a voter that then votes for another node loses its power right after, while the elected
+        one is isolated and the former leader is back: a vote that was not on the disk before it was given would now be given
+        twice."""
         voters = [each for each in self.machines if each.is_controller and each.serving]
         leads = next((each for each in voters if each.leads_quorum), None)
         if leads is None or len(voters) < 3 or not self.settled():
@@ -282,6 +283,6 @@ class Faults:
         return True
 
     def _clock(self, machine: Machine) -> bool:
-        """The wall clock is set, backwards or forwards."""
+        """Sets the wall clock, backwards or forwards."""
         machine.set_clock(self.rng.randrange(-5000, 5000))
         return True

@@ -1,10 +1,11 @@
-"""Event loops in virtual time: many simulated machines in one thread, one agenda, the same seed and calls give the same run.
+"""Event loops in virtual time: many simulated machines in one thread with one agenda; the same seed and calls give the same
+run.
 
-Each machine has a ``SimLoop`` of its own, which is asyncio's event loop as far as a node uses it; what it is asked to call lies
-on the ``Agenda`` of the world until its moment comes. Time passes only from one entry to the next. A machine that loses power
-is a loop that is ``dead``: what lies on the agenda for it is thrown away, and its tasks never take another step.
+Each machine has its own ``SimLoop``, which is asyncio's event loop as far as a node uses it. Its callbacks are entries of the
+world's ``Agenda``. Time passes only from one entry to the next. A machine without power is a loop that is ``dead``: its entries
+are dropped, and its tasks never take another step.
 
-Threads are moments: a job that is to run in a thread runs whole, somewhat later, and its end is told later still.
+Thread jobs are single steps: a job runs whole, a little later, and its completion is reported later still.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from tidelog.testing.simulation.disk import PowerLoss
 
 
 class Stuck(AssertionError):
-    """Nothing is left on the agenda, or nothing but the same moment over and over."""
+    """The agenda is empty, or repeats the same moment forever."""
 
 
 class Agenda:
-    """What is to happen, by time (seconds) and then in the order in which it was asked for."""
+    """Entries ordered by time (seconds), then by the order in which they were added."""
 
     def __init__(self, seed: int) -> None:
         self.now = 0.0
@@ -38,7 +39,7 @@ class Agenda:
         self._count = 0
 
     def put(self, when: float, loop: SimLoop | None, handle: events.Handle) -> None:
-        """``loop`` is None for what the world itself does."""
+        """``loop`` is None for entries of the world itself."""
         self._count += 1
         heapq.heappush(self._entries, (max(when, self.now), self._count, loop, handle))
 
@@ -47,13 +48,13 @@ class Agenda:
         return self.call_at(self.now + delay, callback, *args)
 
     def call_at(self, when: float, callback: Callable[..., object], *args: Any) -> events.Handle:
-        """The same, at that time."""
+        """As ``call_later``, at an absolute time."""
         handle = _PlainHandle(callback, args)
         self.put(when, None, handle)
         return handle
 
     def step(self) -> bool:
-        """The next entry; False when there is none."""
+        """Runs the next entry; False when there is none."""
         while self._entries:
             when, _, loop, handle = heapq.heappop(self._entries)
             if handle.cancelled() or (loop is not None and loop.dead):
@@ -68,7 +69,8 @@ class Agenda:
         return False
 
     def run_until(self, done: Callable[[], bool], deadline: float) -> bool:
-        """Until ``done``; False when it is ``deadline`` (seconds since the beginning) first. Stuck when nothing is left to do."""
+        """Runs until ``done``; False when ``deadline`` (seconds since the beginning) comes first. Stuck when nothing is left
+        to do."""
         while not done():
             if self.now >= deadline:
                 return False
@@ -78,7 +80,7 @@ class Agenda:
 
 
 class _PlainHandle(events.Handle):
-    """A call outside of any loop."""
+    """A call that belongs to no loop."""
 
     def __init__(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         self._callback: Callable[..., object] | None = callback
@@ -95,12 +97,12 @@ class _PlainHandle(events.Handle):
 
 
 def new_loop(agenda: Agenda, name: str, *, seed: int, drift: float = 0.0) -> SimLoop:
-    """A process. What it leaves out of asyncio's interface (subprocesses, pipes, signals) fails there."""
+    """A new process. The parts of asyncio's interface that it leaves out (subprocesses, pipes, signals) fail."""
     return SimLoop(agenda, name, seed=seed, drift=drift)  # type: ignore[abstract]
 
 
 class SimLoop(asyncio.AbstractEventLoop):
-    """See the module. ``drift``: how much faster than the world's this machine's clock runs (0.01: one percent)."""
+    """``drift``: how much faster than the world's this machine's clock runs (0.01: one percent)."""
 
     def __init__(self, agenda: Agenda, name: str, *, seed: int, drift: float = 0.0) -> None:
         self.agenda = agenda
@@ -114,7 +116,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.network: Any = None
         """Set by the network that the machine is attached to."""
         self.problems: list[str] = []
-        """What went wrong in callbacks and tasks that nobody awaits."""
+        """Errors of callbacks and tasks that are not awaited."""
         self._held: list[events.Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []
 
@@ -145,10 +147,10 @@ class SimLoop(asyncio.AbstractEventLoop):
         return handle
 
     def _timer_handle_cancelled(self, handle: events.TimerHandle) -> None:
-        """It is thrown away when its moment comes."""
+        """The entry is dropped when its moment comes."""
 
     def run_handle(self, handle: events.Handle) -> None:
-        """One callback of this machine."""
+        """Runs one callback of this machine."""
         if self.paused:
             self._held.append(handle)
             return
@@ -164,24 +166,24 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.paused = True
 
     def resume(self) -> None:
-        """What has come due meanwhile runs now."""
+        """Runs what has come due meanwhile."""
         self.paused = False
         held, self._held = self._held, []
         for handle in held:
             self.agenda.put(self.agenda.now, self, handle)
 
     def end(self) -> None:
-        """The process is no more: nothing of it runs again."""
+        """Ends the process: none of its callbacks runs again."""
         self.dead = True
         for task in self._tasks:
             coroutine = task.get_coro()
             if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
-                # It has not begun, so there is nothing that closing it could run; Python would call it forgotten.
+                # The coroutine has not started, so closing it runs nothing; without it Python would warn.
                 coroutine.close()
 
     def forget(self) -> None:
-        """Once the world has ended: what the tasks had begun is unwound, so that Python finds nothing of it later. Whatever they
-        do at their end, they do to disks and connections that are no more."""
+        """Unwinds what the tasks had begun, once the world has ended, so that Python does not report it later. Their cleanup
+        acts on disks and connections that no longer exist."""
         former = events._get_running_loop()
         events._set_running_loop(self)
         try:
@@ -202,7 +204,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: contextvars.Context | None = None
     ) -> asyncio.Task[Any]:
         task = asyncio.Task(coro, loop=self, name=name, context=context)
-        # Held for the whole run: a coroutine that is collected runs its finally blocks, and a dead machine runs nothing.
+        # Held for the whole run: a collected coroutine runs its finally blocks, and a dead machine runs nothing.
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._tasks.append(task)
         if len(self._tasks) > 4096:
@@ -212,7 +214,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Runs ``func`` after a while, and tells of its end after another."""
+        """Runs ``func`` after a while, and reports its completion after another."""
         future = self.create_future()
         self.call_later(self.rng.expovariate(2000.0), self._job, future, func, args)
         return future
@@ -224,7 +226,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             result = func(*args)
         except PowerLoss:
             raise
-        except BaseException as problem:  # as a thread's, it belongs to whoever waits
+        except BaseException as problem:  # as with a thread, the exception belongs to the waiter
             error = problem
 
         def tell() -> None:

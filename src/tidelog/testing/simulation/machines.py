@@ -1,4 +1,4 @@
-"""Simulated machines: a real node each, on a loop in virtual time, with a disk and an address of its own.
+"""Simulated machines: a real node each, on a loop in virtual time, with its own disk and address.
 
 ``start`` boots what is on the disk. A process can be killed (the disk keeps what was written), a machine can lose power (the disk
 keeps what was synced, and pieces of the rest), a process can be paused, or stopped as an operator does.
@@ -21,11 +21,11 @@ from tidelog.testing.simulation.loop import Agenda, SimLoop, new_loop
 from tidelog.testing.simulation.network import Network, SimListener
 
 EPOCH_MS = 1_800_000_000_000
-"""When the world begins: in 2027."""
+"""The world begins in 2027."""
 
 
 class SimRuntime(LoopRuntime):
-    """A node's outside world, in virtual time. ``skew_ms``: how far its wall clock is off."""
+    """A node's runtime in virtual time. ``skew_ms`` is the error of its wall clock."""
 
     loop: SimLoop
 
@@ -48,7 +48,7 @@ class SimRuntime(LoopRuntime):
         return int(self.loop.time() * 1_000_000_000)
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
-        """A task of the node that failed is a failure of the node, not a line in its log."""
+        """A failed task of the node is a failure of the node, not only a log line."""
         if not task.cancelled() and (error := task.exception()) is not None and not self.loop.dead:
             trace = "".join(traceback.format_exception(error))
             self.loop.problems.append(f"{self.loop.name}: {task.get_name()} failed\n{trace}")
@@ -67,7 +67,7 @@ class SimRuntime(LoopRuntime):
 
 
 class Machine:
-    """See the module. ``properties``: the node's server.properties."""
+    """One machine. ``properties`` is the node's server.properties."""
 
     def __init__(
         self, agenda: Agenda, network: Network, node_id: int, host: str, properties: Mapping[str, str], seed: int, disk: SimDisk
@@ -84,7 +84,7 @@ class Machine:
         """Why the last process ended by itself."""
         self.problems: list[str] = []
         self.graveyard: list[Any] = []
-        """Dead processes: nothing of them may be collected, for then their ``finally`` blocks would run."""
+        """Dead processes, kept so that they are not collected: that would run their ``finally`` blocks."""
         self._agenda = agenda
         self._network = network
         self.skew_ms = self.rng.randrange(-2000, 2000)
@@ -104,15 +104,15 @@ class Machine:
 
     @property
     def leads_quorum(self) -> bool:
-        """Whether this node takes itself for the leader of the metadata quorum."""
+        """Whether this node believes that it leads the metadata quorum."""
         return self.serving and bool(self.node.replica.member.machine.is_leader)  # type: ignore[union-attr]
 
     def start(self) -> None:
-        """A new process; it serves when ``serving``."""
+        """Starts a new process; it serves when ``serving``."""
         assert not self.running
         self.starts += 1
         self.serving, self.ended = False, None
-        self.node = None  # not the last process's, whatever that believed in
+        self.node = None  # not the last process's settings, which may have changed
         seed = self.rng.getrandbits(64)
         loop = self.loop = new_loop(self._agenda, f"node {self.node_id}", seed=seed, drift=self.drift)
         self._network.attach(loop, self.host)
@@ -140,7 +140,7 @@ class Machine:
             self.disk = self.disk.kill()
 
     def stop(self) -> asyncio.Task[Any] | None:
-        """As SIGTERM does; a task of its own, done when it has ended. None when it does not serve."""
+        """As SIGTERM does; returns the task, which is done when the node has ended. None when it does not serve."""
         loop, node = self.loop, self.node
         if loop is None or loop.dead or node is None or not self.serving:
             return None
@@ -160,13 +160,13 @@ class Machine:
             self.disk = self.disk.kill()
 
     def lose_power(self) -> None:
-        """What was not synced is lost, in part; nobody is told."""
+        """Loses part of the unsynced data; peers are not notified."""
         if self.running:
             self._end(silent=True)
             self.disk = self.disk.crash(self.rng.getrandbits(32))
 
     def forget(self) -> None:
-        """Once the world has ended: nothing is left of its processes."""
+        """Drops all processes, once the world has ended."""
         for loop, _ in self.graveyard:
             loop.forget()
         self.graveyard.clear()
@@ -180,7 +180,7 @@ class Machine:
             self.loop.resume()
 
     def set_clock(self, by_ms: int) -> None:
-        """The wall clock is set, now and for the processes to come."""
+        """Sets the wall clock, now and for later processes."""
         self.skew_ms = max(-30_000, min(30_000, self.skew_ms + by_ms))
         if self.running and self.runtime is not None:
             self.runtime.skew_ms = self.skew_ms

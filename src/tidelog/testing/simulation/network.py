@@ -1,8 +1,8 @@
 """A network in memory: TCP as programs see it, between simulated machines, with delays, stalls, cuts and resets.
 
-Bytes of a connection arrive in order, late, in pieces. What a cut holds back arrives when the cut is healed, as TCP sends it
-again; a cut may be one-way. A process that is killed resets its connections; a machine without power just says nothing, and
-whoever sends to it finds out when it is back, or when his own patience ends.
+Bytes of a connection arrive in order, late, in pieces. Bytes held back by a cut arrive when it is healed, as TCP resends them; a
+cut may be one-way. A killed process resets its connections; a machine without power is silent, and its peers find out when it
+returns or when they time out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidelog.testing.simulation.loop import Agenda, SimLoop
 from tidelog.testing.simulation.sockets import SimSocket, SimTransport
 
 WINDOW_BYTES = 256 * 1024
-"""So much may be under way in one direction."""
+"""The most bytes in flight in one direction."""
 PIECE_BYTES = 16 * 1024
 
 
@@ -31,15 +31,15 @@ class Network:
         self.agenda = agenda
         self.rng = random.Random(seed)
         self.latency_s = 0.0005
-        """What a packet takes on average; some take ten times that."""
+        """The mean latency of a packet in seconds; some take ten times that."""
         self.slow: dict[tuple[str, str], float] = {}
-        """More seconds from one address to another."""
+        """Additional seconds from one address to another."""
         self.cuts: set[tuple[str, str]] = set()
-        """From, to: nothing passes."""
+        """(from, to) pairs between which nothing passes."""
         self.resets = 0
         self.hosts: dict[str, SimLoop] = {}
         self._dark: set[str] = set()
-        """Addresses of machines without power: nobody there even refuses."""
+        """Addresses of machines without power, where not even a refusal comes back."""
         self._listening: dict[tuple[str, int], SimListener] = {}
         self._ends: dict[int, End] = {}
         self._held_back: dict[End, None] = {}
@@ -48,7 +48,7 @@ class Network:
         self._ephemeral = 40_000
 
     def attach(self, loop: SimLoop, host: str) -> None:
-        """A machine comes (or comes back) at an address. Connections of who was there before are reset."""
+        """A machine comes (back) to an address; connections of its predecessor are reset."""
         loop.network = self
         loop.host = host  # type: ignore[attr-defined]
         former = self.hosts.get(host)
@@ -58,7 +58,7 @@ class Network:
             self.gone(former, silent=False)
 
     def gone(self, loop: SimLoop, *, silent: bool) -> None:
-        """The process has ended; with ``silent`` nobody is told until the address is taken again."""
+        """The process has ended; with ``silent`` its peers are not notified until the address is used again."""
         for where in [where for where, listener in self._listening.items() if listener.loop is loop]:
             del self._listening[where]
         if silent:
@@ -68,7 +68,7 @@ class Network:
             end.reset()
 
     def reset_some(self, share: float) -> None:
-        """That share of all connections breaks."""
+        """Resets that share of all connections."""
         for end in list(self._ends.values()):
             if self.rng.random() < share / 2:
                 self.resets += 1
@@ -76,11 +76,11 @@ class Network:
                 end.peer.lost(ConnectionResetError(errno.ECONNRESET, "reset"))
 
     def cut(self, source: str, target: str) -> None:
-        """From now on nothing gets from ``source`` to ``target``."""
+        """Lets nothing pass from ``source`` to ``target``."""
         self.cuts.add((source, target))
 
     def heal(self) -> None:
-        """Every cut and every delay ends; what was held back goes on."""
+        """Ends every cut and delay; held bytes move on."""
         self.cuts.clear()
         self.slow.clear()
         held_back, self._held_back = self._held_back, {}
@@ -88,21 +88,21 @@ class Network:
             end.flush()
 
     def hold_back(self, end: End) -> None:
-        """It has something under way that a cut stops; it may have been closed since."""
+        """A cut holds back bytes of this end, which may have been closed since."""
         self._held_back[end] = None
 
     def end(self) -> None:
-        """The world has ended: no connection is open any more."""
+        """Closes every connection at the end of the world."""
         for end in self._ends.values():
             if end.transport is not None:
                 end.transport.gone()
 
     def digest(self) -> str:
-        """Of everything that was sent so far: from whom, to whom, when, which bytes."""
+        """A hash of everything that was sent: from, to, when, which bytes."""
         return self._sent.hexdigest()
 
     def sent(self, source: str, target: str, data: bytes) -> None:
-        """Noted for the digest."""
+        """Adds to the digest."""
         self._sent.update(f"{self.agenda.now!r} {source} {target} {len(data)} ".encode())
         self._sent.update(data)
 
@@ -118,7 +118,7 @@ class Network:
     # Sockets
 
     def bind(self, loop: SimLoop, host: str, port: int) -> SimListener:
-        """ConfigError when the port is taken."""
+        """ConfigError when the port is in use."""
         here = cast(str, loop.host)  # type: ignore[attr-defined]
         if port == 0:
             self._ephemeral += 1
@@ -143,7 +143,8 @@ class Network:
         self._ends.pop(end.fd, None)
 
     async def connect(self, loop: SimLoop, factory: Callable[[], Any], host: str, port: int) -> tuple[SimTransport, Any]:
-        """What ``loop.create_connection`` returns. ConnectionRefusedError where nobody listens; waits where nobody answers."""
+        """What ``loop.create_connection`` returns. ConnectionRefusedError when nothing listens; waits when the machine is
+        silent."""
         answered: asyncio.Future[End] = loop.create_future()
         here = cast(str, loop.host)  # type: ignore[attr-defined]
         self._knock(loop, here, host, port, answered)
@@ -160,7 +161,7 @@ class Network:
             target = self.hosts.get(host)
             silent = target is None or target.paused or host in self._dark
             if silent or self.is_cut(here, host) or self.is_cut(host, here):
-                self.agenda.call_later(0.2, arrive)  # the knock is repeated, as TCP repeats it
+                self.agenda.call_later(0.2, arrive)  # the SYN is repeated, as TCP does
                 return
             listener = self._listening.get((host, port))
             if listener is None or not listener.accepting:
@@ -178,7 +179,7 @@ class Network:
         self.agenda.call_later(self.delay(here, host), arrive)
 
     def watch(self, loop: SimLoop, fd: int) -> None:
-        """Somebody looks at ``fd`` from now on: he is told at once of what is there already."""
+        """Watches ``fd``; reports at once what is already there."""
         end = self._ends.get(fd)
         if end is not None:
             end.tell()
@@ -250,14 +251,14 @@ class End:
         self.peer: End = self
         self.inbox = bytearray()
         self.finished = False
-        """The other side sends no more."""
+        """The peer sends no more."""
         self.error: OSError | None = None
         self.closed = False
         self.transport: SimTransport | None = None
         self._pieces: deque[bytes | None] = deque()
-        """Not arrived yet, in their order; None is the end."""
+        """In flight, in order; None is the end of the stream."""
         self._held = 0
-        """So many of them a cut has stopped."""
+        """How many of them a cut holds back."""
         self._under_way = 0
         self._arrives = 0.0
         self._told = False
@@ -267,7 +268,7 @@ class End:
         return WINDOW_BYTES - self._under_way
 
     def send(self, data: bytes) -> None:
-        """``data`` is on its way."""
+        """Sends ``data``."""
         self.network.sent(self.host, self.peer.host, data)
         for start in range(0, len(data), PIECE_BYTES):
             piece = data[start : start + PIECE_BYTES]
@@ -279,7 +280,7 @@ class End:
         self._go()
 
     def _go(self) -> None:
-        """One more piece is to arrive."""
+        """Schedules the arrival of one more piece."""
         if self.network.is_cut(self.host, self.peer.host):
             self._hold()
             return
@@ -299,15 +300,15 @@ class End:
 
     def _arrive(self) -> None:
         if not self._pieces:
-            return  # they went with the process
+            return  # they were lost with the process
         if self.network.is_cut(self.host, self.peer.host):
             self._hold()
             return
-        # Whichever it was that set out, the next one in order arrives: those that a cut stopped set out once more, later.
+        # Whichever piece was scheduled, the next one in order arrives; pieces stopped by a cut are scheduled again later.
         piece = self._pieces.popleft()
         peer = self.peer
         if peer.loop.dead:
-            return  # nobody is there: the bytes are lost, and the sender learns of it when the address answers again
+            return  # the machine is off: the bytes are lost, and the sender learns of it when the address answers again
         if piece is None:
             peer.finished = True
         elif peer.closed:
@@ -318,7 +319,7 @@ class End:
         peer.tell()
 
     def taken(self, count: int) -> None:
-        """The program has read so much: the other side may send more."""
+        """The program has read this many bytes, so the peer may send more."""
         peer = self.peer
         peer._under_way -= count
         if peer.loop.dead or peer.closed:
@@ -329,7 +330,7 @@ class End:
             peer.loop.call_soon(callback)
 
     def tell(self) -> None:
-        """Something is there to be read (or the end is)."""
+        """Reports that there is something to read (or the end)."""
         if self.loop.dead or self.closed or self._told or not (self.inbox or self.finished or self.error is not None):
             if (
                 not self.loop.dead
@@ -360,7 +361,7 @@ class End:
             callback()
 
     def lost(self, error: OSError) -> None:
-        """The connection is no more."""
+        """The connection is lost."""
         if not self.closed and self.error is None:
             self.error = error
             self.tell()
@@ -368,7 +369,7 @@ class End:
                 self.loop.call_soon(callback)
 
     def reset(self) -> None:
-        """This side's process has ended: the other side is told, as soon as it can hear."""
+        """This side's process has ended; the peer is notified as soon as it can be reached."""
         self.closed = True
         if self._held:
             self._pieces.clear()
@@ -387,7 +388,7 @@ class End:
         network.agenda.call_later(network.delay(self.host, peer.host), tell)
 
     def close(self) -> None:
-        """Nothing more is read; what was sent still leaves, and then the end."""
+        """Reads nothing more; queued bytes still leave, then the end of the stream."""
         if self.closed:
             return
         self.closed = True

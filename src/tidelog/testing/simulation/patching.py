@@ -1,4 +1,4 @@
-"""Pieces of shipped code replaced for a while: how bugs are planted."""
+"""Replaces pieces of shipped code for a while, to plant bugs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 Patch = tuple[object, str, Any]
-"""A module or a class, a name in it, and what stands there meanwhile."""
+"""A module or a class, a name in it, and the replacement."""
 
 
 @contextmanager
 def patched(patches: Iterable[Patch]) -> Iterator[None]:
-    """With these patches, and afterwards with what was there before."""
+    """Applies these patches and restores the originals afterwards."""
     patches = list(patches)
     former = [(where, name, vars(where)[name]) for where, name, _ in patches]
     for where, name, bug in patches:

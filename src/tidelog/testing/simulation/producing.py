@@ -1,4 +1,5 @@
-"""An idempotent producer with acks=all on a simulated cluster: a batch is repeated until it is acknowledged, and written once."""
+"""An idempotent producer with acks=all on a simulated cluster: it repeats a batch until it is acknowledged, and the batch is
+written once."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ from tidelog.testing.simulation.client import Client, Later, check
 
 ACK_MS = 3_000
 STALE_S = 20.0
-"""A broker that still answers so after this time has not only not heard that it leads no more."""
+"""A broker that still answers so after this time has not merely missed the news that it no longer leads."""
 
 
 class Lost(AssertionError):
-    """A broker says that batches are missing that were acknowledged before."""
+    """A broker says that previously acknowledged batches are missing."""
 
 
 class Producer:
-    """See the module. One batch at a time: others wait. After one that was given up it is another producer: that batch may have
-    been written, and the next one must not be taken for it."""
+    """One batch at a time; others wait. After a batch that was given up it becomes another producer: that batch may have been
+    written, and the next one must not be taken for it."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -32,13 +33,14 @@ class Producer:
         self._id = self._epoch = -1
         self._sequences: dict[TopicPartition, int] = {}
         self._refused: dict[TopicPartition, float] = {}
-        """When a broker first said that sequences are missing."""
+        """When a broker first reported missing sequences."""
 
     async def send(
         self, at: TopicPartition, records: Sequence[tuple[bytes | None, bytes | None]], stop: Callable[[], bool] = lambda: False
     ) -> int | None:
-        """Keys and values, as one batch: the offset of the first; -1 when it was there already and the broker has forgotten
-        where; None when ``stop`` said so before it was acknowledged (it may be written all the same). Lost."""
+        """Sends keys and values as one batch. Returns the offset of the first record; -1 when it was written before and the
+        broker no longer knows where; None when ``stop`` was set before it was acknowledged (it may be written all the same).
+        Lost."""
         async with self._turn:
             offset: int | None = None
             try:
@@ -80,8 +82,8 @@ class Producer:
         if answer.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             return -1
         if answer.error_code in (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID):
-            # Everything before it was acknowledged to us: so the cluster has lost some of it, or this broker is cut off, leads no
-            # more, and does not know it, which ends.
+            # Everything before it was acknowledged to us: so the cluster has lost some of it, or this broker is isolated and does
+            # not know yet that it no longer leads.
             sequence = self._sequences.get(at, 0)
             now = self.client.now
             if now < self._refused.setdefault(at, now) + STALE_S:

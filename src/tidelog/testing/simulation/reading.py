@@ -1,4 +1,4 @@
-"""What a consumer reads of a partition, Fetch by Fetch: batches checked, aborted transactions left out when that is asked for."""
+"""What a consumer reads of a partition, Fetch by Fetch: batches are checked, and aborted transactions are left out on request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READS = {
 
 
 class DamagedBatch(Exception):
-    """A batch came whose checksum does not fit: KafkaConsumer raises CorruptRecordException there. ``broker``: who sent it."""
+    """A batch arrived with a wrong checksum, where KafkaConsumer raises CorruptRecordException. ``broker`` sent it."""
 
     def __init__(self, broker: int, what: str) -> None:
         super().__init__(f"node {broker}: {what}")
@@ -50,7 +50,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one Fetch brought, where the next one begins, and up to where there was something to see."""
+    """The result of one Fetch, the next offset, and the end of what was visible."""
 
     records: tuple[Record, ...]
     next_offset: int
@@ -58,7 +58,7 @@ class Page:
 
 
 async def fetch(client: Client, at: TopicPartition, offset: int, *, committed: bool = False) -> Page:
-    """From the partition's leader, after 300 ms at most. ``committed``: records of committed transactions only, and of none.
+    """Fetches from the partition's leader, for at most 300 ms. ``committed``: leave out open and aborted transactions.
 
     Later when there is no answer or no leader; DamagedBatch.
     """
@@ -75,7 +75,7 @@ async def fetch(client: Client, at: TopicPartition, offset: int, *, committed: b
 
 
 def _page(at: TopicPartition, offset: int, found: Fetched, broker: int, *, committed: bool) -> Page:
-    """As KafkaConsumer goes through it."""
+    """As KafkaConsumer iterates over it."""
     aborted = deque(found.aborted if committed else ())
     dropped: set[int] = set()
     records: list[Record] = []
@@ -99,7 +99,7 @@ def _page(at: TopicPartition, offset: int, found: Fetched, broker: int, *, commi
 
 
 def _whole(found: Fetched, broker: int) -> list[BatchHeader]:
-    """The last one may be cut off: it comes whole with the next Fetch."""
+    """The last batch may be cut off; the next Fetch returns it whole."""
     headers: list[BatchHeader] = []
     try:
         headers.extend(iter_headers(found.records))

@@ -31,7 +31,7 @@ from tidelog.testing.simulation.patching import Patch, patched
 from tidelog.testing.simulation.producing import Producer
 from tidelog.testing.simulation.reading import DamagedBatch, Record, fetch
 
-# What nodes say of faults is for those who set up logging; without that Python prints it.
+# Nodes' messages about faults are shown only if the user sets up logging; without this Python prints them.
 logging.getLogger("tidelog").addHandler(logging.NullHandler())
 
 T = TypeVar("T")
@@ -41,14 +41,14 @@ SETTLE_S = 120.0
 
 
 class SimulationFailed(AssertionError):
-    """What the scenario asked for did not come true, or a node failed where no fault explains it. The text names the seed, the
-    virtual moment, who was up and the last faults; the cause is in ``__cause__``."""
+    """The scenario's expectation did not come true, or a node failed without a fault that explains it. The text names the
+    seed, the virtual time, the nodes' states and the last faults; the cause is in ``__cause__``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[T]):
-    """A run that ended well. ``result``: what the scenario returned. ``virtual_s``: how long it took there. ``faults``: how
-    many of each kind. ``digest``: of every byte that was sent, from whom to whom and when."""
+    """A run that ended well. ``result``: the scenario's return value. ``virtual_s``: its duration in virtual seconds.
+    ``faults``: how many of each kind. ``digest``: a hash of every byte that was sent, from which node to which and when."""
 
     seed: int
     result: T
@@ -58,9 +58,9 @@ class Run(Generic[T]):
 
 
 class Cluster:
-    """What a scenario has in its hands: the cluster, its nodes by id, and clients that cope with elections and lost connections.
+    """A scenario's view of the cluster: its nodes by id, and clients that handle elections and lost connections.
 
-    Times are in virtual seconds. Methods that talk to the cluster try again until they have their answer: bound them with
+    Times are in virtual seconds. Methods that talk to the cluster retry until they have an answer: bound them with
     ``asyncio.wait_for`` where that matters.
     """
 
@@ -68,7 +68,7 @@ class Cluster:
         self.hardware, self.faults = hardware, faults
         self.seed = seed
         self.rng = random.Random(seed)
-        """For what the scenario leaves to chance."""
+        """For the scenario's own random choices."""
         self._loop = loop
         self._client = self.client(loop)
         self._producer = Producer(self._client)
@@ -80,7 +80,7 @@ class Cluster:
 
     @property
     def bootstrap_servers(self) -> str:
-        """For a client's setting of that name."""
+        """The value for a client's setting of that name."""
         return ",".join(f"{host}:{port}" for host, port in self.hardware.bootstrap)
 
     @property
@@ -90,13 +90,13 @@ class Cluster:
         return {machine.node_id: machine for machine in self.hardware.machines}
 
     def client(self, loop: SimLoop | None = None) -> Client:
-        """One that says what it wants in Kafka's messages (``tidelog.protocol.messages``), on the machine of whoever calls it."""
+        """A client that speaks Kafka's messages (``tidelog.protocol.messages``), on the machine of the caller."""
         running = asyncio.get_running_loop() if loop is None else loop
         assert isinstance(running, SimLoop), running
         return Client(running, self.rng.getrandbits(64), self.hardware.bootstrap)
 
     def process(self, job: Callable[[], Coroutine[Any, Any, T]]) -> asyncio.Future[T]:
-        """``job`` on another machine, with an address of its own; what it comes to."""
+        """Runs ``job`` on another machine with its own address and returns its result."""
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         task = self.hardware.process().create_task(job())
 
@@ -113,7 +113,7 @@ class Cluster:
         return done
 
     def leader(self, topic: str, partition: int = 0) -> int | None:
-        """The node that leads it, as the best informed broker knows; None while nobody does."""
+        """The partition's leader as the most up-to-date broker knows it; None without a leader."""
         image = newest_image(self.hardware.brokers)
         found = image.topics.by_name.get(topic) if image is not None else None
         if found is None or partition >= len(found.partitions) or found.partitions[partition].leader == NO_BROKER:
@@ -121,22 +121,23 @@ class Cluster:
         return found.partitions[partition].leader
 
     def cut(self, source: int, target: int) -> None:
-        """Nothing that the first node sends gets to the second one any more, until ``heal``."""
+        """Drops everything from the first node to the second one, until ``heal``."""
         self.hardware.network.cut(self.nodes[source].host, self.nodes[target].host)
 
     def isolate(self, node_id: int) -> None:
-        """Nothing gets to or from this node any more, until ``heal``."""
+        """Drops everything to and from this node, until ``heal``."""
         here = self.nodes[node_id].host
         for other in [each for each in self.hardware.network.hosts if each != here]:
             self.hardware.network.cut(here, other)
             self.hardware.network.cut(other, here)
 
     def heal(self) -> None:
-        """Cuts and delays of the network end."""
+        """Ends cuts and delays of the network."""
         self.hardware.network.heal()
 
     async def settle(self, within_s: float = SETTLE_S) -> None:
-        """No more faults; who is down starts; returns when every node serves and every partition has its replicas in sync.
+        """Ends all faults and starts nodes that are down; returns when every node serves and every partition has its replicas
+        in sync.
 
         TimeoutError when that takes longer.
         """
@@ -149,14 +150,14 @@ class Cluster:
                 await asyncio.sleep(1.0)
 
     async def until(self, done: Callable[[], bool]) -> None:
-        """Looked at ten times a virtual second."""
+        """Checks ten times per virtual second."""
         while not done():  # noqa: ASYNC110
             await asyncio.sleep(TICK_S)
 
     async def create_topic(
         self, name: str, partitions: int = 1, *, replication_factor: int = -1, config: Mapping[str, str] | None = None
     ) -> None:
-        """As kafka-topics does; ``replication_factor`` -1: the cluster's default. One that is there already is left as it is."""
+        """As kafka-topics does; ``replication_factor`` -1 uses the cluster's default. An existing topic stays as it is."""
         configs = [CreatableTopicConfig(name=key, value=value) for key, value in (config or {}).items()]
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=configs)
 
@@ -170,8 +171,8 @@ class Cluster:
         await self.until(lambda: self.leader(name, partitions - 1) is not None)
 
     async def produce(self, topic: str, *values: bytes | str, key: bytes | None = None, partition: int = 0) -> int:
-        """One batch, idempotent and with acks=all; returns when it is acknowledged: the offset of its first record (-1 when
-        an earlier attempt had written it and nobody remembers where)."""
+        """One batch, idempotent and with acks=all; returns the offset of its first record when it is acknowledged (-1 when an
+        earlier attempt had written it and its offset is unknown)."""
         records = [(key, value.encode() if isinstance(value, str) else value) for value in values]
         offset = await self._producer.send(TopicPartition(topic, partition), records)
         assert offset is not None
@@ -206,12 +207,12 @@ Scenario = Callable[[Cluster], Awaitable[T]]
 def simulate(
     seed: int, scenario: Scenario[T], *, shape: Shape | None = None, faults: Sequence[str] = (), limit_s: float = 600.0
 ) -> Run[T]:
-    """Run a scenario on a cluster of its own; ``shape`` says which: three brokers that are controllers, too, when it is None.
+    """Runs a scenario on its own cluster of the given ``shape``; None is three brokers that are also controllers.
 
-    ``faults``: kinds that come while the scenario runs, until it calls ``settle`` or ends, such as ``("kill", "isolate")`` or
-    ``faults.KINDS`` for all of them; what happens when is the seed's. ``limit_s``: virtual seconds that it may take.
-    SimulationFailed, with the seed in its text; ValueError for a kind of fault that there is not. Not re-entrant, and not beside
-    an asyncio loop that is running in this thread.
+    ``faults``: kinds that occur until the scenario calls ``settle`` or ends, such as ``("kill", "isolate")`` or ``faults.KINDS``
+    for all of them; the seed decides what happens when. ``limit_s``: virtual seconds that the run may take. SimulationFailed,
+    with the seed in its text; ValueError for an unknown kind of fault. Not re-entrant, and not beside a running asyncio loop of
+    this thread.
     """
     hardware = SimCluster(shape or Shape(), seed)
     weather = Faults(hardware, seed ^ 0x5EED, faults)
@@ -266,7 +267,7 @@ def _never() -> bool:
 
 @contextmanager
 def _virtual_time(agenda: Agenda, seed: int) -> Iterator[None]:
-    """Clocks and randomness of the standard library are the world's, for this thread."""
+    """Replaces clocks and randomness of the standard library with the world's, for this thread."""
     thread = threading.get_ident()
     rng = random.Random(seed ^ 0x71DE)
 

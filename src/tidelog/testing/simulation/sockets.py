@@ -1,4 +1,4 @@
-"""The two faces of a simulated connection: a socket that a server reads when it is ready, and a transport for protocols."""
+"""Two views of a simulated connection: a socket that a server reads when it is ready, and a transport for protocols."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SimSocket:
         """It never blocks."""
 
     def setsockopt(self, *_: Any) -> None:
-        """Nothing of it matters here."""
+        """Options have no effect here."""
 
     def recv_into(self, buffer: bytearray | memoryview) -> int:
         inbox = self._readable()
@@ -107,7 +107,7 @@ class SimTransport(asyncio.Transport):
         self.write(b"".join(list_of_data))
 
     def drained(self) -> None:
-        """There may be room."""
+        """There may be room again."""
         end = self._end
         room = end.room
         if room > 0 and self._unsent and not end.closed:
@@ -124,7 +124,7 @@ class SimTransport(asyncio.Transport):
             self._end_now(None)
 
     def readable(self) -> None:
-        """Called on the loop when something is there."""
+        """Called on the loop when there is something to read."""
         end = self._end
         while end.inbox and self._reading and not self._lost:
             if isinstance(self._protocol, asyncio.BufferedProtocol):
@@ -178,7 +178,7 @@ class SimTransport(asyncio.Transport):
         """The window is the limit."""
 
     def gone(self) -> None:
-        """Its process is no more, or it has given the connection up."""
+        """Its process has ended, or it gave the connection up."""
         self._lost = self._closing = True
 
     def _end_now(self, error: Exception | None) -> None:
