@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tools.checks import cycles, sentences, words
+from tools.checks import cycles, public_imports, sentences, sizes, words
 
-CHECKS = {"cycles": cycles, "words": words, "sentences": sentences}
+CHECKS = {"cycles": cycles, "words": words, "sentences": sentences, "imports": public_imports, "sizes": sizes}
 
 
 def main(arguments: list[str] | None = None) -> int:

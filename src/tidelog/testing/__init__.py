@@ -8,23 +8,29 @@
 It speaks the wire protocol on a real port of this machine, so any client in any language works against it, and it keeps its data
 in memory unless it is given a folder. ``SchemaRegistry`` stands beside it where clients serialize through one. The pytest
 fixtures ``tidelog_broker`` (fresh for each test), ``tidelog_session_broker`` and ``tidelog_schema_registry`` come with the
-package. Guide: docs/guide/testing.md.
+package. ``checker`` judges recorded histories, ``simulation`` runs clusters in virtual time. Since 0.1. Guide:
+docs/guide/testing.md.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tidelog.testing.broker import Broker
+from tidelog.testing.clock import Clock
 from tidelog.testing.faults import Faults
 from tidelog.testing.records import Message
 
 if TYPE_CHECKING:
+    from tidelog.testing import checker, simulation
     from tidelog.testing.schema_registry.server import SchemaRegistry
 
-__all__ = ["Broker", "Faults", "Message", "SchemaRegistry"]
+__all__ = ["Broker", "Clock", "Faults", "Message", "SchemaRegistry", "checker", "simulation"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when asked for: most test suites have no registry, and need not wait for its HTTP server's modules."""
+    """Load the registry, ``checker`` and ``simulation`` when they are first used: most test suites need none of them."""
+    if name in {"checker", "simulation"}:
+        return import_module(f"{__name__}.{name}")
     if name == "SchemaRegistry":
         from tidelog.testing.schema_registry.server import SchemaRegistry
 
