@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.interop.java import JavaSide
-from tidelog.coordinator.group.assignors.registry import ASSIGNORS, assign
-from tidelog.coordinator.group.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, TopicSpec
-from tidelog.coordinator.group.subscription_regex import InvalidRegex, resolve
+from tidelog.coordinator.group.consumer.assignors.registry import ASSIGNORS, assign
+from tidelog.coordinator.group.consumer.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, TopicSpec
+from tidelog.coordinator.group.consumer.subscription_regex import InvalidRegex, resolve
 
 GROUPS = 1_500
 NAMES = ["a", "b", "ab", "orders", "orders.eu", "orders-eu", "ORDERS", "x1", "tidelog_1", "__consumer_offsets", "a.b.c", "aaa"]

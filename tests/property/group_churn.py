@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.coordinator.group.driver import Driver
-from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
-from tidelog.coordinator.group.consumer_group import ConsumerGroup, ConsumerGroupState
-from tidelog.coordinator.group.consumer_heartbeat import Beat
+from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
+from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.settings import Bounded, GroupSettings

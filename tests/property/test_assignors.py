@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
-from tidelog.coordinator.group.assignors.registry import ASSIGNORS, assign
-from tidelog.coordinator.group.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, TopicSpec
+from tidelog.coordinator.group.consumer.assignors.registry import ASSIGNORS, assign
+from tidelog.coordinator.group.consumer.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, TopicSpec
 
 SEEDS = 4_000 if os.environ.get("TIDELOG_LONG") else 200
 STEPS = 8

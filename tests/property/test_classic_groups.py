@@ -12,7 +12,7 @@ import random
 import pytest
 
 from tests.unit.coordinator.group.driver import Driver
-from tidelog.coordinator.group.classic_group import GroupState
+from tidelog.coordinator.group.classic.classic_group import GroupState
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.model.errors import ErrorCode as E
 

@@ -12,10 +12,10 @@ from typing import Any
 from tidelog.broker.apis.groups import ask
 from tidelog.broker.context import Answer, Context
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
-from tidelog.coordinator.group.consumer_describing import describe_consumer_group
-from tidelog.coordinator.group.consumer_heartbeat import Beat
+from tidelog.coordinator.group.consumer.consumer_describing import describe_consumer_group
+from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
+from tidelog.coordinator.group.consumer.heartbeat_validation import check_request
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.heartbeat_validation import check_request
 from tidelog.coordinator.group.settings import served_assignors
 from tidelog.metadata.features import GROUP_VERSION
 from tidelog.model.errors import ErrorCode, KafkaError

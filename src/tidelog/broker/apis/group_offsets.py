@@ -11,8 +11,8 @@ from typing import Any
 
 from tidelog.broker.apis.groups import ask
 from tidelog.broker.context import Answer, Context
-from tidelog.coordinator.group import consumer_offsets
 from tidelog.coordinator.group.coordinator import GroupCoordinator
+from tidelog.coordinator.group.offsets import consumer_offsets
 from tidelog.coordinator.group.records import CommittedOffset, OffsetKey
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_OFFSET, ZERO_UUID, Uuid

@@ -13,9 +13,10 @@ from typing import Any
 from tidelog.broker import asking
 from tidelog.broker.context import Answer, Context
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
-from tidelog.coordinator.group import describing, rebalance
+from tidelog.coordinator.group import describing
+from tidelog.coordinator.group.classic import rebalance
+from tidelog.coordinator.group.classic.joining import Join
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.joining import Join
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Outcome, Token
 from tidelog.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse

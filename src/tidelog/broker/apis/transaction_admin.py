@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 
 from tidelog.broker import asking
 from tidelog.broker.context import Context
-from tidelog.coordinator.group.subscription_regex import InvalidRegex
+from tidelog.coordinator.group.consumer.subscription_regex import InvalidRegex
 from tidelog.coordinator.transaction import describing
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.describing import Filters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidelog.broker.context import Context
 from tidelog.broker.transaction_verification import Operation, operation_of_offset_commit, verify_or_add
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.transactional_offsets import answer
+from tidelog.coordinator.group.offsets.transactional_offsets import answer
 from tidelog.coordinator.shard import Shard, WithinTransaction
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.txn_offset_commit import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tidelog.coordinator.group.classic_group import ClassicGroup
-from tidelog.coordinator.group.consumer_group import ConsumerGroup
+from tidelog.coordinator.group.classic.classic_group import ClassicGroup
+from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.coordinator.group.topic_metadata import TopicMetadata
 from tidelog.model.ids import random_uuid, uuid_to_text

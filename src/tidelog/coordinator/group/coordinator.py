@@ -12,31 +12,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from heapq import heappop, heappush
 
-from tidelog.coordinator.group import (
-    classic_members,
-    consumer_heartbeat,
-    consumer_leaving,
-    membership,
-    rebalance,
-)
-from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
-from tidelog.coordinator.group.consumer_group import (
+from tidelog.coordinator.group.classic import membership, rebalance
+from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from tidelog.coordinator.group.classic.joining import Join, Joiner
+from tidelog.coordinator.group.consumer import consumer_heartbeat, consumer_leaving
+from tidelog.coordinator.group.consumer.consumer_group import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
     ConsumerGroup,
 )
-from tidelog.coordinator.group.consumer_heartbeat import Beat
-from tidelog.coordinator.group.consumer_records import (
+from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
+from tidelog.coordinator.group.consumer.consumer_records import (
     ConsumerKey,
     group_tombstones,
     read_consumer_key,
     replay_tombstone,
     replay_value,
 )
+from tidelog.coordinator.group.consumer.regex_refresh import refresh_records
 from tidelog.coordinator.group.coordination import Coordination, Group
 from tidelog.coordinator.group.effects import Effects
-from tidelog.coordinator.group.joining import Join, Joiner
-from tidelog.coordinator.group.offset_service import OffsetService
+from tidelog.coordinator.group.migration import classic_members
+from tidelog.coordinator.group.offsets.offset_service import OffsetService
 from tidelog.coordinator.group.records import (
     GroupRecord,
     OffsetKey,
@@ -46,7 +43,6 @@ from tidelog.coordinator.group.records import (
     read_key,
     read_offset,
 )
-from tidelog.coordinator.group.regex_refresh import refresh_records
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.coordinator.group.topic_metadata import TopicMetadata
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState
-from tidelog.coordinator.group.consumer_group import ConsumerGroup
+from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.placement import table_order
 from tidelog.model.errors import ErrorCode

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from tidelog.coordinator.group.classic_group import ClassicGroup, GroupState, Member
+from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState, Member
 from tidelog.model.ids import ZERO_UUID
 from tidelog.protocol.messages.group_metadata_key import GroupMetadataKey
 from tidelog.protocol.messages.group_metadata_value import GroupMetadataValue, MemberMetadata

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from tidelog.coordinator.group.assignors.registry import ASSIGNORS
+from tidelog.coordinator.group.consumer.assignors.registry import ASSIGNORS
 from tidelog.model.errors import ConfigError
 
 

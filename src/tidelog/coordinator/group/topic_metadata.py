@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import xxhash
 
-from tidelog.coordinator.group.assignors.spec import TopicSpec, text_order
+from tidelog.coordinator.group.consumer.assignors.spec import TopicSpec, text_order
 from tidelog.metadata.image import GROUP_RESOURCE, NO_CONFIGS, ClusterImage, TopicImage
 from tidelog.model.ids import Uuid
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tidelog.coordinator.group import subscription_regex
+from tidelog.coordinator.group.consumer import subscription_regex
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.metadata import TransactionMetadata
 from tidelog.coordinator.transaction.state import BY_NAME, NAMES, TransactionState

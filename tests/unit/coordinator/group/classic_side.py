@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.coordinator.group.consumer_driver import ConsumerDriver, image_of, owned
-from tidelog.coordinator.group.embedded_protocol import by_topic_id, read_assignment_message, write_assignment
+from tidelog.coordinator.group.migration.embedded_protocol import by_topic_id, read_assignment_message, write_assignment
 from tidelog.coordinator.group.settings import GroupSettings, MigrationPolicy
 from tidelog.coordinator.group.topic_metadata import TopicMetadata
 from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription, TopicPartition

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from tests.unit.coordinator.group.driver import Driver
-from tidelog.coordinator.group.consumer_group import ConsumerGroup, ConsumerMember
-from tidelog.coordinator.group.consumer_heartbeat import Beat
-from tidelog.coordinator.group.consumer_records import read_consumer_key
+from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup, ConsumerMember
+from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
+from tidelog.coordinator.group.consumer.consumer_records import read_consumer_key
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.metadata.image import GROUP_RESOURCE, BrokerImage, ClusterImage, PartitionImage, TopicImage, TopicsImage

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tidelog.coordinator.group.classic_group import GroupState
+from tidelog.coordinator.group.classic.classic_group import GroupState
+from tidelog.coordinator.group.classic.joining import Join
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.joining import Join
 from tidelog.coordinator.group.records import GroupRecord
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage

@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 
 from tests.unit.coordinator.group.consumer_driver import image_of
-from tidelog.coordinator.group.classic_group import ClassicGroup
-from tidelog.coordinator.group.consumer_group import ConsumerGroup
+from tidelog.coordinator.group.classic.classic_group import ClassicGroup
+from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.coordinator.group.topic_metadata import TopicMetadata

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tidelog.coordinator.group.classic_group import GroupState
+from tidelog.coordinator.group.classic.classic_group import GroupState
 from tidelog.coordinator.group.records import (
     CommittedOffset,
     OffsetKey,

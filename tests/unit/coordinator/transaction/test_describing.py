@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.coordinator.transaction.driver import P0, P1, Driver
-from tidelog.coordinator.group.subscription_regex import InvalidRegex
+from tidelog.coordinator.group.consumer.subscription_regex import InvalidRegex
 from tidelog.coordinator.transaction.describing import (
     Filters,
     count_by_state,

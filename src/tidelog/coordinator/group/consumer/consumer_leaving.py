@@ -1,0 +1,100 @@
+"""Leaving a consumer group: by request, for a while (static members), or because time is over.
+
+A member's tombstones and a new epoch of the group are recorded at once; the others get its partitions with their next
+heartbeats. When the last member of the consumer protocol goes, the group may turn back into a classic one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tidelog.coordinator.group.consumer.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, MemberState
+from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
+from tidelog.coordinator.group.consumer.consumer_records import current_record, epoch_record, regex_tombstone, removal_records
+from tidelog.coordinator.group.consumer.heartbeat_validation import known_static
+from tidelog.coordinator.group.consumer.regex_refresh import dropped_regexes
+from tidelog.coordinator.group.coordination import Coordination
+from tidelog.coordinator.group.effects import Effects
+from tidelog.coordinator.group.migration.migration import downgrade, may_downgrade
+from tidelog.coordinator.group.records import GroupRecord
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+
+
+def leave(c: Coordination, beat: Beat, effects: Effects, now_ms: int) -> None:
+    """Answers a heartbeat of epoch -1 or -2. KafkaError when there is no such group or member."""
+    request = beat.request
+    if request.group_id not in c.groups:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+    group = c.consumer(request.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a consumer group.")
+    if request.instance_id is None:
+        member = group.member(request.member_id)
+    else:
+        member = known_static(group, request.member_id, request.instance_id)
+    if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
+        # It comes back at an epoch of its own: what it kept counts as given from the beginning.
+        kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
+        away = replace(member, epoch=STATIC_LEAVE_EPOCH, assigned=kept, revoking={})
+        effects.records.append(current_record(group.group_id, away))
+    else:
+        remove(c, group, [member.member_id], effects, now_ms)
+    effects.reply(beat.token, ConsumerGroupHeartbeatResponse(member_id=member.member_id, member_epoch=request.member_epoch))
+
+
+def remove(c: Coordination, group: ConsumerGroup, member_ids: Sequence[str], effects: Effects, now_ms: int) -> None:
+    """Takes members out."""
+    if not member_ids:
+        return
+    records: list[GroupRecord] = []
+    if may_downgrade(c, group, member_ids):
+        why = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
+        if downgrade(c, group, member_ids, None, why, records, effects, now_ms):
+            effects.records += records
+            return
+    leaving = [group.members[member_id] for member_id in member_ids]
+    for member_id in member_ids:
+        records += removal_records(group.group_id, member_id)
+    stay = group.members_with(None, member_ids).values()
+    records += [regex_tombstone(group.group_id, pattern) for pattern in dropped_regexes(group, leaving)]
+    metadata_hash = c.topics.hash_of(group.subscribed_topics(stay))
+    records.append(epoch_record(group.group_id, group.epoch + 1, metadata_hash))
+    for member_id in member_ids:
+        group.timers.forget(member_id)
+    effects.records += records
+
+
+def expire(c: Coordination, group: ConsumerGroup, effects: Effects, now_ms: int) -> None:
+    """Takes one member out whose session, or whose time to give partitions up, to join or to sync, is over. Only one: the next
+    one's removal goes by the records of this one, and is due at once."""
+    member_id = _next_expired(group, now_ms)
+    if member_id is not None:
+        remove(c, group, [member_id], effects, now_ms)
+    group.timers.look_again()
+
+
+def _next_expired(group: ConsumerGroup, now_ms: int) -> str | None:
+    timers = group.timers
+    for timer in (timers.sessions, timers.joins, timers.syncs):
+        for member_id in [key for key, deadline_ms in timer.items() if deadline_ms <= now_ms]:
+            del timer[member_id]
+            if member_id in group.members:
+                return member_id
+    for member_id, (deadline_ms, epoch) in list(timers.rebalances.items()):
+        if deadline_ms <= now_ms:
+            del timers.rebalances[member_id]
+            member = group.members.get(member_id)
+            if member is not None and member.epoch == epoch:
+                return member_id
+    return None
+
+
+def begin_timers(c: Coordination, group: ConsumerGroup, now_ms: int) -> None:
+    """After a load everybody has a whole session to show life, and as long as ever to give partitions up."""
+    timeout_ms = c.session_timeout_ms(group.group_id)
+    for member in group.members.values():
+        group.timers.arm(group.timers.sessions, member.member_id, now_ms + timeout_ms)
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            group.timers.arm_rebalance(member.member_id, now_ms + member.rebalance_timeout_ms, member.epoch)

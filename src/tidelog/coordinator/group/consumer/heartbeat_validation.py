@@ -1,0 +1,114 @@
+"""What a ConsumerGroupHeartbeat must look like, and whether the member that sends it is current. Errors and texts are Kafka's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tidelog.coordinator.group.consumer.consumer_group import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    ConsumerGroup,
+    ConsumerMember,
+)
+from tidelog.coordinator.group.consumer.reconciliation import Reported
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+CLIENT_MAKES_MEMBER_ID_FROM = 1
+
+
+def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
+    """KafkaError INVALID_REQUEST or UNSUPPORTED_ASSIGNOR unless the request makes sense by itself."""
+    if version >= CLIENT_MAKES_MEMBER_ID_FROM or request.member_epoch > JOIN_EPOCH or request.member_epoch == LEAVE_EPOCH:
+        _not_blank(request.member_id, "MemberId can't be empty.")
+    _not_blank(request.group_id, "GroupId can't be empty.")
+    _not_blank(request.instance_id, "InstanceId can't be empty.")
+    _not_blank(request.rack_id, "RackId can't be empty.")
+    if request.member_epoch == JOIN_EPOCH:
+        _check_join(request)
+    elif request.member_epoch == STATIC_LEAVE_EPOCH:
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+    elif request.member_epoch < STATIC_LEAVE_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == -1:
+        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+    if request.topic_partitions is None or request.topic_partitions:
+        raise _invalid("TopicPartitions must be empty when (re-)joining.")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+
+
+def _invalid(text: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, text)
+
+
+def _not_blank(value: str | None, text: str) -> None:
+    """As Java's trim() has it: characters up to the space are blank."""
+    if value is not None and all(char <= " " for char in value):
+        raise _invalid(text)
+
+
+def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
+    """KafkaError GROUP_MAX_SIZE_REACHED when one more member would be too many."""
+    if len(group.members) >= max_size and member_id not in group.members:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size} members."
+        )
+
+
+def check_epoch(member: ConsumerMember, epoch: int, reported: Reported | None) -> None:
+    """KafkaError FENCED_MEMBER_EPOCH unless the epoch is the member's, or 0 to begin anew, or its former one from a member that
+    missed an answer and reads nothing that is not its."""
+    if epoch in {JOIN_EPOCH, member.epoch}:
+        return
+    if epoch > member.epoch:
+        how = "greater"
+    elif epoch == member.previous_epoch and reported is not None and _is_subset(reported, member):
+        return
+    else:
+        how = "smaller"
+    raise KafkaError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
+        f"({member.epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _is_subset(reported: Reported, member: ConsumerMember) -> bool:
+    return all(
+        topic_id in member.assigned and partitions <= member.assigned[topic_id].keys()
+        for topic_id, partitions in reported.items()
+    )
+
+
+def check_released(member: ConsumerMember, member_id: str, instance_id: str) -> None:
+    """KafkaError UNRELEASED_INSTANCE_ID while the one who uses the instance id has not left."""
+    if member.epoch != STATIC_LEAVE_EPOCH:
+        raise KafkaError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is owned by "
+            f"{member.member_id} member.",
+        )
+
+
+def known_static(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
+    """The member behind an instance id. KafkaError UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when it has another id."""
+    member = group.static_member(instance_id)
+    if member is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
+        )
+    return member

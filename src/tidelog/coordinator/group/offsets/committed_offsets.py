@@ -1,0 +1,197 @@
+"""How far groups have read: commits, look-ups, deletions, and which commits have outlived their use.
+
+Durable state is a dictionary per group; only ``replay`` changes it. Offsets expire after ``offsets.retention.ms``: in a group
+without members, counted from when it became empty; in one whose members do not read a topic any more, that topic's, counted from
+the commit; in one that only stores offsets (no protocol type), from the commit. What an open transaction may still change does
+not expire. Source: KIP-211, KIP-496.
+"""
+
+from __future__ import annotations
+
+from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
+from tidelog.coordinator.group.effects import Effects
+from tidelog.coordinator.group.offsets.pending_offsets import PendingOffsets
+from tidelog.coordinator.group.records import CommittedOffset, GroupRecord, OffsetKey, offset_record
+from tidelog.model.errors import ErrorCode
+
+Topic = tuple[str, int]
+UNKNOWN_GROUP_FROM = 9
+"""From which version of OffsetCommit on a member of no group is told so; before, its generation is refused."""
+
+
+class Offsets:
+    """Committed offsets of all groups of one coordinator. ``pending``: those of transactions that are not over."""
+
+    __slots__ = ("_groups", "pending")
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[Topic, CommittedOffset]] = {}
+        self.pending = PendingOffsets()
+
+    def replay(self, key: OffsetKey, committed: CommittedOffset | None) -> None:
+        """A commit or its tombstone, as the log has it."""
+        place = (key.topic, key.partition)
+        if committed is not None:
+            self.pending.overtake(key)
+            self._groups.setdefault(key.group_id, {})[place] = committed
+            return
+        self.pending.drop(key)
+        group = self._groups.get(key.group_id)
+        if group is not None:
+            group.pop(place, None)
+            if not group:
+                del self._groups[key.group_id]
+
+    def replay_pending(self, producer_id: int, key: OffsetKey, committed: CommittedOffset | None) -> None:
+        """A record of a producer's transaction, as the log has it."""
+        if committed is None:
+            self.replay(key, None)
+        else:
+            self.pending.replay(producer_id, key, committed)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """The marker of a producer's transaction, as the log has it."""
+        for key, offset in self.pending.end(producer_id, committed=committed):
+            self._groups.setdefault(key.group_id, {})[key.topic, key.partition] = offset
+
+    def exist(self, group_id: str) -> bool:
+        """Whether the group has offsets, counting or in an open transaction."""
+        return group_id in self._groups or self.pending.is_open(group_id)
+
+    def places(self, group_id: str) -> list[Topic]:
+        """Partitions with an offset of the group, counting or in an open transaction."""
+        found = dict.fromkeys(self.of(group_id))
+        found.update(((key.topic, key.partition), None) for key in self.pending.keys(group_id))
+        return list(found)
+
+    def of(self, group_id: str) -> dict[Topic, CommittedOffset]:
+        """All commits of a group; not to be changed."""
+        return self._groups.get(group_id, {})
+
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        """One commit."""
+        return self._groups.get(group_id, {}).get((topic, partition))
+
+    def group_ids(self) -> list[str]:
+        """Groups with at least one commit, counting or in an open transaction."""
+        return list(dict.fromkeys((*self._groups, *self.pending.group_ids())))
+
+    def __len__(self) -> int:
+        return sum(len(group) for group in self._groups.values())
+
+    def tombstones(self, group_id: str, topic: str | None = None) -> list[GroupRecord]:
+        """Records that take back a group's commits, all or one topic's."""
+        return [
+            offset_record(OffsetKey(group_id, name, partition), None)
+            for name, partition in self.places(group_id)
+            if topic is None or name == topic
+        ]
+
+    def expired(self, group_id: str, group: ClassicGroup | None, now_ms: int, retention_ms: int) -> list[Topic]:
+        """Commits that have outlived their use, and that no open transaction is about to replace."""
+        outlived = self._outlived(group_id, group, now_ms, retention_ms)
+        if not self.pending.is_open(group_id):
+            return outlived
+        return [place for place in outlived if not self.pending.holds(OffsetKey(group_id, *place))]
+
+    def _outlived(self, group_id: str, group: ClassicGroup | None, now_ms: int, retention_ms: int) -> list[Topic]:
+        commits = self.of(group_id)
+        if group is None or group.protocol_type is None:
+            if group is not None and group.state is not GroupState.EMPTY:
+                return []
+            return [place for place, commit in commits.items() if now_ms - commit.commit_timestamp_ms >= retention_ms]
+        if group.state is GroupState.EMPTY:
+            since = group.state_since_ms
+            return [place for place, commit in commits.items() if now_ms - max(since, commit.commit_timestamp_ms) >= retention_ms]
+        subscribed = subscribed_topics(group)
+        if subscribed is None or group.state is not GroupState.STABLE:
+            return []
+        return [
+            place
+            for place, commit in commits.items()
+            if place[0] not in subscribed and now_ms - commit.commit_timestamp_ms >= retention_ms
+        ]
+
+
+def is_too_long(metadata: str, limit: int) -> bool:
+    """Whether what a client wants remembered with an offset has more than ``limit`` bytes."""
+    return len(metadata.encode()) > limit
+
+
+def take_commit(
+    effects: Effects, key: OffsetKey, committed: CommittedOffset, *, refusal: ErrorCode | None, metadata_max_bytes: int
+) -> ErrorCode:
+    """One partition of a commit: its record, unless the group refuses all of it or the metadata are too long; the answer."""
+    if refusal is not None:
+        return refusal
+    if is_too_long(committed.metadata, metadata_max_bytes):
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE
+    effects.records.append(offset_record(key, committed))
+    return ErrorCode.NONE
+
+
+def commit_error(
+    group: ClassicGroup | None, member_id: str, instance_id: str | None, generation: int, version: int
+) -> ErrorCode | None:
+    """Whether a commit may be stored (trap 45: without a generation it may, while the group has no members)."""
+    if group is None:
+        unknown = ErrorCode.GROUP_ID_NOT_FOUND if version >= UNKNOWN_GROUP_FROM else ErrorCode.ILLEGAL_GENERATION
+        return None if generation < 0 else unknown
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return None
+    if instance_id is not None:
+        current = group.static.get(instance_id)
+        if current is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if current != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    if member_id not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        # The partitions are about to be given away: the commit would be of the former generation.
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return None
+
+
+def reads(group: ClassicGroup, topic: str) -> bool:
+    """Whether a member may read the topic; where a consumer's metadata do not tell, it may."""
+    if group.protocol_type != "consumer" or not group.members:
+        return False
+    topics = subscribed_topics(group)
+    return topics is None or topic in topics
+
+
+def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
+    """Topics that members of a consumer group read; None when that cannot be told (another protocol type, odd metadata)."""
+    if group.protocol_type != "consumer" or group.protocol is None:
+        return None
+    topics: list[str] = []
+    for member in group.members.values():
+        own = read_subscription(member.subscription(group.protocol))
+        if own is None:
+            return None
+        topics += own
+    return frozenset(topics)
+
+
+def read_subscription(metadata: bytes) -> list[str] | None:
+    """The topics in a consumer's ConsumerProtocolSubscription: int16 version, then an array of strings; None when garbled."""
+    position = 6
+    if len(metadata) < position:
+        return None
+    count = int.from_bytes(metadata[2:6], "big", signed=True)
+    if count < 0 or count > (len(metadata) - position) // 2:
+        return None
+    topics = []
+    for _ in range(count):
+        length = int.from_bytes(metadata[position : position + 2], "big", signed=True)
+        end = position + 2 + length
+        if length < 0 or end > len(metadata):
+            return None
+        topics.append(metadata[position + 2 : end].decode("utf-8", "replace"))
+        position = end
+    return topics
