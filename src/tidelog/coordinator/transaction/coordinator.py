@@ -1,11 +1,11 @@
-"""The coordinator of the transactional ids that live on one partition of ``__transaction_state``.
+"""The coordinator of the transactional ids on one partition of ``__transaction_state``.
 
-A record machine (``model.machine``): ``replay`` is the only place where a transactional id changes. Markers leave with the
-records that decide them, so never before those are safe; the record that completes a transaction follows the last marker. Who
-waits, and which markers are missing, is soft: after a restart a decided transaction sends all of its markers again.
+A record machine (``model.machine``): a transactional id changes only in ``replay``. Markers leave with the records that decide
+them, so never before those are safe; the record that completes a transaction follows the last marker. Waiting requests and
+missing markers are soft state: after a restart a decided transaction sends all of its markers again.
 
-Decisions are elsewhere: ``transitions`` what a request may do, ``metadata`` what becomes of an id, ``markers`` whom to ask again,
-``describing`` what administrators see.
+Elsewhere: ``transitions`` (what a request may do), ``metadata`` (how an id changes), ``markers`` (which partitions to ask again),
+``describing`` (what administrators see).
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ NEVER_MS = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """To InitProducerId and EndTxn: the producer's id and epoch from now on, -1 where there is an error or they stay."""
+    """The answer to InitProducerId and EndTxn: the producer's id and epoch from now on, -1 with an error or when they do not
+    change."""
 
     error: ErrorCode
     producer_id: int = NO_PRODUCER_ID
@@ -53,7 +54,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Patient:
-    """AddPartitionsToTxn that came while the transaction before was being completed."""
+    """AddPartitionsToTxn that arrived while the previous transaction was being completed."""
 
     token: Token
     producer: Producer
@@ -63,7 +64,7 @@ class _Patient:
 
 
 class _Effects:
-    """What one call wants done."""
+    """The effects of one call."""
 
     __slots__ = ("records", "replies", "sends")
 
@@ -81,7 +82,7 @@ class _Effects:
 class TransactionCoordinator:
     """All transactional ids of one partition. Tokens name waiting requests; the runner makes them and answers by them.
 
-    ``new_id`` gives producer ids, ``server_version`` is the cluster's transaction.version as of now.
+    ``new_id`` supplies producer ids, ``server_version`` is the cluster's current transaction.version.
     """
 
     __slots__ = (
@@ -117,12 +118,12 @@ class TransactionCoordinator:
 
     @property
     def missing_markers(self) -> int:
-        """Partitions that have not said yet that they have the marker of a decided transaction."""
+        """Partitions that have not confirmed the marker of a decided transaction."""
         return sum(len(outstanding.due) for outstanding in self._outstanding.values())
 
     def refusal(self, transactional_id: str) -> ErrorCode | None:
-        """Why nothing is said of an id: it is empty, or its newest record cannot be read. What that said is not guessed: an open
-        transaction could be aborted that was committed. Everybody else's goes on."""
+        """The error for an id that is empty or whose newest record cannot be read. Its state is not guessed, because an open
+        transaction could be aborted that was committed. Other ids are not affected."""
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
         return ErrorCode.COORDINATOR_NOT_AVAILABLE if transactional_id in self._unreadable else None
@@ -172,8 +173,8 @@ class TransactionCoordinator:
         now_ms: int,
         patience_ms: int = 0,
     ) -> Outcome:
-        """AddPartitionsToTxn and AddOffsetsToTxn; replies an ErrorCode. While the transaction before is being completed it waits
-        for ``patience_ms``, then the answer is CONCURRENT_TRANSACTIONS."""
+        """AddPartitionsToTxn and AddOffsetsToTxn; replies an ErrorCode. While the previous transaction is being completed it
+        waits for ``patience_ms``, then the answer is CONCURRENT_TRANSACTIONS."""
         effects = _Effects()
         asked = _Patient(token, producer, partitions, client_version, now_ms + patience_ms)
         known = self.transactions.get(transactional_id)
@@ -190,7 +191,7 @@ class TransactionCoordinator:
     def _add(
         self, known: TransactionMetadata | None, asked: _Patient, effects: _Effects, now_ms: int
     ) -> TransactionMetadata | None:
-        """Decides one request; the id as it is afterwards."""
+        """Decides one request and returns the resulting id."""
         decided = transitions.add_partitions(
             known, asked.producer, asked.partitions, client_version=asked.client_version, now_ms=now_ms
         )
@@ -210,7 +211,7 @@ class TransactionCoordinator:
     def verify_partitions(
         self, token: Token, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition]
     ) -> Outcome:
-        """AddPartitionsToTxn that only asks; replies the error of each partition."""
+        """AddPartitionsToTxn that only verifies; replies the error of each partition."""
         refusal = self.refusal(transactional_id)
         if refusal is not None:
             answer = dict.fromkeys(partitions, refusal)
@@ -221,7 +222,7 @@ class TransactionCoordinator:
     def end(
         self, token: Token, transactional_id: str, producer: Producer, *, commit: bool, client_version: int, now_ms: int
     ) -> Outcome:
-        """EndTxn; replies an Answer, once the decision is safe."""
+        """EndTxn; replies an Answer once the decision is safe."""
         effects = _Effects()
         known = self.transactions.get(transactional_id)
         refusal = self.refusal(transactional_id)
@@ -245,11 +246,11 @@ class TransactionCoordinator:
         return effects.outcome()
 
     def _cannot_record(self, client_version: int) -> bool:
-        """Clients of transaction.version 2 in a cluster whose records cannot say so: their retries would not be known again."""
+        """Clients of transaction.version 2 in a cluster whose records cannot hold it: their retries would not be recognized."""
         return client_version >= TV2 and self._server_version() < FLEXIBLE_RECORDS_FROM
 
     def _decide(self, decided: TransactionMetadata, effects: _Effects, now_ms: int) -> None:
-        """The decision is recorded, and its markers leave with it; without partitions it is complete at once."""
+        """Records the decision; its markers leave with it. Without partitions the transaction is complete at once."""
         self._rounds += 1
         effects.records.append(TransactionRecord(decided.transactional_id, decided, self._rounds))
         if decided.partitions:
@@ -260,8 +261,8 @@ class TransactionCoordinator:
     # -- markers -------------------------------------------------------------------------------------------------------------
 
     def marker_answered(self, answer: MarkerAnswer, now_ms: int) -> Outcome:
-        """A partition has written its marker, or says why not. After the last one the transaction is complete, and whoever waits
-        to join the next one does."""
+        """A partition has written its marker, or reports an error. After the last marker the transaction is complete, and
+        requests that wait for the next one continue."""
         outstanding = self._outstanding.get(answer.transactional_id)
         if outstanding is None or outstanding.round != answer.round:
             return NOTHING
@@ -283,12 +284,12 @@ class TransactionCoordinator:
     # -- time ----------------------------------------------------------------------------------------------------------------
 
     def next_deadline(self) -> int:
-        """When ``expire`` may have something to do; never later than when it has."""
+        """When ``expire`` may have work, or earlier."""
         due = min(self._next_abort_check_ms, self._next_expiry_check_ms, self._next_marker_ms)
         return min(due, self._patience[0][0]) if self._patience else due
 
     def expire(self, now_ms: int) -> Outcome:
-        """Asks again for missing markers, aborts what has been open for too long, forgets ids that nobody uses."""
+        """Asks again for missing markers, aborts transactions that timed out, expires unused ids."""
         effects = _Effects()
         self._end_patience(effects, now_ms)
         if now_ms >= self._next_marker_ms:
@@ -326,7 +327,7 @@ class TransactionCoordinator:
                 self._patient.pop(transactional_id, None)
 
     def _abort_timed_out(self, effects: _Effects, now_ms: int) -> None:
-        """The epoch moves with the abort, so that the producer that was too slow is fenced (trap 36)."""
+        """The epoch is bumped with the abort, which fences the slow producer (KIP-890)."""
         for known in self.transactions.values():
             if known.timed_out(now_ms):
                 self._decide(known.fenced(server_version=self._server_version(), now_ms=now_ms), effects, now_ms)
@@ -340,7 +341,7 @@ class TransactionCoordinator:
     # -- the log -------------------------------------------------------------------------------------------------------------
 
     def replay(self, record: TransactionRecord, now_ms: int) -> None:
-        """A record as the log has it, at load and after each append of our own."""
+        """Applies a record of the log, at load and after each append."""
         known = self.transactions.get(record.transactional_id)
         metadata = record.metadata
         if not self._loading and known is not None:
@@ -357,7 +358,7 @@ class TransactionCoordinator:
             self._next_marker_ms = min(self._next_marker_ms, due_ms)
 
     def replay_stored(self, record: Record, now_ms: int) -> None:
-        """A record as it lies in the log; keys of other kinds are passed over, and so are those that cannot be read."""
+        """Applies a record in its stored form; other kinds of keys are skipped, and so are records that cannot be read."""
         try:
             transactional_id = None if record.key is None else decode_key(bytes(record.key))
         except (ProtocolViolation, ValueError) as problem:
@@ -381,17 +382,17 @@ class TransactionCoordinator:
         if metadata is not None and metadata.state is TransactionState.DEAD:
             metadata = None
         if metadata is not None and metadata.start_ms > now_ms:
-            # By the clock of the coordinator before, which goes ahead of ours: it is not to stay open for the difference, too.
+            # The previous coordinator's clock was ahead of ours; the transaction must not stay open for the difference as well.
             metadata = replace(metadata, start_ms=now_ms)
         self.replay(TransactionRecord(transactional_id, metadata), now_ms)
 
     def to_record(self, record: TransactionRecord, now_ms: int) -> RecordData:
-        """What is appended for a record of an Outcome."""
+        """The stored form of a record of an Outcome."""
         value = None if record.metadata is None else encode_value(record.metadata, self._server_version())
         return RecordData(encode_key(record.transactional_id), value, now_ms)
 
     def loaded(self, now_ms: int) -> None:
-        """The log is read to its end: what was decided is carried out."""
+        """The log has been read to its end: decided transactions are completed."""
         self._loading = False
         self._outstanding.clear()
         for known in self.transactions.values():
@@ -401,7 +402,7 @@ class TransactionCoordinator:
                 self._next_marker_ms = now_ms
 
     def check(self) -> None:
-        """Invariants."""
+        """Asserts the invariants."""
         for transactional_id, known in self.transactions.items():
             assert known.transactional_id == transactional_id
             missing = self._outstanding.get(transactional_id)

@@ -1,4 +1,4 @@
-"""What administrators see of transactional ids: DescribeTransactions, ListTransactions, and the figures of the metrics."""
+"""The administrators' view of transactional ids: DescribeTransactions, ListTransactions, and metrics."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tidelog.protocol.messages import describe_transactions, list_transactions
 
 
 def describe(machine: TransactionCoordinator, transactional_id: str) -> describe_transactions.TransactionState:
-    """One transactional id; TRANSACTIONAL_ID_NOT_FOUND (105), INVALID_REQUEST for the empty one, COORDINATOR_NOT_AVAILABLE for
-    one whose record cannot be read."""
+    """One transactional id. TRANSACTIONAL_ID_NOT_FOUND (105), INVALID_REQUEST for an empty id, COORDINATOR_NOT_AVAILABLE when
+    its record cannot be read."""
     refusal = machine.refusal(transactional_id)
     if refusal is not None:
         return describe_transactions.TransactionState(transactional_id=transactional_id, error_code=refusal)
@@ -40,9 +40,9 @@ def describe(machine: TransactionCoordinator, transactional_id: str) -> describe
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which ids ListTransactions names; empty sequences and a negative duration mean all.
+    """The filters of ListTransactions; empty sequences and a negative duration match all.
 
-    ``longer_than_ms``: how long ago the transaction began, KIP-994; ids without one count as very old, as in Kafka.
+    ``longer_than_ms``: how long ago the transaction began (KIP-994); ids without a transaction count as very old, as in Kafka.
     """
 
     states: Sequence[str] = ()
@@ -51,14 +51,14 @@ class Filters:
     pattern: str | None = None
 
     def unknown_states(self) -> list[str]:
-        """Names that no state has."""
+        """Names that are not states."""
         return [name for name in self.states if name not in BY_NAME]
 
 
 def list_matching(
     transactions: Iterable[TransactionMetadata], filters: Filters, now_ms: int
 ) -> list[list_transactions.TransactionState]:
-    """Those of ``transactions`` that fit. ``subscription_regex.InvalidRegex`` for a pattern that cannot be read."""
+    """The matching ``transactions``. ``subscription_regex.InvalidRegex`` for a pattern that cannot be read."""
     states = {BY_NAME[name] for name in filters.states if name in BY_NAME}
     producers = set(filters.producer_ids)
     found = [
@@ -80,7 +80,7 @@ def list_matching(
 
 
 def count_by_state(machines: Iterable[TransactionCoordinator]) -> dict[TransactionState, int]:
-    """How many ids are in each state."""
+    """The number of ids in each state."""
     counts = dict.fromkeys(TransactionState, 0)
     for machine in machines:
         for known in machine.transactions.values():
@@ -89,7 +89,7 @@ def count_by_state(machines: Iterable[TransactionCoordinator]) -> dict[Transacti
 
 
 def open_transactions(machines: Iterable[TransactionCoordinator]) -> list[TransactionMetadata]:
-    """Those that are under way or being completed, the oldest first."""
+    """Transactions that are open or being completed, the oldest first."""
     found = [known for machine in machines for known in machine.transactions.values() if not known.at_rest]
     return sorted(found, key=_age_then_name)
 

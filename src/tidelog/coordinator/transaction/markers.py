@@ -1,8 +1,7 @@
-"""Markers that are still missing: which partitions a decided transaction waits for, and when they are asked again.
+"""Missing markers: the partitions that a decided transaction waits for, and when they are asked again.
 
-None of this is in the log: a decision without its completion says it all, and after a restart every partition is asked again,
-which finds the marker written already. A partition is asked until it answers; one that refuses is asked again a little later, for
-ever.
+This is not in the log: a decision without its completion implies it. After a restart every partition is asked again and finds the
+marker already written. A partition is asked until it answers; one that refuses is asked again a little later, forever.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from tidelog.model.ids import TopicPartition
 FIRST_PAUSE_MS = 20
 LONGEST_PAUSE_MS = 1_000
 UNANSWERED_MS = 30_000
-"""A partition that has not answered for this long is asked again; markers may come twice."""
+"""A partition without an answer for this long is asked again; markers may be sent twice."""
 
 DONE = (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID)
-"""The marker is safe, or the cluster has no such partition any more, so that nobody will ever miss it."""
+"""The marker is safe, or the cluster no longer has the partition, so that the marker is not needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteMarkers:
-    """One decision for some partitions. ``round`` comes back with each answer: answers to a former decision count for nothing."""
+    """One decision for some partitions. ``round`` comes back with each answer; answers to an earlier decision are ignored."""
 
     transactional_id: str
     round: int
@@ -40,7 +39,7 @@ class WriteMarkers:
 
 @dataclass(frozen=True, slots=True)
 class MarkerAnswer:
-    """What one partition said. UNKNOWN_TOPIC_ID: the cluster has no such partition any more."""
+    """The answer of one partition. UNKNOWN_TOPIC_ID: the cluster no longer has the partition."""
 
     transactional_id: str
     round: int
@@ -49,10 +48,10 @@ class MarkerAnswer:
 
 
 class MarkerSender(Protocol):
-    """Who carries markers to the leaders of partitions, here and elsewhere."""
+    """Carries markers to the leaders of partitions, on this broker and others."""
 
     def __call__(self, markers: WriteMarkers, coordinator_epoch: int) -> None:
-        """Begins to; each partition is answered by a MarkerAnswer, sooner or later or never."""
+        """Starts sending; each partition is answered by a MarkerAnswer at some point, or never."""
         ...
 
 
@@ -81,11 +80,11 @@ class Outstanding:
         self._pauses: dict[TopicPartition, int] = {}
 
     def next_due(self) -> int:
-        """When a partition has to be asked (again); there must be one."""
+        """When the next partition has to be asked; there must be one."""
         return min(self.due.values())
 
     def answered(self, partition: TopicPartition, error: ErrorCode, now_ms: int) -> int | None:
-        """An answer to this round; when the partition is to be asked again, None when it is not."""
+        """Takes an answer to this round. Returns when the partition is to be asked again, or None."""
         if partition not in self.due:
             return None
         if error in DONE:
@@ -97,7 +96,7 @@ class Outstanding:
         return now_ms + pause
 
     def take_due(self, now_ms: int) -> list[TopicPartition]:
-        """Those to be asked now; they have UNANSWERED_MS to answer."""
+        """The partitions to ask now; they have UNANSWERED_MS to answer."""
         found = [partition for partition, due_ms in self.due.items() if due_ms <= now_ms]
         for partition in found:
             self.due[partition] = now_ms + UNANSWERED_MS

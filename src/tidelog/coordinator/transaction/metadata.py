@@ -1,7 +1,7 @@
-"""TransactionMetadata: what is known of one transactional id, and how it changes. Kafka's fields, and Kafka's rules for them.
+"""TransactionMetadata: the state of one transactional id and its changes, with Kafka's fields and rules.
 
-The values here are immutable; each function returns what a record will say. That a change is asked for rightly is decided in
-``transitions``; that it is possible at all is asserted here.
+The values are immutable; each function returns the contents of the next record. ``transitions`` decides whether a request is
+allowed; this module asserts that the change is possible.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from tidelog.coordinator.transaction.state import AT_REST, ENDING, MOVES, Transa
 from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
 LAST_EPOCH = 32_767
-"""Kept for fencing: no producer ever gets it."""
+"""Reserved for fencing: no producer gets it."""
 TV0 = 0
 TV2 = 2
-"""Levels of transaction.version: the protocol before KIP-890's second part, and since."""
+"""Levels of transaction.version: the protocol before the second part of KIP-890, and since."""
 
 Partitions = Mapping[TopicPartition, None]
 """In the order in which they joined."""
@@ -25,7 +25,7 @@ Partitions = Mapping[TopicPartition, None]
 
 @dataclass(frozen=True, slots=True)
 class TransactionMetadata:
-    """One transactional id. Times in ms since the epoch; -1 where there is none."""
+    """One transactional id. Times in ms since the epoch; -1 for none."""
 
     transactional_id: str
     producer_id: int
@@ -35,18 +35,18 @@ class TransactionMetadata:
     last_update_ms: int
     start_ms: int = -1
     previous_producer_id: int = NO_PRODUCER_ID
-    """The producer id before the last change; tells a retry across an overflow of the epoch from a stranger."""
+    """The producer id before the last change; distinguishes a retry across an epoch overflow from another producer."""
     next_producer_id: int = NO_PRODUCER_ID
-    """Which id the producer goes on with once the transaction is complete, when its epochs are used up."""
+    """The producer id after the transaction is complete, when the epochs of the current one are used up."""
     last_producer_epoch: int = NO_PRODUCER_EPOCH
-    """The epoch before the last bump. Not in the log: after a restart a retry across it is refused, as in Kafka."""
+    """The epoch before the last bump. It is not in the log: after a restart a retry across it is refused, as in Kafka."""
     client_version: int = TV0
-    """By which transaction.version the client of the current transaction speaks."""
+    """The transaction.version that the client of the current transaction uses."""
     partitions: Partitions = field(default_factory=dict)
 
     @property
     def epoch_exhausted(self) -> bool:
-        """The next bump would be the last one: a producer gets a new id instead."""
+        """Whether the next bump would use the last epoch; then the producer gets a new id instead."""
         return self.producer_epoch >= LAST_EPOCH - 1
 
     @property
@@ -58,7 +58,7 @@ class TransactionMetadata:
         return self.state in AT_REST
 
     def timed_out(self, now_ms: int) -> bool:
-        """Whether its transaction has been open for too long."""
+        """Whether its transaction has exceeded its timeout."""
         return self.state is TransactionState.ONGOING and self.start_ms + self.timeout_ms < now_ms
 
     def _moved(self, state: TransactionState, **changes: Any) -> TransactionMetadata:
@@ -71,7 +71,7 @@ class TransactionMetadata:
     # -- InitProducerId ------------------------------------------------------------------------------------------------------
 
     def with_next_epoch(self, timeout_ms: int, *, last_epoch: int, now_ms: int) -> TransactionMetadata:
-        """Empty, one epoch further; ``last_epoch`` is whose retry will be answered the same."""
+        """Empty, with the next epoch; a retry with ``last_epoch`` gets the same answer."""
         assert not self.epoch_exhausted, f"{self} has no epoch left"
         return self._emptied(timeout_ms, now_ms, producer_epoch=self.producer_epoch + 1, last_producer_epoch=last_epoch)
 
@@ -80,7 +80,7 @@ class TransactionMetadata:
         return self._emptied(timeout_ms, now_ms)
 
     def with_new_id(self, producer_id: int, timeout_ms: int, *, last_epoch: int, now_ms: int) -> TransactionMetadata:
-        """Empty, under another producer id, from epoch 0 on."""
+        """Empty, with another producer id, from epoch 0."""
         return self._emptied(timeout_ms, now_ms, producer_id=producer_id, producer_epoch=0, last_producer_epoch=last_epoch)
 
     def _emptied(self, timeout_ms: int, now_ms: int, **changes: Any) -> TransactionMetadata:
@@ -104,8 +104,8 @@ class TransactionMetadata:
     def prepared(
         self, *, commit: bool, client_version: int, now_ms: int, next_producer_id: int = NO_PRODUCER_ID
     ) -> TransactionMetadata:
-        """Decided by the client. From transaction.version 2 on the decision moves the epoch, so that nothing of this transaction
-        can be taken for the next one (KIP-890)."""
+        """Decided by the client. From transaction.version 2 the decision bumps the epoch, so that no request of this
+        transaction can be taken for the next one (KIP-890)."""
         changes: dict[str, Any] = {"start_ms": now_ms} if self.at_rest else {}
         if client_version >= TV2:
             changes |= {"producer_epoch": self.producer_epoch + 1, "last_producer_epoch": self.producer_epoch}
@@ -118,11 +118,11 @@ class TransactionMetadata:
         )
 
     def fenced(self, *, server_version: int, now_ms: int) -> TransactionMetadata:
-        """Aborted by the coordinator: the producer's epoch is passed by, once (KAFKA-19367), and no retry of it is honoured
-        below transaction.version 2."""
+        """Aborted by the coordinator: the epoch is bumped once (KAFKA-19367), and below transaction.version 2 no retry of the
+        producer is honoured."""
         return self._moved(
             TransactionState.PREPARE_ABORT,
-            # A log of somebody else's may hold an open transaction at the last epoch; it can be aborted, if not fenced.
+            # The log of another broker may hold an open transaction at the last epoch; it can be aborted, but not fenced.
             producer_epoch=min(self.producer_epoch + 1, LAST_EPOCH),
             last_producer_epoch=self.producer_epoch if server_version >= TV2 else NO_PRODUCER_EPOCH,
             next_producer_id=NO_PRODUCER_ID,

@@ -1,8 +1,8 @@
-"""The records of ``__transaction_state``: the transactional id is the key, its TransactionMetadata the value, null forgets it.
+"""The records of ``__transaction_state``: the key is the transactional id, the value its TransactionMetadata; null removes it.
 
-Key and value begin with an int16 version. Values are version 1 (with tagged fields) once transaction.version is 1 or more, and
-version 0 below, which knows neither the previous producer id nor the client's version. Source: Kafka's TransactionLogKey and
-TransactionLogValue; protocol map 5.2.
+Key and value begin with an int16 version. Values are version 1 (with tagged fields) once transaction.version is at least 1;
+version 0 below has neither the previous producer id nor the client's version. Source: Kafka's TransactionLogKey and
+TransactionLogValue.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tidelog.protocol.messages.transaction_log_value import PartitionsSchema, Tr
 FLEXIBLE_RECORDS_FROM = 1
 """The transaction.version since which values have tagged fields."""
 LARGEST_PARTITION = 264
-"""Bytes of one partition whose topic has the longest name, which nobody shares."""
+"""Bytes of one partition whose topic has the longest name, shared with no other partition."""
 ROOM = 256
-"""What a batch of one record and the tagged fields of a later state of the same transaction take: who can begin can end."""
+"""Bytes for a batch of one record and for the tagged fields of later states, so that every transaction that can begin can end."""
 _INT16 = struct.Struct(">h")
 _KEY_VERSION = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionRecord:
-    """What becomes of one transactional id; None forgets it. ``round`` names the markers that a decision sends out; it is not
-    in the log."""
+    """The new state of one transactional id; None removes it. ``round`` names the markers that a decision sends; it is not in
+    the log."""
 
     transactional_id: str
     metadata: TransactionMetadata | None
@@ -69,7 +69,7 @@ def encode_value(metadata: TransactionMetadata, server_version: int) -> bytes:
 
 
 def fits(metadata: TransactionMetadata, limit: int) -> bool:
-    """Whether its record has at most ``limit`` bytes. Measured only where many partitions or a long name make it doubtful."""
+    """Whether its record has at most ``limit`` bytes. Measured only when many partitions or a long name make it doubtful."""
     name_bytes = len(metadata.transactional_id.encode())
     if 2 * name_bytes + LARGEST_PARTITION * len(metadata.partitions) + ROOM < limit:
         return True

@@ -39,7 +39,7 @@ NAMES: Mapping[TransactionState, str] = {
     TransactionState.DEAD: "Dead",
     TransactionState.PREPARE_EPOCH_FENCE: "PrepareEpochFence",
 }
-"""As DescribeTransactions and ListTransactions spell them."""
+"""The spelling in DescribeTransactions and ListTransactions."""
 
 BY_NAME: Mapping[str, TransactionState] = {name: state for state, name in NAMES.items()}
 
@@ -64,7 +64,7 @@ MOVES: Mapping[TransactionState, tuple[TransactionState, ...]] = {
     TransactionState.DEAD: (),
     TransactionState.PREPARE_EPOCH_FENCE: (),
 }
-"""The legal moves; any other one is a bug of ours."""
+"""The legal moves; any other move is a bug."""
 
 ENDING = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 """Decided, but markers are missing."""

@@ -1,8 +1,8 @@
-"""What a request may make of a transactional id: Kafka 4.3's answers, case by case.
+"""What a request may do to a transactional id: Kafka 4.3's answers, case by case.
 
-Each function takes what is known and what is asked and returns the next TransactionMetadata, or the error (NONE: nothing has to
-change). Errors are those of the newest versions of the APIs; older ones are translated where requests are answered. Sources:
-KIP-98, KIP-360 (bumps on request), KIP-447, KIP-890 (transaction.version 2).
+Each function takes the current state and the request and returns the next TransactionMetadata, or the error (NONE: no change
+needed). Errors are those of the newest API versions; the handlers translate them for older ones. Sources: KIP-98, KIP-360 (bumps
+on request), KIP-447, KIP-890 (transaction.version 2).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
 Decision = TransactionMetadata | ErrorCode
 NewId = Callable[[], int | None]
-"""A producer id that nobody had; None while there is none."""
+"""A new producer id; None while none is available."""
 
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Who a client says it is."""
+    """The producer as the client states it."""
 
     producer_id: int
     epoch: int
@@ -34,11 +34,11 @@ class Producer:
 def init(
     known: TransactionMetadata, expected: Producer | None, timeout_ms: int, *, new_id: NewId, server_version: int, now_ms: int
 ) -> Decision:
-    """InitProducerId with a transactional id. An open transaction is aborted first, and the epoch moves once for that (trap 35);
-    the client asks again until the abort is complete.
+    """InitProducerId with a transactional id. An open transaction is aborted first, which bumps the epoch once (KIP-890); the
+    client asks again until the abort is complete.
 
-    ``expected`` (KIP-360) is the id and epoch that the client had. PRODUCER_FENCED when somebody else has taken over since;
-    COORDINATOR_LOAD_IN_PROGRESS while no producer id is at hand.
+    ``expected`` (KIP-360) is the id and epoch that the client had. PRODUCER_FENCED when another producer has taken over since;
+    COORDINATOR_LOAD_IN_PROGRESS while no producer id is available.
     """
     if expected is not None and not _may_continue(known, expected):
         return ErrorCode.PRODUCER_FENCED
@@ -57,13 +57,13 @@ def init(
     if known.producer_epoch in {NO_PRODUCER_EPOCH, expected.epoch}:
         return known.with_next_epoch(timeout_ms, last_epoch=known.producer_epoch, now_ms=now_ms)
     if expected.epoch == known.last_producer_epoch:
-        # The answer to the bump was lost; nobody else asked since, for that would have made the last epoch -1.
+        # The answer to the bump was lost; no other client asked since, for that would have reset the last epoch to -1.
         return known.with_same_epoch(timeout_ms, now_ms)
     return ErrorCode.PRODUCER_FENCED
 
 
 def _may_continue(known: TransactionMetadata, expected: Producer) -> bool:
-    """The epoch is looked at later; here it is the id: nobody's yet, the same, or the one before when its epochs are used up."""
+    """Checks the id, not the epoch: unset, the same, or the previous one when its epochs are used up."""
     return (
         known.producer_epoch == NO_PRODUCER_EPOCH
         or expected.producer_id == known.producer_id
@@ -97,7 +97,7 @@ def add_partitions(
 def verify_partitions(
     known: TransactionMetadata | None, producer: Producer, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
-    """Whether partitions belong to the transaction (KIP-890); nothing changes."""
+    """Whether the partitions belong to the transaction (KIP-890); nothing changes."""
     error = _stranger(known, producer)
     if error is not ErrorCode.NONE:
         return dict.fromkeys(partitions, error)
@@ -117,7 +117,7 @@ def _stranger(known: TransactionMetadata | None, producer: Producer) -> ErrorCod
 
 
 def _is_current(known: TransactionMetadata, producer: Producer) -> bool:
-    """Nobody was ever given the last epoch, whoever claims it."""
+    """The last epoch is never given to a producer."""
     return known.producer_epoch == producer.epoch < LAST_EPOCH
 
 
@@ -127,7 +127,7 @@ def _is_current(known: TransactionMetadata, producer: Producer) -> bool:
 def end(
     known: TransactionMetadata | None, producer: Producer, *, commit: bool, client_version: int, new_id: NewId, now_ms: int
 ) -> Decision:
-    """EndTxn of a client that speaks transaction.version ``client_version``."""
+    """EndTxn of a client that uses transaction.version ``client_version``."""
     if known is None:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if client_version >= TV2:
@@ -143,10 +143,10 @@ def end(
 def _end_with_bump(
     known: TransactionMetadata, producer: Producer, *, commit: bool, client_version: int, new_id: NewId, now_ms: int
 ) -> Decision:
-    """Since KIP-890 the same epoch means the next transaction, and the one before a retry of what was decided already. An abort
-    of nothing is right: the client may not know whether its partition ever joined."""
-    # An older client's decision does not move the epoch: then the epoch before is that of somebody who was fenced, and who must
-    # not take the other one's commit for its own (Apache Kafka tells it that it was committed).
+    """Since KIP-890 the same epoch means the next transaction, and the previous epoch a retry of the last decision. An abort
+    without a transaction succeeds, because the client may not know whether its partition ever joined."""
+    # An older client's decision does not bump the epoch, so the previous epoch belongs to a fenced producer, which must not take
+    # the commit for its own (Apache Kafka answers it that the commit succeeded).
     bumped = (
         known.producer_id == producer.producer_id and known.producer_epoch == producer.epoch + 1 and known.client_version >= TV2
     )
@@ -157,7 +157,7 @@ def _end_with_bump(
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     current = _is_current(known, producer)
     if known.ending and current:
-        # It knows of the decision, and ends the next transaction before this one is complete. Kafka fences it for that.
+        # The client knows of the decision and ends the next transaction before this one is complete. Kafka fences it.
         return ErrorCode.CONCURRENT_TRANSACTIONS
     if not _epoch_fits(known, current=current, bumped=bumped, overflowed=overflowed):
         return ErrorCode.PRODUCER_FENCED
@@ -183,7 +183,8 @@ def _epoch_fits(known: TransactionMetadata, *, current: bool, bumped: bool, over
 
 
 def _again(state: TransactionState, *, commit: bool) -> ErrorCode:
-    """EndTxn for what is decided: NONE when it was decided so and is complete, CONCURRENT_TRANSACTIONS while it is not."""
+    """EndTxn for a decided transaction: NONE when the decision is the same and complete, CONCURRENT_TRANSACTIONS while it is
+    not."""
     decided = commit if state in (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT) else not commit
     if state is TransactionState.EMPTY or not decided:
         return ErrorCode.INVALID_TXN_STATE

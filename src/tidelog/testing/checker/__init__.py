@@ -31,15 +31,15 @@ __all__ = ["Anomaly", "Counts", "Event", "Found", "HistoryError", "Recorder", "V
 
 
 def check(*paths: str | Path, write_order: bool = False) -> Verdict:
-    """Judge a history that lies in one or several files. ``write_order``: see ``check_events``."""
+    """Judges a history in one or several files. ``write_order``: see ``check_events``."""
     return check_events(load(*paths), write_order=write_order)
 
 
 def check_events(events: Iterable[Event], *, write_order: bool = False) -> Verdict:
-    """Judge a history. HistoryError when it is none.
+    """Judges a history. HistoryError when it is not one.
 
     ``write_order``: transactions are claimed to be serializable in the order of their records, so that cycles over it count too
-    (G0, and those with anti-dependencies). Kafka does not promise that to transactions that are open at the same time.
+    (G0, and those with anti-dependencies). Kafka does not promise that to concurrent transactions.
     """
     verdict = Verdict()
     ledger = gather(events)

@@ -1,4 +1,4 @@
-"""What readers got, record by record: should there have been such a record, there, for this reader, then?
+"""Single records that readers got: should this record exist, at this place, for this reader, at this time?
 
 Aborted, intermediate and phantom reads; offsets with two values, values at two offsets.
 """
@@ -10,7 +10,7 @@ from tidelog.testing.checker.verdict import Anomaly, Verdict
 
 
 def judge_contents(ledger: Ledger, verdict: Verdict) -> None:
-    """Adds what is wrong with single records. Each offset and each value is told of once."""
+    """Adds the findings about single records. Each offset and each value is reported once."""
     logs: dict[str, dict[int, str]] = {}
     for write in ledger.writes.values():
         if write.offset is not None:
@@ -39,12 +39,12 @@ def _place(logs: dict[str, dict[int, str]], partition: str, offset: int, value: 
     log = logs.setdefault(partition, {})
     before = log.setdefault(offset, value)
     if before != value:
-        log[offset] = value  # so that the same is not told again for each of its readers
+        log[offset] = value  # so that each of its readers does not report it again
         verdict.add(Anomaly.INCONSISTENT_OFFSET, f"{partition}@{offset}: {value} {how}, and {before} is known to be there")
 
 
 def _judge_moved(ledger: Ledger, moved: set[str], verdict: Verdict) -> None:
-    """Values that were read where they were not known to be: are they there twice, or was the acknowledgement wrong?"""
+    """Values read at another offset than acknowledged: are they there twice, or was the acknowledgement wrong?"""
     places: dict[str, dict[tuple[str, int], str]] = {}
     for poll in ledger.polls:
         for partition, offset, value in poll.records:

@@ -25,7 +25,7 @@ from tidelog.testing.checker.verdict import Anomaly, Verdict
 
 
 class Edge(IntFlag):
-    """Why one comes before another."""
+    """Why one node comes before another."""
 
     PROCESS = 1
     WW = 2
@@ -43,13 +43,13 @@ CLASSES = (
 
 @dataclass(slots=True)
 class Graph:
-    """``after[node]`` are the nodes that it comes before, each with the reasons."""
+    """``after[node]`` are the nodes that follow it, each with the reasons."""
 
     nodes: list[Node]
     after: list[dict[int, Edge]]
 
     def add(self, before: int, after: int, why: Edge) -> None:
-        """An edge, unless it leads back to where it starts."""
+        """Adds an edge, unless it is a loop."""
         if before != after:
             found = self.after[before]
             found[after] = found.get(after, Edge(0)) | why
@@ -63,7 +63,7 @@ def judge_cycles(ledger: Ledger, verdict: Verdict, *, write_order: bool = False)
 
 
 def build(ledger: Ledger, *, write_order: bool) -> Graph:
-    """The graph of a history. Aborted transactions are in it as readers: what they saw, they saw."""
+    """The graph of a history. Aborted transactions are in it as readers, because their reads count."""
     nodes: list[Node] = [*ledger.transactions.values()]
     nodes += (poll for poll in ledger.polls if poll.transaction is None)
     nodes += (write for write in ledger.writes.values() if write.transaction is None)
@@ -84,7 +84,7 @@ def build(ledger: Ledger, *, write_order: bool) -> Graph:
 
 
 def _span(node: Node) -> tuple[str, int, int | None]:
-    """Process, beginning and end, as numbers of events; no end when nobody knows it."""
+    """Process, beginning and end, as numbers of events; no end when it is unknown."""
     if isinstance(node, Poll):
         return node.process, node.asked_at, node.at
     if isinstance(node, Transaction):
@@ -187,7 +187,7 @@ def _tell(graph: Graph, part: list[int], verdict: Verdict) -> None:
         for smaller in components(graph.after, allowed, part):
             verdict.add(anomaly, _text(graph, shortest_cycle(graph.after, smaller, allowed)))
             return
-    # Only with anti-dependencies: with one of them at best?
+    # Only with anti-dependencies: try with at most one of them.
     inside = set(part)
     calm = Edge.WW | Edge.WR | Edge.PROCESS
     for node in part:
@@ -201,7 +201,7 @@ def _tell(graph: Graph, part: list[int], verdict: Verdict) -> None:
 
 
 def shortest_cycle(after: Sequence[dict[int, Edge]], part: Sequence[int], allowed: Edge) -> list[int]:
-    """Of those through the part's first hundred nodes; begins and ends with the same node."""
+    """The shortest of the cycles through the part's first hundred nodes; it begins and ends with the same node."""
     inside = set(part)
     best: list[int] = []
     for node in part[:100]:
@@ -214,7 +214,7 @@ def shortest_cycle(after: Sequence[dict[int, Edge]], part: Sequence[int], allowe
 
 
 def _way(after: Sequence[dict[int, Edge]], start: int, goal: int, inside: set[int], allowed: Edge) -> list[int] | None:
-    """The shortest way from ``start`` to ``goal``, both included."""
+    """The shortest path from ``start`` to ``goal``, both included."""
     came_from = {start: start}
     waiting = deque([start])
     while waiting:

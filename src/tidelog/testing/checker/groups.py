@@ -1,7 +1,8 @@
-"""What groups committed: never what was aborted, never back, and with transforms exactly the records that landed.
+"""Committed offsets of groups: never of an aborted transaction, never backwards, and with transforms exactly the records that
+landed.
 
-A group transforms when its offsets go into transactions whose records name the record that they were made from (``source``).
-Then each record that the group has consumed must be in the output exactly once, and none that it has not consumed.
+A group transforms when its offsets go into transactions whose records name their source record (``source``). Then each record
+that the group has consumed must be in the output exactly once, and no other.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ Place = tuple[str, str]
 
 
 def judge_groups(ledger: Ledger, verdict: Verdict) -> None:
-    """Adds what is wrong with committed offsets and with outputs."""
+    """Adds the findings about committed offsets and outputs."""
     _judge_fetches(ledger, verdict)
     _judge_outputs(ledger, verdict)
 
 
 def _outcome(commit: OffsetCommit) -> Outcome:
-    """Of the offsets: their transaction's, if they have one."""
+    """The outcome of the offsets: that of their transaction, if there is one."""
     transaction = commit.transaction
     if commit.outcome is Outcome.REFUSED or transaction is None:
         return commit.outcome
@@ -29,7 +30,7 @@ def _outcome(commit: OffsetCommit) -> Outcome:
 
 
 def _done_at(commit: OffsetCommit) -> int | None:
-    """When it was acknowledged that these offsets are committed."""
+    """When the commit of these offsets was acknowledged."""
     if _outcome(commit) is not Outcome.DONE:
         return None
     if commit.transaction is None:
@@ -94,7 +95,7 @@ def _judge_outputs(ledger: Ledger, verdict: Verdict) -> None:
     outputs = {write.partition for write in ledger.writes.values() if write.source is not None}
     if not outputs <= ledger.drained.keys():
         return
-    # Only offsets that were asked for after everything else tell where the group ended.
+    # Only offsets fetched after everything else show where the group ended.
     last = max((commit.done_at or commit.asked_at for commit in ledger.offset_commits), default=0)
     settled = {(fetch.group, partition) for fetch in ledger.fetches if fetch.asked_at > last for partition in fetch.offsets}
     inputs = _inputs(ledger, {partition for _, partition in settled})
@@ -110,7 +111,7 @@ def _compare(
     landed: dict[tuple[str, str], list[str]],
     verdict: Verdict,
 ) -> None:
-    """Consumed and landed must be the same records of this partition."""
+    """Consumed and landed records of this partition must be equal."""
     for offset, value in sorted(inputs.items()):
         there = (group, value) in landed
         if offset < final and not there:

@@ -1,9 +1,10 @@
-"""What a history says, gathered in one pass: writes, transactions, polls, what groups committed, and who read how far.
+"""The contents of a history, gathered in one pass: writes, transactions, polls, committed offsets of groups, and readers'
+progress.
 
-Decided here: what became of everything whose outcome nobody was told. A transaction whose commit was asked for without a clear
-answer is unknown: it may have been committed or not. One look at any of it by a read_committed reader, or at its offsets, settles
-that it was, and then all of it must be there. Without the question it never was: a coordinator only ever aborts by itself.
-Judging is done by the other modules of this package.
+This module decides unknown outcomes. A transaction whose commit was requested without a clear answer is unknown: it may be
+committed or not. If a read_committed reader saw any of it, or a group has its offsets, it was committed, and then all of it must
+be there. Without the request it never was: a coordinator only ever aborts by itself. The other modules of this package do the
+judging.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ COMMITTED_ONLY = "read_committed"
 
 
 class Outcome(Enum):
-    """Of a send, a transaction or a commit of offsets."""
+    """The outcome of a send, a transaction or a commit of offsets."""
 
     ASKED = 0
-    """Nobody was told: it may have happened."""
+    """Unknown: it may have happened."""
     DONE = 1
     REFUSED = 2
-    """It surely has not happened."""
+    """It has certainly not happened."""
 
 
 class Transaction:
-    """``outcome`` DONE is committed, REFUSED aborted or never asked to commit."""
+    """``outcome`` DONE is committed; REFUSED is aborted or never requested to commit."""
 
     __slots__ = ("asked_at", "begun_at", "ended_at", "name", "offsets", "outcome", "polls", "process", "seen", "writes")
 
@@ -37,20 +38,20 @@ class Transaction:
         self.name = name
         self.process = process
         self.begun_at = begun_at
-        """The number of the event in the history, as all ``_at``."""
+        """The number of the event in the history, as for all ``_at``."""
         self.asked_at: int | None = None
-        """When its commit was asked for first."""
+        """When its commit was first requested."""
         self.ended_at: int | None = None
         self.outcome = Outcome.REFUSED
         self.seen = False
-        """A read_committed reader has got some of it, or a group has its offsets: it is committed, whatever was answered."""
+        """A read_committed reader got some of it, or a group has its offsets: it is committed, whatever the answer was."""
         self.writes: list[Write] = []
         self.polls: list[Poll] = []
         self.offsets: list[OffsetCommit] = []
 
     @property
     def committed(self) -> bool:
-        """Whether it surely is."""
+        """Whether it is certainly committed."""
         return self.outcome is Outcome.DONE or (self.outcome is Outcome.ASKED and self.seen)
 
 
@@ -71,20 +72,20 @@ class Write:
         self.asked_at = asked_at
         self.outcome = Outcome.ASKED
         self.offset: int | None = None
-        """As it was acknowledged."""
+        """The acknowledged offset."""
         self.read_at: int | None = None
-        """Where it was read first."""
+        """The offset at which it was first read."""
         self.seen = False
-        """By a read_committed reader."""
+        """Whether a read_committed reader got it."""
 
     @property
     def place(self) -> int | None:
-        """Its offset, as far as anybody knows it."""
+        """Its offset, as far as known."""
         return self.offset if self.offset is not None else self.read_at
 
     @property
     def promised(self) -> bool:
-        """Whether a reader of committed records who passes it must get it."""
+        """Whether a reader of committed records that passes it must get it."""
         if self.outcome is Outcome.REFUSED:
             return False
         if self.transaction is not None:
@@ -93,7 +94,7 @@ class Write:
 
 
 class Poll:
-    """Records that one poll gave."""
+    """The records of one poll."""
 
     __slots__ = ("asked_at", "at", "committed_only", "process", "records", "transaction")
 
@@ -107,7 +108,7 @@ class Poll:
 
 
 class Run:
-    """What one process read of one partition from one place on, without being put elsewhere between."""
+    """What one process read of one partition from one position on, until it was moved."""
 
     __slots__ = ("committed_only", "end", "offsets", "partition", "polls", "process", "start")
 
@@ -116,15 +117,15 @@ class Run:
         self.partition = partition
         self.start = start
         self.end: int | None = None
-        """Where it stood in the end, if that is known."""
+        """Its last position, if known."""
         self.committed_only = True
         self.offsets: list[int] = []
         self.polls: list[int] = []
-        """The number of the poll that gave the record, for each of the offsets."""
+        """The number of the poll that returned the record, for each of the offsets."""
 
 
 class OffsetCommit:
-    """Offsets that were sent to a transaction, or committed at once."""
+    """Offsets that were added to a transaction, or committed directly."""
 
     __slots__ = ("asked_at", "done_at", "group", "offsets", "outcome", "transaction")
 
@@ -138,7 +139,7 @@ class OffsetCommit:
 
 
 class Fetch:
-    """The offsets that a group was said to have committed."""
+    """The committed offsets of a group, as it was answered."""
 
     __slots__ = ("asked_at", "at", "group", "offsets")
 
@@ -160,7 +161,7 @@ class Ledger:
         self.offset_commits: list[OffsetCommit] = []
         self.fetches: list[Fetch] = []
         self.drained: dict[str, int] = {}
-        """Up to where each partition was read when all was over."""
+        """Up to which offset each partition was read at the end."""
         self.events = 0
         self._reading: dict[str, dict[str, Run]] = {}
         self._names: dict[str, str] = {}
@@ -168,7 +169,7 @@ class Ledger:
         self._offsets_asked: dict[str, OffsetCommit] = {}
 
     def counts(self) -> Counts:
-        """How much there is."""
+        """The size of the history."""
         outcomes = [transaction.outcome for transaction in self.transactions.values()]
         return Counts(
             events=self.events,
@@ -182,7 +183,7 @@ class Ledger:
         )
 
     def take(self, event: Event) -> None:
-        """The next event. HistoryError when it makes no sense here."""
+        """Takes the next event. HistoryError when it makes no sense here."""
         self.events += 1
         process: str = event["process"]
         if process not in self._reading:
@@ -245,7 +246,7 @@ class Ledger:
                 reading[partition].committed_only = poll.committed_only
 
     def _shared(self, records: list[list[Any]]) -> list[tuple[str, int, str]]:
-        """The records, with one string for each partition and value: a long history has millions."""
+        """The records with one string per partition and value, because a long history has millions."""
         names, writes = self._names, self.writes
         shared = []
         for partition, offset, value in records:
@@ -298,7 +299,7 @@ class Ledger:
             self._asked[transaction.name, "doubt"] = at
 
     def _doubted(self, transaction: Transaction) -> bool:
-        """Whether an earlier answer left it open: a refusal of the second question says nothing about the first."""
+        """Whether an earlier answer was unclear: a refusal of the second request says nothing about the first."""
         return (transaction.name, "doubt") in self._asked
 
     def _abort(self, event: Event, process: str, at: int) -> None:
@@ -321,7 +322,7 @@ class Ledger:
             run.end = position
 
     def settle(self) -> None:
-        """After the last event: who was seen, and with it which unknown transactions are committed."""
+        """After the last event: decides which values were seen, and which unknown transactions are therefore committed."""
         for poll in self.polls:
             for _, offset, value in poll.records:
                 write = self.writes.get(value)
@@ -337,7 +338,7 @@ class Ledger:
             transaction.seen = True
 
     def _betrayed_by_offsets(self) -> Iterator[Transaction]:
-        """The unknown transactions that alone have sent an offset which their group turned out to have."""
+        """The unknown transactions that are the only source of an offset that their group has."""
         senders: dict[tuple[str, str, int], list[Transaction | None]] = {}
         for commit in self.offset_commits:
             for partition, offset in commit.offsets.items():

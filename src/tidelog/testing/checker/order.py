@@ -1,8 +1,8 @@
-"""Who read how far, and in which order: nothing left out, nothing twice, nothing backwards.
+"""How far each reader read, and in which order: nothing skipped, nothing twice, nothing backwards.
 
-A reader that goes from one offset of a partition to a later one has passed all that lies between. What lies between is known
-from acknowledgements and from what others read. Readers of committed records may pass what was aborted; but they wait before
-what is open, so that they never pass what is committed later.
+A reader that goes from one offset of a partition to a later one has passed everything in between, which is known from
+acknowledgements and from other readers. Readers of committed records may pass aborted records; but they wait before open
+transactions, so that they never pass records that are committed later.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Due:
 
 
 def judge_order(ledger: Ledger, verdict: Verdict) -> set[str]:
-    """Adds skipped and lost records and whatever went backwards. The values that some reader of committed records has passed."""
+    """Adds skipped and lost records and backward moves. Returns the values that some reader of committed records has passed."""
     writes = {(write.partition, place): write for write in ledger.writes.values() if (place := write.place) is not None}
     due = {True: _due(ledger, writes, committed_only=True), False: _due(ledger, writes, committed_only=False)}
     walk = _Walk(writes, verdict)
@@ -51,7 +51,7 @@ def _due(ledger: Ledger, writes: dict[tuple[str, int], Write], *, committed_only
 
 
 class _Walk:
-    """Along the runs; what was lost is told of once."""
+    """Walks along the runs; each lost record is reported once."""
 
     def __init__(self, writes: dict[tuple[str, int], Write], verdict: Verdict) -> None:
         self.passed: set[str] = set()

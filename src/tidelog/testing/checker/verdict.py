@@ -1,4 +1,4 @@
-"""What a check finds: which promises were broken, how often, and examples of each.
+"""The result of a check: which promises were broken, how often, and examples of each.
 
 The classes of anomalies are those of Jepsen's Kafka queue workload and of Adya's isolation phenomena, as far as a log has them,
 and those that only consume-transform-produce has.
@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 EXAMPLES = 10
-"""How many examples of an anomaly are kept; all are counted."""
+"""The number of examples kept per anomaly; all are counted."""
 
 
 class Anomaly(Enum):
@@ -20,13 +20,13 @@ class Anomaly(Enum):
     ABORTED_READ = "aborted read (G1a)"
     """A read_committed reader got a record of an aborted transaction, or of a send that was refused."""
     INTERMEDIATE_READ = "intermediate read (G1b)"
-    """A read_committed reader got a record before the end of its transaction was even asked for."""
+    """A read_committed reader got a record before the commit of its transaction was requested."""
     PHANTOM_READ = "phantom read"
-    """A record that nobody sent."""
+    """A record that was never sent."""
     LOST_WRITE = "lost write"
-    """Acknowledged (and committed), readers have passed its offset, none has seen it."""
+    """Acknowledged (and committed); readers have passed its offset, and none has seen it."""
     UNSEEN_WRITE = "unseen write"
-    """Acknowledged (and committed), and not there when the log was read to its end after all writers had stopped."""
+    """Acknowledged (and committed), but missing when the log was read to its end after all writers had stopped."""
     DUPLICATE_WRITE = "duplicate write"
     """One send, read at two offsets."""
     TORN_TRANSACTION = "torn transaction"
@@ -36,11 +36,11 @@ class Anomaly(Enum):
     POLL_BACK_WITHIN = "non-monotonic poll (internal)"
     """Offsets of a partition go back within one poll."""
     POLL_BACK = "non-monotonic poll (external)"
-    """A poll begins before the end of the former one, with no seek or rebalance between."""
+    """A poll begins before the end of the previous one, without a seek or rebalance in between."""
     SEND_BACK_WITHIN = "non-monotonic send (internal)"
-    """Two records that one transaction sent one after the other lie the other way round."""
+    """Two records that one transaction sent in order are in the opposite order."""
     SEND_BACK = "non-monotonic send (external)"
-    """The same of two records of one producer, outside transactions or from two of them."""
+    """Two records of one producer, outside transactions or in two of them, are in the opposite order."""
     SKIPPED_WITHIN = "skipped read (internal)"
     """A poll leaves out a record that others saw, between two that it has."""
     SKIPPED = "skipped read (external)"
@@ -50,7 +50,7 @@ class Anomaly(Enum):
     G_SINGLE = "cycle with one anti-dependency (G-single)"
     G2 = "cycle with several anti-dependencies (G2)"
     ABORTED_OFFSETS = "aborted offsets"
-    """A group's committed offset that only aborted transactions have sent, or nobody."""
+    """A group's committed offset that only aborted transactions have sent, or no client."""
     LOST_OFFSETS = "lost offsets"
     """A group's committed offset lies before one that had been acknowledged."""
     DUPLICATE_OUTPUT = "duplicate output"
@@ -71,7 +71,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What the history holds. ``unknown``: transactions whose commit was asked for and never answered clearly."""
+    """The size of the history. ``unknown``: transactions whose commit was requested and never answered clearly."""
 
     events: int
     processes: int
@@ -85,18 +85,18 @@ class Counts:
 
 @dataclass(slots=True)
 class Verdict:
-    """The outcome of a check; empty ``anomalies`` is what one hopes for."""
+    """The outcome of a check; valid without ``anomalies``."""
 
     anomalies: dict[Anomaly, Found] = field(default_factory=dict)
     counts: Counts | None = None
 
     @property
     def valid(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.anomalies
 
     def add(self, anomaly: Anomaly, sentence: str) -> None:
-        """One more. The sentence says where, in terms of the history."""
+        """Adds a finding. The sentence says where, in terms of the history."""
         found = self.anomalies.setdefault(anomaly, Found())
         found.count += 1
         if len(found.examples) < EXAMPLES:

@@ -1,7 +1,7 @@
-"""Whether what was promised is there in the end, and whether transactions are whole.
+"""Whether promised records are there in the end, and whether transactions are whole.
 
 A record of a committed transaction is missing when a reader of committed records has passed its place, or when the log was read
-to its end, and nobody has seen it. When some of the transaction was seen, it is torn.
+to its end, and no reader has seen it. When only a part of the transaction was seen, it is torn.
 """
 
 from __future__ import annotations
