@@ -1,7 +1,7 @@
-"""Answers to this replica's own requests: votes counted, epochs followed, records handed to ``replication``.
+"""Answers to this replica's own requests: votes are counted, epochs followed, records passed to ``replication``.
 
-Common to all: a lower epoch is old news; a higher one is moved to; the own epoch may bring a leader that was not known.
-A request that failed, or was answered with nothing of use, makes its node wait a little before it is asked again.
+Common to all: an answer of a lower epoch is ignored; a higher epoch is adopted; an answer of the current epoch may name an
+unknown leader. After a failed or useless answer, the node is asked again only after a back-off.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from tidelog.records.control import Endpoint
 
 
 def error_of(code: int) -> ErrorCode:
-    """A number that we do not know is an error like any other."""
+    """An unknown error number counts as an error like any other."""
     return ErrorCode(code)
 
 
 def answered(quorum: Quorum, request_id: int, node_id: int, answer: Any, now_ms: int) -> bool:
-    """Takes an answer; False when it was of no use."""
+    """Handles an answer; False when it was useless."""
     if isinstance(answer, ApiVersionsResponse):
         if quorum.role is Role.LEADER:
             membership.api_versions_answered(quorum, request_id, answer, now_ms)
@@ -69,7 +69,7 @@ def answered(quorum: Quorum, request_id: int, node_id: int, answer: Any, now_ms:
 
 
 def _common(quorum: Quorum, error: ErrorCode, leader_id: int, epoch: int, nodes: list[Any], now_ms: int) -> bool | None:
-    """What any answer may tell. None: go on with what it answers."""
+    """The part that all answers share. None: continue with the specific part."""
     if epoch < quorum.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
         return True
     if not believable(epoch, quorum.epoch):
@@ -88,7 +88,7 @@ def _common(quorum: Quorum, error: ErrorCode, leader_id: int, epoch: int, nodes:
 
 
 def count_vote(quorum: Quorum, node_id: int, granted: bool, now_ms: int) -> None:
-    """What a voter said, in a pre-vote or an election."""
+    """Counts a voter's answer in a pre-vote or an election."""
     state = quorum.state
     if isinstance(state, Prospective):
         ballot = state.ballot.record(node_id, granted)
@@ -108,7 +108,7 @@ def count_vote(quorum: Quorum, node_id: int, granted: bool, now_ms: int) -> None
 
 
 def lose_prospective(quorum: Quorum, now_ms: int, why: str) -> None:
-    """Back to where it came from: the leader it knew, or the search for one."""
+    """Returns to the previous state: following the known leader, or looking for one."""
     state = quorum.state
     assert isinstance(state, Prospective), quorum.role
     if state.leader_id != NO_BROKER and state.leader_endpoints:

@@ -1,4 +1,4 @@
-"""RaftConfig: which replica this is, where it listens, and the ``controller.quorum.*`` options."""
+"""RaftConfig: the identity of this replica, its listeners, and the ``controller.quorum.*`` options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidelog.raft.voters import ReplicaKey
 from tidelog.records.control import Endpoint, Voter
 
 NEVER = sys.maxsize
-"""A deadline that does not come."""
+"""A deadline that never comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class RaftConfig:
     endpoints: tuple[Endpoint, ...] = ()
     """This node's controller listeners, the first of them where voters talk to each other."""
     bootstrap: tuple[tuple[str, int], ...] = ()
-    """``controller.quorum.bootstrap.servers``: where to ask who leads."""
+    """``controller.quorum.bootstrap.servers``: where to ask for the leader."""
     can_vote: bool = True
-    """Whether the process is a controller: others only observe."""
+    """Whether the process is a controller; other processes only observe."""
     auto_join: bool = False
     election_timeout_ms: int = 1000
     fetch_timeout_ms: int = 2000
@@ -36,7 +36,7 @@ class RaftConfig:
 
     @property
     def voter(self) -> Voter:
-        """What the voter set should say of this replica."""
+        """This replica's entry in the voter set, as it should be."""
         return Voter(self.key.id, self.key.directory_id, self.endpoints)
 
     @property

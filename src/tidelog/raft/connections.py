@@ -1,7 +1,7 @@
-"""Requests under way to other replicas: one per node, given up after a time, and a pause after one that failed.
+"""Requests in flight to other replicas: one per node, with a timeout, and a back-off after a failure.
 
-A failed request makes its node wait: ``BACKOFF_MS`` at first, doubled with each failure in a row, with some chance in it, so
-that replicas that fail together do not come back together.
+After a failed request its node is not asked for ``BACKOFF_MS``, doubled with each failure in a row, with random jitter, so that
+replicas that fail together do not retry together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Peer:
 
 
 class Connections:
-    """See the module. Times in ms."""
+    """Times in ms."""
 
     def __init__(self, answer_timeout_ms: int, backoff_ms: int, rng: Rng) -> None:
         self._request_timeout_ms = answer_timeout_ms
@@ -33,7 +33,7 @@ class Connections:
         self._next_id = 1
 
     def ready(self, node_id: int, now_ms: int) -> bool:
-        """Whether a request may go out to this node now."""
+        """Whether a request may be sent to this node now."""
         peer = self._peers.get(node_id)
         return peer is None or (now_ms >= peer.ready_ms and (peer.request_id is None or self._overdue(peer, now_ms)))
 
@@ -41,18 +41,18 @@ class Connections:
         return now_ms >= peer.sent_ms + self._request_timeout_ms
 
     def ready_at(self, node_id: int) -> int:
-        """When a request may go out at the latest."""
+        """When a request may be sent at the latest."""
         peer = self._peers.get(node_id)
         if peer is None:
             return 0
         return peer.ready_ms if peer.request_id is None else peer.sent_ms + self._request_timeout_ms
 
     def any_waiting(self, now_ms: int) -> bool:
-        """Is any request under way?"""
+        """Whether any request is in flight."""
         return any(p.request_id is not None and not self._overdue(p, now_ms) for p in self._peers.values())
 
     def sent(self, node_id: int, now_ms: int) -> int:
-        """A request goes out; its id. What was under way there is not waited for any more."""
+        """Records a request and returns its id. An earlier request to that node is no longer waited for."""
         peer = self._peers.setdefault(node_id, _Peer())
         if peer.request_id is not None:
             del self._owners[peer.request_id]
@@ -62,7 +62,7 @@ class Connections:
         return peer.request_id
 
     def answered(self, request_id: int) -> int | None:
-        """The node that answered; None when nobody waits for that answer."""
+        """The node that answered; None for an answer that is no longer waited for."""
         node_id = self._owners.pop(request_id, None)
         if node_id is not None:
             peer = self._peers[node_id]
@@ -70,13 +70,13 @@ class Connections:
         return node_id
 
     def failed(self, node_id: int, now_ms: int) -> None:
-        """It was not answered, or with something of no use: pause."""
+        """The request failed, or its answer was useless: back off."""
         peer = self._peers.setdefault(node_id, _Peer())
         peer.failures += 1
         longest = min(self._backoff_ms << min(peer.failures - 1, 10), LONGEST_BACKOFF_MS)
         peer.ready_ms = now_ms + longest // 2 + self._rng.randrange(0, longest // 2 + 1)
 
     def reset(self) -> None:
-        """The role changed: nothing that was asked before is waited for, nobody is paused."""
+        """The role changed: earlier requests are no longer waited for, and no node is backed off."""
         self._peers.clear()
         self._owners.clear()

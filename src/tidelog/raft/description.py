@@ -1,4 +1,4 @@
-"""The metadata quorum as an operator sees it: who leads, who votes, and how far everybody is (KIP-595, DescribeQuorum)."""
+"""The metadata quorum as an operator sees it: leader, voters, observers and their offsets (KIP-595, DescribeQuorum)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tidelog.records.control import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class ReplicaDescription:
-    """A voter or an observer. ``directory_id`` is zero where voters are known by their id alone (kraft.version 0); times in ms
-    since the epoch, -1 while unknown."""
+    """A voter or an observer. ``directory_id`` is zero where voters are known only by id (kraft.version 0); times in ms since
+    the epoch, -1 while unknown."""
 
     id: int
     directory_id: Uuid
@@ -35,7 +35,7 @@ class QuorumDescription:
 
 
 def describe_quorum(quorum: Quorum, clock_ms: int) -> QuorumDescription | None:
-    """As the leader knows it; None unless this replica leads. ``clock_ms``: what its clock is behind the wall's."""
+    """The leader's view; None unless this replica leads. ``clock_ms`` is the wall clock minus its own clock."""
     state = quorum.state
     if not isinstance(state, LeaderState):
         return None

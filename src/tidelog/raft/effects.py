@@ -1,8 +1,8 @@
-"""What the Raft machine wants done: a list of effects, to be done one after another, in this order.
+"""The effects of the Raft machine: a list of actions, to be done in this order.
 
-Before the first ``Send`` or reply of a list leaves, each ``Persist`` before it is synced. The log's changes come before what
-speaks of them; whether they are synced is reported back (``RaftMachine.log_synced``), and the machine itself waits for that
-where it matters: a leader does not count itself, a follower does not ask for more, before their disks have what they have.
+Each ``Persist`` must be synced before the first later ``Send`` or reply leaves. Changes of the log come before messages about
+them. The runner reports when they are synced (``RaftMachine.log_synced``), and the machine waits for that where it matters: a
+leader does not count its own log, and a follower does not fetch further, before the data is on disk.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidelog.records.control import ControlType
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Where a request goes. Ids below -1 are places to ask (``controller.quorum.bootstrap.servers``), not nodes."""
+    """The target of a request. Ids below -1 are addresses to ask (``controller.quorum.bootstrap.servers``), not nodes."""
 
     id: int
     host: str
@@ -30,14 +30,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """Replace the quorum-state file, and sync it."""
+    """Replace and sync the quorum-state file."""
 
     state: QuorumState
 
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Cut the log's end at ``offset``, then report what is synced."""
+    """Cut the end of the log at ``offset``, then report what is synced."""
 
     offset: int
     generation: int
@@ -64,14 +64,14 @@ class AppendFetched:
 
 @dataclass(frozen=True, slots=True)
 class BeginSnapshot:
-    """Make room for a snapshot that comes from the leader; parts of an earlier attempt go."""
+    """Prepare for a snapshot from the leader; parts of an earlier attempt are removed."""
 
     snapshot_id: SnapshotId
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshotPart:
-    """Write this piece of it."""
+    """Write this part of the snapshot."""
 
     snapshot_id: SnapshotId
     position: int
@@ -80,7 +80,7 @@ class StoreSnapshotPart:
 
 @dataclass(frozen=True, slots=True)
 class InstallSnapshot:
-    """All of it is there: check it, sync it under its name, and let the log go on behind it (``snapshot_installed``)."""
+    """The snapshot is complete: check it, sync it under its name, and continue the log after it (``snapshot_installed``)."""
 
     snapshot_id: SnapshotId
     size: int
@@ -105,7 +105,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRecords:
-    """The same, to a Fetch: records from ``offset`` on, whole batches, are put into its only partition."""
+    """The answer to a Fetch: whole batches from ``offset`` on are put into its only partition."""
 
     token: Token
     response: FetchResponse
@@ -115,7 +115,7 @@ class ReplyRecords:
 
 @dataclass(frozen=True, slots=True)
 class ReplySnapshotPart:
-    """The same, to a FetchSnapshot: bytes of the file are put into its only partition."""
+    """The answer to a FetchSnapshot: bytes of the file are put into its only partition."""
 
     token: Token
     response: FetchSnapshotResponse
@@ -126,7 +126,7 @@ class ReplySnapshotPart:
 
 @dataclass(frozen=True, slots=True)
 class LeaderChanged:
-    """Who leads (-1: nobody known) in which epoch, and from which offset on if it is this replica."""
+    """The leader (-1: unknown) of an epoch, and its first offset if it is this replica."""
 
     leader_id: int = NO_BROKER
     epoch: int = 0
@@ -167,7 +167,7 @@ Effect = (
 
 
 class Effects:
-    """Collects them. What is persisted twice in a row is persisted once."""
+    """Collects effects. Consecutive Persists are merged."""
 
     __slots__ = ("items",)
 
@@ -180,6 +180,6 @@ class Effects:
         self.items.append(effect)
 
     def take(self) -> list[Effect]:
-        """All that was collected."""
+        """Returns and clears the collected effects."""
         taken, self.items = self.items, []
         return taken

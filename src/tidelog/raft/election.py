@@ -29,12 +29,12 @@ EPOCHS_APART = 10_000
 
 
 def believable(epoch: int, own: int) -> bool:
-    """Whether a replica in epoch ``own`` may move to ``epoch``, which a message names: after the last there is no election."""
+    """Whether a replica in epoch ``own`` may adopt ``epoch`` from a message: no election is possible after the last one."""
     return epoch <= MANY_EPOCHS or epoch - own <= EPOCHS_APART
 
 
 class ElectionTimer:
-    """When the next election is due. Each replica waits another time, so that they do not stand against each other."""
+    """When the next election is due. Replicas use random delays, so that they rarely compete."""
 
     def __init__(self, timeout_ms: int, backoff_max_ms: int, rng: Rng) -> None:
         self._timeout_ms = timeout_ms
@@ -47,22 +47,22 @@ class ElectionTimer:
         return now_ms + self._timeout_ms + self._rng.randrange(0, self._timeout_ms + 1)
 
     def backoff_ms(self) -> int:
-        """The pause after a lost election: longer with each one in a row."""
+        """The back-off after a lost election, longer with each one in a row."""
         self._losses += 1
         spread = 2 << min(20, self._losses - 1)
         return min(BACKOFF_BASE_MS * self._rng.randrange(0, spread), self._backoff_max_ms)
 
     def spread_ms(self, pause_ms: int) -> int:
-        """One to six pauses, before an election that is due at once."""
+        """One to six back-offs, before an election that is due at once."""
         return pause_ms + self._rng.randrange(0, pause_ms * 5 + 1)
 
     def settled(self) -> None:
-        """There is a leader: the next lost election is the first one again."""
+        """A leader is known: the next lost election counts as the first again."""
         self._losses = 0
 
 
 class Role(Enum):
-    """What a replica is in its epoch."""
+    """The role of a replica in its epoch."""
 
     UNATTACHED = "unattached"
     PROSPECTIVE = "prospective"
@@ -80,23 +80,23 @@ LEGAL_MOVES = {
     Role.FOLLOWER: frozenset({Role.UNATTACHED, Role.PROSPECTIVE, Role.FOLLOWER}),
     Role.RESIGNED: frozenset({Role.UNATTACHED, Role.FOLLOWER, Role.CANDIDATE}),
 }
-"""A resigned leader comes to a new epoch: as an unattached replica, a follower, or, alone in its quorum, as its candidate."""
+"""A resigned leader enters a new epoch as an unattached replica, as a follower, or, alone in its quorum, as a candidate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """The votes of one round: each voter's answer, None while it has not answered."""
+    """The votes of one round: each voter's answer, None until it has answered."""
 
     majority: int
     answers: tuple[tuple[int, bool | None], ...]
 
     @staticmethod
     def open(voters: VoterSet, me: ReplicaKey) -> Ballot:
-        """With this replica's own vote, if it has one."""
+        """A ballot with this replica's own vote, if it is a voter."""
         return Ballot(voters.majority, tuple((each, True if each == me.id else None) for each in voters.ids))
 
     def record(self, voter_id: int, granted: bool) -> Ballot:
-        """With a voter's answer; one that has said yes stays with it."""
+        """Adds a voter's answer; a granted vote stays granted."""
         said = tuple((each, granted if each == voter_id and vote is not True else vote) for each, vote in self.answers)
         return replace(self, answers=said)
 
@@ -106,7 +106,7 @@ class Ballot:
 
     @property
     def rejected(self) -> bool:
-        """No majority can come together any more."""
+        """No majority is possible any more."""
         return sum(vote is not False for _, vote in self.answers) < self.majority
 
     @property
@@ -120,7 +120,7 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class Unattached:
-    """``voted``: whom it voted for in this epoch. ``leader_id``: the epoch's leader, when it is known but cannot be reached."""
+    """``voted``: the vote given in this epoch. ``leader_id``: the epoch's leader, when it is known but unreachable."""
 
     deadline_ms: int
     voted: ReplicaKey | None = None
@@ -133,7 +133,7 @@ class Unattached:
 
 @dataclass(frozen=True, slots=True)
 class Prospective:
-    """It keeps what it knew of the epoch: vote and leader."""
+    """Keeps what it knew of the epoch: vote and leader."""
 
     deadline_ms: int
     ballot: Ballot
@@ -147,7 +147,7 @@ class Prospective:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """``backoff_ms``: set when it has lost; until then it waits before it tries again."""
+    """``backoff_ms``: set after a lost election; until then it waits before it retries."""
 
     deadline_ms: int
     ballot: Ballot
@@ -159,14 +159,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Resigned:
-    """``preferred``: who should come next, the most complete log first. ``unacknowledged``: who has not heard of it yet."""
+    """``preferred``: possible successors, the most complete log first. ``unacknowledged``: voters that have not confirmed the
+    end of the epoch."""
 
     deadline_ms: int
     preferred: tuple[ReplicaKey, ...] = ()
     unacknowledged: tuple[int, ...] = ()
 
     def acknowledged_by(self, node_id: int) -> Resigned:
-        """That voter knows of it."""
+        """The voter knows about the end of the epoch."""
         return replace(self, unacknowledged=tuple(each for each in self.unacknowledged if each != node_id))
 
     def grants(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
@@ -177,6 +178,7 @@ def _may_vote(voted: ReplicaKey | None, leader_id: int, candidate: ReplicaKey, u
     if pre_vote:
         return up_to_date
     if voted is not None:
-        # Who asks again has the log it had, or has lost it: with an emptied disk it must not lead on the strength of an old vote.
+        # A voter that asks again has the same log, or has lost it: with an emptied disk it must not lead on the strength of an
+        # old vote.
         return up_to_date and voted.is_same(candidate)
     return leader_id == NO_BROKER and up_to_date

@@ -1,4 +1,4 @@
-"""FollowerState: whom a replica follows, since when it has not heard of it, and what it is fetching."""
+"""FollowerState: the leader that a replica follows, when it last answered, and what is being fetched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidelog.records.control import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class FetchingSnapshot:
-    """A snapshot that is coming from the leader: what is there is below ``position``."""
+    """A snapshot being fetched from the leader; bytes below ``position`` are there."""
 
     snapshot_id: SnapshotId
     position: int = 0
@@ -19,15 +19,15 @@ class FetchingSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class FollowerState:
-    """Times in ms. ``deadline_ms``: when the leader counts as gone."""
+    """Times in ms. ``deadline_ms``: when the leader counts as dead."""
 
     leader_id: int
     leader_endpoints: tuple[Endpoint, ...]
     deadline_ms: int
     update_voter_ms: int
-    """When it is looked at whether the voter set says the truth of this replica (KIP-853)."""
+    """When to check that the voter set has the right data about this replica (KIP-853)."""
     has_fetched: bool = False
-    """Once it has, it grants no pre-vote: the leader is alive."""
+    """Once it has fetched, it grants no pre-vote, because the leader is alive."""
     snapshot: FetchingSnapshot | None = None
     told_leader: bool = False
     """With kraft.version 0: the leader knows our endpoints and versions."""
@@ -37,9 +37,9 @@ class FollowerState:
         return replace(self, deadline_ms=now_ms + fetch_timeout_ms, has_fetched=True)
 
     def leader_gone(self, deadline_ms: int) -> FollowerState:
-        """The leader has resigned, or cannot be reached: an election is due at ``deadline_ms``."""
+        """The leader resigned or is unreachable: an election is due at ``deadline_ms``."""
         return replace(self, deadline_ms=deadline_ms, has_fetched=False)
 
     def grants(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
-        """A leader is known: no vote; a pre-vote only if nothing was ever heard from it."""
+        """A leader is known: no vote is granted, and a pre-vote only if the leader has never answered."""
         return pre_vote and up_to_date and not self.has_fetched

@@ -1,9 +1,9 @@
-"""Formatting log dirs, as ``kafka-storage format`` does it.
+"""Formats log dirs, as ``kafka-storage format`` does.
 
-Each dir gets ``bootstrap.checkpoint`` (the feature levels a new cluster begins with) and ``meta.properties`` (whose dir it is),
-the latter last: a dir that has it is formatted. With ``standalone`` the metadata dir also gets the 0-0 checkpoint, which makes
-this node the only member of a dynamic quorum (KIP-853); with ``initial_voters`` that checkpoint names several, and this node's
-directory has the id that it is given there; without, the voters are those in ``controller.quorum.voters``, or come with the log.
+Each dir gets ``bootstrap.checkpoint`` (the initial feature levels of a new cluster) and, last, ``meta.properties`` (the identity
+of the dir): a dir that has it is formatted. With ``standalone`` the metadata dir also gets the 0-0 checkpoint, which makes this
+node the only member of a dynamic quorum (KIP-853). With ``initial_voters`` that checkpoint names several voters, and this node's
+directory gets the id given there. Without either, the voters are those in ``controller.quorum.voters``, or come with the log.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ METADATA_DIR = f"{METADATA_TOPIC}-0"
 
 @dataclass(frozen=True, slots=True)
 class FormatRequest:
-    """What to format. ``cluster_id`` empty: a random one, or that of the dirs formatted already.
+    """What to format. ``cluster_id`` empty: a random one, or that of the dirs already formatted.
 
-    ``levels`` as ``feature_levels`` gives them. ``standalone``: this node's controller endpoints, for a dynamic quorum of one;
-    None for a static quorum. ``ignore_formatted``: leave formatted dirs alone instead of refusing.
+    ``levels`` as ``feature_levels`` returns them. ``standalone``: this node's controller endpoints, for a dynamic quorum of one;
+    None for a static quorum. ``ignore_formatted``: skip formatted dirs instead of refusing.
     """
 
     log_dirs: Sequence[str]
@@ -52,7 +52,7 @@ class FormatRequest:
 
 @dataclass(frozen=True, slots=True)
 class FormatResult:
-    """The cluster's id, the id of each dir, and which dirs were formatted now."""
+    """The cluster id, the id of each dir, and the dirs that were formatted now."""
 
     cluster_id: str
     directories: Mapping[str, Uuid]
@@ -60,7 +60,7 @@ class FormatResult:
 
 
 def feature_levels(features: Sequence[str], release_version: str | None = None) -> dict[str, int]:
-    """The levels for ``--feature name=level`` (several) and ``--release-version``: our defaults where nothing is said.
+    """The levels of ``--feature name=level`` (repeatable) and ``--release-version``, with our defaults for the rest.
 
     ConfigError for a feature or level that tidelog does not support. Level 0 is left out: it needs no record.
     """
@@ -144,7 +144,7 @@ def _metadata_dir(request: FormatRequest) -> str:
 
 
 def _given_id(request: FormatRequest, log_dir: str) -> Uuid | None:
-    """The directory id that ``initial_voters`` has for this node's metadata dir."""
+    """The directory id that ``initial_voters`` gives this node's metadata dir."""
     if request.initial_voters is None or log_dir != _metadata_dir(request):
         return None
     mine = request.initial_voters.by_id(request.node_id)
@@ -182,7 +182,7 @@ def _format_dir(fs: FileSystem, request: FormatRequest, log_dir: str, meta: Meta
         fs.make_dirs(directory)
         snapshot_id = SnapshotId(0, 0)
         for leftover in (snapshot_id.file_name, snapshot_id.file_name + PART_SUFFIX):
-            # Of a format that did not get to its end: it names a directory id that nobody has.
+            # Left by an unfinished format: its directory id is used nowhere.
             if fs.exists(f"{directory}/{leftover}"):
                 fs.remove(f"{directory}/{leftover}")
         voters = request.initial_voters
@@ -195,7 +195,7 @@ def _format_dir(fs: FileSystem, request: FormatRequest, log_dir: str, meta: Meta
 
 
 def _bootstrap(levels: Mapping[str, int], now_ms: int) -> list[bytearray]:
-    """``metadata.version`` first: readers judge the rest by it."""
+    """``metadata.version`` comes first: readers interpret the rest by it."""
     assert KRAFT_VERSION not in levels or levels[KRAFT_VERSION] <= 1
     ordered = [METADATA_VERSION, *sorted(name for name in levels if name not in (METADATA_VERSION, KRAFT_VERSION))]
     records: list[MetadataRecord] = [FeatureLevelRecord(name=name, feature_level=levels[name]) for name in ordered]

@@ -1,8 +1,8 @@
-"""What other voters ask: Vote, BeginQuorumEpoch, EndQuorumEpoch. Each is answered at once, once what it changed is on disk.
+"""Requests from other voters: Vote, BeginQuorumEpoch, EndQuorumEpoch. Each is answered once the change it caused is on disk.
 
-Errors, in the order in which they are found: INCONSISTENT_CLUSTER_ID and INVALID_REQUEST (another topic) for the whole request;
-then per partition INVALID_REQUEST (numbers that cannot be), FENCED_LEADER_EPOCH (an old epoch), INVALID_VOTER_KEY (meant for
-another disk). Whoever sees a higher epoch moves to it, whatever it then answers.
+Errors, in the order of the checks: INCONSISTENT_CLUSTER_ID and INVALID_REQUEST (another topic) for the whole request; then per
+partition INVALID_REQUEST (impossible numbers), FENCED_LEADER_EPOCH (an old epoch), INVALID_VOTER_KEY (meant for another disk). A
+higher epoch is adopted whatever the answer is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidelog.records.control import Endpoint
 
 
 def wrong_cluster(quorum: Quorum, cluster_id: str | None) -> bool:
-    """A request may leave its cluster unsaid, but not name another one."""
+    """A request may omit the cluster id, but not name another one."""
     return cluster_id is not None and cluster_id != quorum.config.cluster_id
 
 
@@ -44,7 +44,7 @@ def _not_for_us(quorum: Quorum, inbound: Inbound, request: Any, response: type) 
 
 
 def _meant_for(quorum: Quorum, voter_id: int, directory_id: bytes) -> bool:
-    """Old versions name no receiver; an id without a directory is ours if it is our id."""
+    """Old versions name no receiver; an id without a directory matches our id."""
     return voter_id == NO_BROKER or (voter_id == quorum.me.id and directory_id in (ZERO_UUID, quorum.me.directory_id))
 
 
@@ -77,7 +77,7 @@ def vote(quorum: Quorum, inbound: Inbound, request: VoteRequest, now_ms: int) ->
 
 
 def grants(state: RoleState, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
-    """Who leads grants only a pre-vote, and only while nothing of its epoch is committed."""
+    """A leader grants only a pre-vote, and only while nothing of its epoch is committed."""
     if isinstance(state, LeaderState):
         return pre_vote and up_to_date and state.high_watermark is None
     return state.grants(candidate, up_to_date, pre_vote)
@@ -90,9 +90,9 @@ def _refused(quorum: Quorum, leader_id: int, epoch: int) -> ErrorCode:
 
 
 def follow(quorum: Quorum, leader_id: int, epoch: int, endpoints: tuple[Endpoint, ...], now_ms: int, why: str) -> None:
-    """Somebody says who leads ``epoch``, which is ours or later; endpoints are looked up where it does not say.
+    """Follows the leader of ``epoch``, which is ours or later; missing endpoints are looked up.
 
-    Two leaders of one epoch cannot be: such a claim is passed over.
+    An epoch has one leader: a conflicting claim is ignored.
     """
     endpoints = endpoints or quorum.log.voters.endpoints_of(leader_id)
     if epoch > quorum.epoch:
@@ -107,18 +107,18 @@ def follow(quorum: Quorum, leader_id: int, epoch: int, endpoints: tuple[Endpoint
 
 
 def _is_news(quorum: Quorum, leader_id: int, endpoints: tuple[Endpoint, ...]) -> bool:
-    """Whether it is good to know that ``leader_id`` leads our own epoch."""
+    """Whether it is new that ``leader_id`` leads our own epoch."""
     if leader_id < 0 or leader_id == quorum.me.id or not endpoints or quorum.role in (Role.LEADER, Role.RESIGNED):
         return False
     if quorum.leader_id == NO_BROKER:
         return True
-    # A prospective replica that knows the leader has lost sight of it; an unattached one did not know where it is.
+    # A prospective replica that knows the leader has lost contact; an unattached one did not know its address.
     known_better = quorum.role is Role.UNATTACHED or len(endpoints) > len(quorum.leader_endpoints)
     return quorum.leader_id == leader_id and quorum.role is not Role.PROSPECTIVE and known_better
 
 
 def begin_quorum_epoch(quorum: Quorum, inbound: Inbound, request: BeginQuorumEpochRequest, now_ms: int) -> None:
-    """Sent by a new leader to all voters, again and again to those that do not fetch."""
+    """Sent by a new leader to all voters, repeatedly to those that do not fetch."""
     asked = _not_for_us(quorum, inbound, request, BeginQuorumEpochResponse)
     if asked is None:
         return
@@ -126,7 +126,7 @@ def begin_quorum_epoch(quorum: Quorum, inbound: Inbound, request: BeginQuorumEpo
     if error is ErrorCode.NONE:
         endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
         if isinstance(quorum.state, Prospective):
-            # It had lost sight of this leader, which is alive.
+            # It had lost contact with this leader, which is alive.
             quorum.amend(replace(quorum.state, leader_id=NO_BROKER))
         follow(quorum, asked.leader_id, asked.leader_epoch, endpoints, now_ms, f"{asked.leader_id} begins the epoch")
         if not _meant_for(quorum, request.voter_id, asked.voter_directory_id):
@@ -135,7 +135,7 @@ def begin_quorum_epoch(quorum: Quorum, inbound: Inbound, request: BeginQuorumEpo
 
 
 def end_quorum_epoch(quorum: Quorum, inbound: Inbound, request: EndQuorumEpochRequest, now_ms: int) -> None:
-    """Sent by a leader that resigns: who is first among the preferred ones calls for an election now, the others later."""
+    """Sent by a leader that resigns: the first of the preferred successors starts an election now, the others later."""
     asked = _not_for_us(quorum, inbound, request, EndQuorumEpochResponse)
     if asked is None:
         return
@@ -154,7 +154,7 @@ def end_quorum_epoch(quorum: Quorum, inbound: Inbound, request: EndQuorumEpochRe
 
 
 def turn_ms(quorum: Quorum, preferred: list[ReplicaKey]) -> int:
-    """How long this replica waits with its election: the first not at all, each later one twice as long as the one before."""
+    """The delay of this replica's election: none for the first successor, then doubled for each later one."""
     longest = quorum.config.election_backoff_max_ms
     position = next((index for index, key in enumerate(preferred) if key.is_same(quorum.me)), len(preferred))
     if position == 0 and preferred:

@@ -1,8 +1,8 @@
-"""A quorum whose voters stand in ``controller.quorum.voters`` becomes one whose voters stand in the log: kraft.version 0 to 1
+"""Upgrade of kraft.version 0 to 1: a quorum with voters in ``controller.quorum.voters`` becomes one with voters in the log
 (KIP-853, `kafka-features upgrade --feature kraft.version=1`).
 
-A static set knows neither directory ids nor what its voters support. Each voter tells the leader (UpdateRaftVoter); when all
-have, the leader writes the level and the voters in one batch, and both count from there on. There is no way back.
+A static voter set has neither directory ids nor supported versions. Each voter sends them to the leader (UpdateRaftVoter); when
+all have, the leader writes the level and the voters in one batch, and both take effect there. There is no downgrade.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DYNAMIC = 1
 
 
 def introduced(quorum: Quorum) -> VoterSet | None:
-    """The static voters with their directories and endpoints; None while the leader has not heard of all of them."""
+    """The static voters with their directories and endpoints; None until all have reported them."""
     known: dict[int, Voter] = {**quorum.leading().introduced, quorum.me.id: quorum.config.voter}
     ids = quorum.log.voters.ids
     if not quorum.is_voter or any(not (each in known and known[each].endpoints) for each in ids):
@@ -25,7 +25,7 @@ def introduced(quorum: Quorum) -> VoterSet | None:
 
 
 def upgrade_refusal(quorum: Quorum) -> str | None:
-    """Why the leader cannot raise kraft.version to 1 now; None when it can, or when it is there."""
+    """Why the leader cannot raise kraft.version to 1 now; None when it can, or already has."""
     if quorum.log.sets.kraft_version >= DYNAMIC:
         return None
     state = quorum.leading()
@@ -44,7 +44,7 @@ def upgrade_refusal(quorum: Quorum) -> str | None:
 
 
 def upgrade(quorum: Quorum) -> None:
-    """The level and the voters go to the log. Only while ``upgrade_refusal`` has nothing to say; nothing at level 1."""
+    """Appends the level and the voters. Only while ``upgrade_refusal`` is None; does nothing at level 1."""
     if quorum.log.sets.kraft_version >= DYNAMIC:
         return
     assert upgrade_refusal(quorum) is None, upgrade_refusal(quorum)

@@ -1,11 +1,11 @@
-"""LeaderState: what the leader of an epoch knows of the others: how far they have fetched, when they last did.
+"""LeaderState: a leader's knowledge of the other replicas: how far they have fetched, and when.
 
-The high watermark is the largest offset that a majority of the voters has on disk. It counts only from the leader's first own
-record on (Raft's rule: records of older epochs are committed by one of the own epoch), and it never goes back: when the voter set
-changes, a smaller majority offset is simply not taken.
+The high watermark is the largest offset that a majority of the voters has on disk. It is valid only from the leader's first own
+record on (Raft: records of older epochs are committed by one of the current epoch), and it never decreases: when the voter set
+changes, a smaller majority offset is ignored.
 
-A leader that no majority has fetched from for one and a half fetch timeouts resigns (check-quorum): somebody else may have been
-elected whom it cannot hear.
+A leader that no majority has fetched from for one and a half fetch timeouts resigns (check-quorum), because another leader may
+have been elected that it cannot hear.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tidelog.records.control import Voter
 
 OBSERVER_SESSION_MS = 300_000
 MOST_OBSERVERS = 10_000
-"""More than these are served, but not remembered: a client can invent as many ids as it likes."""
+"""Further observers are served but not tracked, because a client can invent any number of ids."""
 CAUGHT_UP_WITHIN_MS = 3_600_000
 """A replica becomes a voter only if it has fetched, and been caught up, within this time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One replica, as its fetches show it; times are -1 while unknown."""
+    """The progress of one replica, from its fetches; times are -1 while unknown."""
 
     key: ReplicaKey
     end_offset: int = -1
@@ -52,8 +52,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class VoterChange:
-    """A voter that is being added or removed. ``offset``: of its record, -1 while the new voter is being asked for its versions.
-    ``inbound``: the request that waits for it, None once it is answered."""
+    """A voter being added or removed. ``offset``: of its record, -1 while the new voter is asked for its versions.
+    ``inbound``: the waiting request, None once it is answered."""
 
     inbound: Inbound | None
     answer: Callable[..., Any]
@@ -108,7 +108,7 @@ class LeaderState:
 
     @property
     def high_watermark(self) -> int | None:
-        """None while nothing of this epoch is committed."""
+        """None until a record of this epoch is committed."""
         return self._high_watermark
 
     @property
@@ -131,7 +131,7 @@ class LeaderState:
 
     @property
     def introduced(self) -> Mapping[int, Voter]:
-        """What voters of a static set have said of themselves in this epoch."""
+        """What voters of a static set have reported about themselves in this epoch."""
         return self._introduced
 
     @property
@@ -141,11 +141,11 @@ class LeaderState:
     # what becomes of it
 
     def set_change(self, change: VoterChange | None) -> None:
-        """A change that begins, that has come further, or (None) that is over."""
+        """Sets a change that begins or has advanced, or (None) ends it."""
         self._change = change
 
     def introduce(self, voter: Voter) -> None:
-        """A voter of a static set says where it listens and what it supports."""
+        """A voter of a static set reports its endpoints and versions."""
         self._introduced[voter.voter_id] = voter
 
     def request_resignation(self) -> None:
@@ -153,16 +153,16 @@ class LeaderState:
         self._resign_requested = True
 
     def acknowledged_by(self, node_id: int) -> None:
-        """That voter knows who leads."""
+        """The voter knows the leader."""
         if node_id in self._voters:
             self._voters[node_id] = replace(self._voters[node_id], acknowledged=True)
 
     def begun(self, next_ms: int) -> None:
-        """BeginQuorumEpoch was sent; it is next due at ``next_ms``."""
+        """BeginQuorumEpoch was sent; the next one is due at ``next_ms``."""
         self._begin_ms = next_ms
 
     def set_voters(self, voters: VoterSet) -> None:
-        """The set counts from its append on. Whoever leaves it is an observer."""
+        """The set takes effect with its append. A removed voter becomes an observer."""
         before, self._voters = self._voters, {}
         for key in voters.keys:
             known = before.pop(key.id, None)
@@ -180,7 +180,7 @@ class LeaderState:
         return voter is not None and voter.key.is_same(key)
 
     def replica_fetched(self, key: ReplicaKey, offset: int, leader_end: int, now_ms: int) -> None:
-        """A fetch from ``offset`` says: everything below is on that replica's disk."""
+        """A fetch from ``offset`` confirms that everything below is on that replica's disk."""
         voter = self._voters.get(key.id)
         if voter is not None and voter.key.is_same(key):
             self._voters[key.id] = voter.fetched(offset, leader_end, now_ms)
@@ -189,7 +189,7 @@ class LeaderState:
         self.heard(key, now_ms)
 
     def heard(self, key: ReplicaKey, now_ms: int) -> None:
-        """A fetch, of records or of a snapshot: check-quorum counts it."""
+        """A fetch of records or of a snapshot counts for check-quorum."""
         if not self.is_voter(key) or key.id == self._me.id:
             return
         self._fetched[key.id] = None
@@ -199,7 +199,7 @@ class LeaderState:
             self._check_quorum_ms = now_ms + self._check_quorum_timeout_ms
 
     def lead_alone(self, now_ms: int) -> None:
-        """Without others there is nobody to hear from; whoever comes has all the time to be heard from."""
+        """Without other voters check-quorum cannot fail; a voter that joins gets the full time."""
         if self._alone:
             self._check_quorum_ms = now_ms + self._check_quorum_timeout_ms
 
@@ -221,7 +221,7 @@ class LeaderState:
             self._voters[self._me.id] = replace(mine, end_offset=end_offset)
 
     def advance(self) -> int | None:
-        """The new high watermark, when it moved."""
+        """Recomputes the high watermark; returns it when it moved."""
         ends = sorted((each.end_offset for each in self._voters.values()), reverse=True)
         candidate = ends[len(ends) // 2]
         if candidate <= self._epoch_start or (self._high_watermark is not None and candidate <= self._high_watermark):
@@ -230,20 +230,20 @@ class LeaderState:
         return candidate
 
     def forget_silent_observers(self, now_ms: int) -> None:
-        """Those that have not fetched for long are not described any more."""
+        """Drops observers that have not fetched for long from the description."""
         self._observers = {
             key: each for key, each in self._observers.items() if now_ms - each.last_fetch_ms < OBSERVER_SESSION_MS
         }
 
 
 def successors(leader: LeaderState, me: ReplicaKey) -> tuple[ReplicaKey, ...]:
-    """The other voters, the furthest first."""
+    """The other voters, the most complete log first."""
     others = sorted((each for each in leader.voters.values() if each.key.id != me.id), key=lambda voter: -voter.end_offset)
     return tuple(each.key for each in others)
 
 
 def unheard(leader: LeaderState, me: ReplicaKey, now_ms: int, within_ms: int) -> tuple[ReplicaKey, ...]:
-    """The voters that BeginQuorumEpoch goes to: those that have not fetched for ``within_ms``."""
+    """The voters to send BeginQuorumEpoch to: those that have not fetched for ``within_ms``."""
     return tuple(
         each.key
         for each in leader.voters.values()

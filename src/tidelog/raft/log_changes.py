@@ -1,7 +1,7 @@
-"""What the Raft machine's effects do to the metadata log, and what the machine has to know of a log that is opened.
+"""Applies the Raft machine's effects to the metadata log, and reads from an opened log what the machine needs.
 
-Everything here is done by whoever runs the machine, in the order of the effects; no flush job may be under way when the log's end
-is cut or replaced.
+The runner of the machine calls these functions in the order of the effects; no flush job may be in progress when the end of the
+log is cut or replaced.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tidelog.storage import following
 
 
 def log_shape(log: MetadataLog) -> LogShape:
-    """Where the log begins and ends, which epoch wrote what, and which snapshots there are."""
+    """Start and end of the log, its epochs and its snapshots."""
     entries = [(epoch, start) for epoch, start in log.log.leader_epochs.entries() if start <= log.end_offset]
     sizes = [(each, log.fs.stat(f"{log.dir}/{each.file_name}").size) for each in log.snapshots]
     return LogShape(start_offset=log.log.log_start_offset, end_offset=log.end_offset, epochs=entries, snapshots=sizes)
 
 
 def voter_sets(log: MetadataLog, snapshot: tuple[SnapshotId, Snapshot] | None, configured: VoterSet) -> VoterSets:
-    """Who votes, from the newest snapshot (or the 0-0 checkpoint, or the configuration) and the whole log. Blocks."""
+    """The voter sets, from the newest snapshot (or the 0-0 checkpoint, or the configuration) and the whole log. Blocks."""
     start = 0
     sets = VoterSets(configured, 0)
     if snapshot is not None and snapshot[1].voters is not None:
@@ -46,13 +46,13 @@ def voter_sets(log: MetadataLog, snapshot: tuple[SnapshotId, Snapshot] | None, c
 
 
 def append_control(log: MetadataLog, effect: AppendControl, now_ms: int) -> None:
-    """The leader's own records. StorageFailure when the disk fails."""
+    """Appends the leader's own control records. StorageFailure when the disk fails."""
     assert log.end_offset == effect.base_offset, (log.end_offset, effect.base_offset)
     log.append_control(effect.records, effect.epoch, now_ms)
 
 
 def append_fetched(log: MetadataLog, effect: AppendFetched, now_ms: int) -> None:
-    """What the leader gave, checked by the machine. StorageFailure when the disk fails."""
+    """Appends batches from the leader, which the machine has checked. StorageFailure when the disk fails."""
     assert log.end_offset == effect.base_offset, (log.end_offset, effect.base_offset)
     highest = (1 << 31) - 1
     try:
@@ -62,13 +62,13 @@ def append_fetched(log: MetadataLog, effect: AppendFetched, now_ms: int) -> None
 
 
 def truncate(log: MetadataLog, effect: Truncate, now_ms: int) -> None:
-    """Cuts the end. Blocks for a sync."""
+    """Cuts the end of the log. Blocks for a sync."""
     following.truncate_to(log.log, effect.offset, now_ms)
     assert log.end_offset == effect.offset, (log.end_offset, effect.offset)
 
 
 class IncomingSnapshot:
-    """A snapshot that comes from the leader, in a ``.part`` file until it is whole. Every method blocks; OSError as it comes."""
+    """A snapshot being fetched, in a ``.part`` file until it is complete. Every method blocks and may raise OSError."""
 
     def __init__(self, log: MetadataLog, snapshot_id: SnapshotId) -> None:
         self.id = snapshot_id
@@ -82,7 +82,7 @@ class IncomingSnapshot:
         self._file.write(position, data)
 
     def finish(self) -> Snapshot | None:
-        """Synced under its name, and read; None when it is damaged, and thrown away."""
+        """Syncs the file under its name and reads it; None when it is damaged and was deleted."""
         self._file.sync()
         self._file.close()
         part = self._path + PART_SUFFIX
@@ -101,9 +101,9 @@ class IncomingSnapshot:
 
 
 def snapshot_part(log: MetadataLog, effect: ReplySnapshotPart) -> FetchSnapshotResponse:
-    """The answer with its bytes. Blocks; OSError as it comes.
+    """Adds the bytes to the answer. Blocks; may raise OSError.
 
-    SNAPSHOT_NOT_FOUND when the file went since the machine decided: the log was cleaned, or begins anew at another snapshot.
+    SNAPSHOT_NOT_FOUND when the file was deleted since the machine decided: the log was cleaned, or restarted at another snapshot.
     """
     topic = effect.response.topics[0]
     try:
@@ -120,7 +120,7 @@ def snapshot_part(log: MetadataLog, effect: ReplySnapshotPart) -> FetchSnapshotR
 
 
 def start_at_snapshot(log: MetadataLog, snapshot_id: SnapshotId, now_ms: int) -> None:
-    """The log is emptied and goes on behind a snapshot that is there; older snapshots go. Blocks."""
+    """Empties the log and continues it after an existing snapshot; older snapshots are deleted. Blocks."""
     following.truncate_fully_and_start_at(log.log, snapshot_id.offset, now_ms)
     log.log.leader_epochs.assign(snapshot_id.epoch, snapshot_id.offset)
     for old in _others(log, snapshot_id):

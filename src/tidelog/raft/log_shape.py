@@ -1,8 +1,8 @@
-"""LogShape: what Raft has to know of the log: where it begins and ends, which epoch wrote what, which snapshots there are.
+"""LogShape: what Raft needs to know about the log: start, end, epochs and snapshots.
 
-No bytes. The machine changes its shape when it decides; whoever runs it then does the same to the log, in the same order. Each
-change has a ``generation``: what is reported as synced counts only for the generation it was written in, because a sync that
-was under way when the log was cut says nothing about what was written behind the cut.
+It holds no bytes. The machine changes the shape when it decides; the runner then applies the same change to the log, in the same
+order. Each change has a ``generation``: a report about synced data counts only for the generation it was written in, because a
+sync that was in progress when the log was cut does not cover what was written after the cut.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LogEnd:
 
 
 class Fit(Enum):
-    """How a replica's log goes with this one."""
+    """How a replica's log relates to this one."""
 
     VALID = "valid"
     DIVERGING = "diverging"
@@ -34,14 +34,14 @@ class Fit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fitness:
-    """``at``: where the logs part (DIVERGING), or the snapshot to begin with (SNAPSHOT)."""
+    """``at``: where the logs diverge (DIVERGING), or the snapshot to start with (SNAPSHOT)."""
 
     fit: Fit
     at: LogEnd
 
 
 class ShapeView(Protocol):
-    """A ``LogShape`` for reading."""
+    """A read-only ``LogShape``."""
 
     @property
     def start_offset(self) -> int: ...
@@ -64,7 +64,7 @@ class ShapeView(Protocol):
 
 
 class LogShape:
-    """See the module."""
+    """The mutable shape, changed only by ``RaftLog``."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class LogShape:
 
     @property
     def end(self) -> LogEnd:
-        """Of the last record; epoch 0 for an empty log."""
+        """The end of the last record; epoch 0 for an empty log."""
         return LogEnd(self.last_epoch, self._end_offset)
 
     @property
@@ -128,7 +128,7 @@ class LogShape:
         return next(iter(self._snapshots), None)
 
     def append(self, epoch: int, first_offset: int, next_offset: int) -> None:
-        """Records of ``epoch`` at the end."""
+        """Appends records of ``epoch``."""
         assert first_offset == self._end_offset, (first_offset, self._end_offset)
         assert next_offset > first_offset, (first_offset, next_offset)
         assert epoch >= self.last_epoch, (epoch, self.last_epoch)
@@ -138,14 +138,14 @@ class LogShape:
     def _note(self, epoch: int, start: int) -> None:
         if not self._epochs or epoch > self._epochs[-1]:
             while self._starts and self._starts[-1] >= start:
-                # An epoch that wrote nothing here: a snapshot ended with it.
+                # An epoch without records here: a snapshot ended with it.
                 self._epochs.pop()
                 self._starts.pop()
             self._epochs.append(epoch)
             self._starts.append(start)
 
     def truncate(self, offset: int) -> None:
-        """Nothing at or above ``offset`` any more."""
+        """Removes everything at or above ``offset``."""
         assert self._start_offset <= offset <= self._end_offset, (self._start_offset, offset, self._end_offset)
         self._generation += 1
         self._end_offset = offset
@@ -155,18 +155,18 @@ class LogShape:
             self._epochs.pop()
 
     def start_at(self, snapshot_id: SnapshotId, size: int) -> None:
-        """The log is emptied and goes on behind the snapshot, which is safe."""
+        """Empties the log and continues after a snapshot that is safe."""
         self._generation += 1
         self._snapshots = {snapshot_id: size}
         self._start_offset = self._end_offset = self._synced = snapshot_id.offset
         self._epochs, self._starts = [snapshot_id.epoch], [snapshot_id.offset]
 
     def snapshot_written(self, snapshot_id: SnapshotId, size: int) -> None:
-        """Of this replica's own making."""
+        """Records a local snapshot."""
         self._snapshots = dict(sorted([*self._snapshots.items(), (snapshot_id, size)]))
 
     def cleaned(self, start_offset: int, kept: Iterable[SnapshotId]) -> None:
-        """The log begins at ``start_offset`` now, and only these snapshots are left."""
+        """The log was cleaned: it starts at ``start_offset``, and only these snapshots are left."""
         wanted = list(kept)
         self._snapshots = {each: size for each, size in self._snapshots.items() if each in wanted}
         self._start_offset = max(self._start_offset, start_offset)
@@ -176,7 +176,7 @@ class LogShape:
             self._starts[0] = self._start_offset
 
     def was_synced(self, end_offset: int, generation: int) -> bool:
-        """Takes the report of a sync; False when the log was cut since what it speaks of was written."""
+        """Records a sync; False when the log was cut after the synced data was written."""
         if generation != self._generation:
             return False
         assert end_offset <= self._end_offset, (end_offset, self._end_offset)
@@ -184,7 +184,7 @@ class LogShape:
         return True
 
     def end_of(self, epoch: int) -> LogEnd:
-        """The largest epoch up to ``epoch`` that wrote here, and where it ends."""
+        """The largest epoch up to ``epoch`` with records here, and its end offset."""
         at = bisect_right(self._epochs, epoch)
         if at == 0:
             oldest = self.oldest_snapshot
@@ -195,9 +195,9 @@ class LogShape:
         return LogEnd(self._epochs[at - 1], end)
 
     def fitness(self, offset: int, epoch: int) -> Fitness:
-        """Can a replica whose log ends at ``offset``, with a last record of ``epoch``, go on with what follows here?
+        """Whether a replica whose log ends at ``offset``, with a last record of ``epoch``, can continue with this log.
 
-        Whoever has nothing yet is given the newest snapshot, if there is one, rather than a long log.
+        An empty replica gets the newest snapshot, if there is one, rather than a long log.
         """
         newest, oldest = self.newest_snapshot, self.oldest_snapshot
         if newest is not None and offset == 0:
@@ -219,14 +219,14 @@ class LogShape:
         return epoch < oldest.epoch or (offset == self._start_offset and epoch != oldest.epoch)
 
     def truncation_for(self, diverging: LogEnd) -> int:
-        """Where to cut this log when a leader says that it has ``diverging.epoch`` only up to ``diverging.offset``."""
+        """Where to cut this log when a leader has ``diverging.epoch`` only up to ``diverging.offset``."""
         mine = self.end_of(diverging.epoch)
         if mine.epoch == diverging.epoch:
             return max(self._start_offset, min(mine.offset, diverging.offset))
         return max(self._start_offset, mine.offset)
 
     def check(self) -> None:
-        """The invariants."""
+        """Asserts the invariants."""
         assert self._start_offset <= self._synced <= self._end_offset, (self._start_offset, self._synced, self._end_offset)
         assert self._epochs == sorted(set(self._epochs)), self._epochs
         assert self._starts == sorted(set(self._starts)), self._starts

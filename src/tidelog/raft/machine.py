@@ -42,7 +42,7 @@ HANDLERS: dict[ApiKey, Callable[[Quorum, Inbound, Any, int], None]] = {
     ApiKey.REMOVE_RAFT_VOTER: membership.remove_voter,
     ApiKey.UPDATE_RAFT_VOTER: membership.update_voter,
 }
-"""What other nodes may ask of a replica."""
+"""The requests that other nodes may send to a replica."""
 
 
 class RaftMachine:
@@ -51,7 +51,7 @@ class RaftMachine:
     def __init__(
         self, config: RaftConfig, *, shape: LogShape, sets: VoterSets, state: QuorumState | None, rng: Rng, now_ms: int
     ) -> None:
-        """``state``: what the quorum-state file says; ``sets``: what log and snapshots say of the voters."""
+        """``state``: the contents of the quorum-state file; ``sets``: the voters from log and snapshots."""
         self.quorum = Quorum(config, shape=shape, sets=sets, state=state, rng=rng, now_ms=now_ms)
         self.deadline_ms = now_ms
 
@@ -67,7 +67,7 @@ class RaftMachine:
 
     @property
     def leader_id(self) -> int:
-        """-1 while it is not known."""
+        """-1 while it is unknown."""
         return self.quorum.leader_id
 
     @property
@@ -76,7 +76,7 @@ class RaftMachine:
 
     @property
     def high_watermark(self) -> int:
-        """-1 while it is not known."""
+        """-1 while it is unknown."""
         return self.quorum.log.high_watermark
 
     @property
@@ -89,7 +89,7 @@ class RaftMachine:
 
     @property
     def stopped(self) -> bool:
-        """After ``shut_down``: everybody knows, there is nothing to wait for."""
+        """After ``shut_down``: all voters know, and there is nothing to wait for."""
         quorum = self.quorum
         state = quorum.state
         tells = quorum.role is Role.LEADER or (isinstance(state, Resigned) and bool(state.unacknowledged))
@@ -107,11 +107,11 @@ class RaftMachine:
         return self._done(now_ms)
 
     def abandon(self, token: Token) -> None:
-        """Who asked has gone."""
+        """The requesting connection is gone."""
         self.quorum.parked.abandon(token)
 
     def answer(self, request_id: int, message: Any, now_ms: int) -> list[Effect]:
-        """The answer to a ``Send``; one that nobody waits for any more is passed over."""
+        """The answer to a ``Send``; an answer that is no longer waited for is ignored."""
         node_id = self.quorum.out.answered(request_id)
         if node_id is None:
             return self._done(now_ms)
@@ -122,17 +122,17 @@ class RaftMachine:
         return self._done(now_ms)
 
     def failed(self, request_id: int, now_ms: int, *, refused: bool = False, unsupported: bool = False) -> list[Effect]:
-        """A ``Send`` was not answered. ``refused``: nobody listens there. ``unsupported``: not in that version."""
+        """A ``Send`` was not answered. ``refused``: nothing listens there. ``unsupported``: not in that version."""
         node_id = self.quorum.out.answered(request_id)
         if node_id is None:
             return self._done(now_ms)
         self.quorum.out.failed(node_id, now_ms)
         state = self.quorum.state
         if unsupported and isinstance(state, Prospective):
-            # A voter that knows no pre-vote: the election is held without one.
+            # A voter without pre-vote support: the election is held without one.
             self.quorum.become_candidate(now_ms, f"{node_id} knows no pre-vote")
         elif refused and isinstance(state, Prospective):
-            # It will not answer; a pre-vote that cannot be won without it is better asked for again soon.
+            # It will not answer; a pre-vote that cannot be won without it is retried soon.
             answers.count_vote(self.quorum, node_id, False, now_ms)
         elif refused and node_id == self.quorum.leader_id and not isinstance(state, (Candidate, Prospective)):
             polling.leader_unreachable(self.quorum, now_ms)
@@ -143,14 +143,14 @@ class RaftMachine:
         return self._done(now_ms)
 
     def appended(self, next_offset: int, now_ms: int) -> list[Effect]:
-        """The leader's log ends at ``next_offset`` now. Only while it leads."""
+        """The leader's log now ends at ``next_offset``. Only while it leads."""
         assert self.is_leader, self.quorum.role
         self.quorum.log.appended(self.quorum.epoch, next_offset)
         serving.wake_voters(self.quorum)
         return self._done(now_ms)
 
     def upgrade_kraft_version(self, now_ms: int) -> list[Effect]:
-        """The voters of the configuration go into the log. Only while it leads, and nothing speaks against it."""
+        """Writes the configured voters to the log. Only while it leads and there is no refusal."""
         kraft_upgrade.upgrade(self.quorum)
         return self._done(now_ms)
 
@@ -164,32 +164,32 @@ class RaftMachine:
     def snapshot_installed(
         self, snapshot_id: SnapshotId, size: int, kraft_version: int, voters: VoterSet | None, now_ms: int
     ) -> list[Effect]:
-        """A fetched snapshot has taken the log's place. ``voters``: what it says of them."""
+        """A fetched snapshot has replaced the log. ``voters``: the voter set in it."""
         assert not self.is_leader, self.quorum.role
         self.quorum.log.installed(snapshot_id, size, kraft_version, voters)
         return self._done(now_ms)
 
     def snapshot_refused(self, now_ms: int) -> list[Effect]:
-        """A fetched snapshot was damaged: it is thrown away and fetched again."""
+        """A fetched snapshot was damaged: it is deleted and fetched again."""
         self.quorum.log.install_refused()
         return self._done(now_ms)
 
     def snapshot_written(self, snapshot_id: SnapshotId, size: int) -> None:
-        """Of this replica's own image."""
+        """A snapshot of this replica's own image was written."""
         self.quorum.log.snapshot_written(snapshot_id, size)
 
     def log_cleaned(self, start_offset: int, kept: list[SnapshotId]) -> None:
-        """Old snapshots, and the log below ``start_offset``, are gone."""
+        """Old snapshots, and the log below ``start_offset``, were deleted."""
         self.quorum.log.cleaned(start_offset, kept)
 
     def resign(self, now_ms: int) -> list[Effect]:
-        """Somebody else should lead."""
+        """Gives up the leadership."""
         if self.is_leader:
             self.quorum.leading().request_resignation()
         return self._done(now_ms)
 
     def shut_down(self, now_ms: int, timeout_ms: int) -> list[Effect]:
-        """The process ends: a leader tells the others, see ``stopped``."""
+        """The process ends: a leader tells the other voters, see ``stopped``."""
         self.quorum.stop_by(now_ms + timeout_ms)
         return self._done(now_ms)
 
@@ -198,5 +198,5 @@ class RaftMachine:
         return self.quorum.effects.take()
 
     def check(self) -> None:
-        """The invariants."""
+        """Asserts the invariants."""
         self.quorum.check()

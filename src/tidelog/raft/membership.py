@@ -1,9 +1,9 @@
-"""Voters come and go (KIP-853): AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter, decided by the leader.
+"""Voter changes (KIP-853): AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter, decided by the leader.
 
-One change at a time, each of one voter, so that any majority of the old set meets any majority of the new one. A change waits
-until the leader has committed something of its own epoch and the previous change is committed; then the new set counts from its
-append on, not from its commit. A new voter has to have caught up as an observer, and is asked for its kraft.version range before.
-The leader may remove itself: it goes on until that is committed, without counting itself, and then resigns.
+Changes are made one at a time, one voter each, so that any majority of the old set overlaps any majority of the new one. A change
+waits until the leader has committed a record of its own epoch and the previous change is committed; then the new set takes effect
+with its append, not with its commit. A new voter must have caught up as an observer, and is first asked for its kraft.version
+range. The leader may remove itself: it continues until that is committed, without counting itself, and then resigns.
 
 Errors: REQUEST_TIMED_OUT (not now: another change, nothing committed yet, the replica lags), UNSUPPORTED_VERSION (kraft.version
 0), DUPLICATE_VOTER, VOTER_NOT_FOUND, INVALID_REQUEST; and those of every request to the leader.
@@ -32,7 +32,7 @@ KRAFT_VERSION_FEATURE = "kraft.version"
 
 
 def _not_now(quorum: Quorum) -> str | None:
-    """Why the voter set cannot be changed at this moment."""
+    """Why the voter set cannot be changed now."""
     state = quorum.leading()
     if state.change is not None:
         return "The leader is still busy with the previous change of the voter set. Try again."
@@ -46,7 +46,7 @@ def _not_now(quorum: Quorum) -> str | None:
 def _refusal(
     quorum: Quorum, epoch: int, cluster_id: str | None, malformed: str | None, what: str
 ) -> tuple[ErrorCode, str | None]:
-    """What every change is refused for, in Kafka's order."""
+    """The checks for every change, in Kafka's order."""
     if wrong_cluster(quorum, cluster_id):
         return ErrorCode.INCONSISTENT_CLUSTER_ID, f"This is cluster {quorum.config.cluster_id}, asked was {cluster_id}."
     error = not_leading(quorum, epoch)
@@ -99,7 +99,7 @@ def add_voter(quorum: Quorum, inbound: Inbound, request: AddRaftVoterRequest, no
 
 
 def api_versions_answered(quorum: Quorum, request_id: int, answer: ApiVersionsResponse, now_ms: int) -> None:
-    """The new voter says what it can do: the change goes to the log, or is refused."""
+    """The new voter has reported its versions: the change is appended, or refused."""
     change = quorum.leading().change
     if change is None or change.request_id != request_id or change.voter is None:
         return
@@ -143,9 +143,9 @@ def remove_voter(quorum: Quorum, inbound: Inbound, request: RemoveRaftVoterReque
 
 
 def update_voter(quorum: Quorum, inbound: Inbound, request: UpdateRaftVoterRequest, now_ms: int) -> None:
-    """Sent by a voter that listens elsewhere, or supports other versions, than the voter set says.
+    """Sent by a voter whose endpoints or versions differ from the voter set.
 
-    Answered when it is in the log. With kraft.version 0 there is nothing to write: it is taken note of, see ``kraft_upgrade``.
+    Answered when it is in the log. With kraft.version 0 nothing is written: the leader remembers it, see ``kraft_upgrade``.
     """
     versions = request.kraft_version_feature
     low, high = versions.min_supported_version, versions.max_supported_version
@@ -171,7 +171,7 @@ def update_voter(quorum: Quorum, inbound: Inbound, request: UpdateRaftVoterReque
 
 
 def append_voters(quorum: Quorum, voters: VoterSet) -> int:
-    """The new set counts from here on; the offset of its record."""
+    """The new set takes effect here; returns the offset of its record."""
     offset = quorum.log.append_control(quorum.epoch, [(ControlType.KRAFT_VOTERS, voters_value(voters.voters))])
     quorum.leading().set_voters(quorum.log.voters)
     quorum.note(f"voters {voters.ids} at {offset}")
@@ -180,13 +180,13 @@ def append_voters(quorum: Quorum, voters: VoterSet) -> int:
 
 
 def drop_change(quorum: Quorum, error: ErrorCode, message: str) -> None:
-    """The change that is under way does not come about, or is not waited for any more."""
+    """The current change is dropped, or no longer waited for."""
     _answer_change(quorum, error, message)
     quorum.leading().set_change(None)
 
 
 def expire_change(quorum: Quorum, now_ms: int) -> None:
-    """A change that took too long is not waited for; if it is in the log it may still be committed, and counts."""
+    """A change that takes too long is no longer waited for; if it is in the log it may still be committed, and counts."""
     change = quorum.leading().change
     if change is not None and now_ms >= change.deadline_ms:
         if change.offset < 0:
@@ -198,7 +198,7 @@ def expire_change(quorum: Quorum, now_ms: int) -> None:
 
 
 def _answer_change(quorum: Quorum, error: ErrorCode, message: str | None = None) -> None:
-    """The request that waits for the change that is under way, if there is one."""
+    """Answers the request that waits for the current change, if there is one."""
     state = quorum.leading()
     change = state.change
     if change is not None and change.inbound is not None:

@@ -1,6 +1,6 @@
-"""Raft's requests and answers as messages: one partition, ``__cluster_metadata``-0, in the envelopes that the APIs have.
+"""Raft's requests and answers as messages: one partition, ``__cluster_metadata``-0, in the structures of the APIs.
 
-Field for field as Kafka 4.3 fills them. Endpoints of the leader go into answers from the version on that has room for them.
+All fields are filled as Kafka 4.3 does. The leader's endpoints are in answers from the version that has a field for them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tidelog.records.control import Endpoint
 
 ENDPOINTS_IN_FETCH = 16
 RAFT_IN_FETCH = 12
-"""Leader, divergence and snapshot are told from then on."""
+"""From this version of Fetch on, answers hold leader, divergence and snapshot."""
 HIGHEST_KRAFT_VERSION = 1
 AUTO_JOIN_TIMEOUT_MS = 2000
 
 
 class Standing(Protocol):
-    """What messages say of a replica: who it is, in which epoch, and who leads."""
+    """What messages say about a replica: its id, its epoch, and the leader."""
 
     @property
     def config(self) -> RaftConfig: ...
@@ -57,7 +57,7 @@ class Standing(Protocol):
 
 
 def only_partition(message: Any, name: str = "topic_name") -> Any | None:
-    """The partition of a request or answer that speaks of ``__cluster_metadata``-0 alone; None for any other."""
+    """The partition of a request or answer about ``__cluster_metadata``-0 alone; None for any other."""
     if len(message.topics) != 1 or getattr(message.topics[0], name) != METADATA_TOPIC or len(message.topics[0].partitions) != 1:
         return None
     partition = message.topics[0].partitions[0]
@@ -66,7 +66,7 @@ def only_partition(message: Any, name: str = "topic_name") -> Any | None:
 
 
 def fetched_partition(topics: Sequence[Any], index: str) -> Any | None:
-    """The same for Fetch, which names topics by id, or by name below version 13."""
+    """As ``only_partition`` for Fetch, which names topics by id, or by name below version 13."""
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return None
     if topics[0].topic_id != METADATA_TOPIC_ID and topics[0].topic != METADATA_TOPIC:
@@ -76,7 +76,7 @@ def fetched_partition(topics: Sequence[Any], index: str) -> Any | None:
 
 
 def _leader_endpoint(standing: Standing, listener: str) -> Endpoint | None:
-    """Where the leader is reached by whoever came in on ``listener``."""
+    """The leader's address for a request that came in on ``listener``."""
     endpoints = standing.leader_endpoints
     return next((each for each in endpoints if each.name == listener), endpoints[0] if endpoints else None)
 
@@ -159,7 +159,8 @@ def end_answer(standing: Standing, inbound: Inbound, error: ErrorCode) -> end.En
 
 
 def fetch_request(standing: Standing) -> fetch.FetchRequest:
-    """``last_fetched_epoch`` is 0, never -1, for an empty log (trap 62); ``max_bytes`` alone bounds the answer."""
+    """``last_fetched_epoch`` is 0, never -1, for an empty log, as Kafka's voters expect; ``max_bytes`` alone bounds the
+    answer."""
     mine = standing.log.shape.end
     partition = fetch.FetchPartition(
         current_leader_epoch=standing.epoch,
@@ -185,7 +186,7 @@ def fetch_answer(
     fitness: Fitness | None = None,
     high_watermark: int | None = None,
 ) -> fetch.FetchResponse:
-    """Without records; they are added on the way out."""
+    """Without records, which are added when the answer is sent."""
     partition = fetch.PartitionData(
         error_code=error,
         high_watermark=-1 if high_watermark is None else high_watermark,
@@ -196,7 +197,7 @@ def fetch_answer(
     if inbound.version >= RAFT_IN_FETCH:
         partition.current_leader = fetch.LeaderIdAndEpoch(standing.leader_id, standing.epoch)
     else:
-        fitness = None  # Older versions have no words for any of this.
+        fitness = None  # Older versions have no fields for these.
     if fitness is not None and fitness.fit is Fit.DIVERGING:
         partition.diverging_epoch = fetch.EpochEndOffset(fitness.at.epoch, fitness.at.offset)
     elif fitness is not None and fitness.fit is Fit.SNAPSHOT:
@@ -225,7 +226,7 @@ def fetch_snapshot_request(standing: Standing, wanted: FetchingSnapshot) -> fetc
 def fetch_snapshot_answer(
     standing: Standing, inbound: Inbound, error: ErrorCode, asked: fetch_snapshot.RequestPartitionSnapshot
 ) -> fetch_snapshot.FetchSnapshotResponse:
-    """Without bytes and size; they are added on the way out."""
+    """Without bytes and size, which are added when the answer is sent."""
     partition = fetch_snapshot.ResponsePartitionSnapshot(
         error_code=error, current_leader=fetch_snapshot.LeaderIdAndEpoch(standing.leader_id, standing.epoch)
     )
@@ -261,7 +262,7 @@ def update_voter_answer(standing: Standing, inbound: Inbound, error: ErrorCode) 
 
 
 def join_request(standing: Standing) -> AddRaftVoterRequest:
-    """What a controller that joins by itself asks for."""
+    """The request of a controller that joins by itself."""
     return AddRaftVoterRequest(
         cluster_id=standing.config.cluster_id,
         timeout_ms=AUTO_JOIN_TIMEOUT_MS,
@@ -273,5 +274,5 @@ def join_request(standing: Standing) -> AddRaftVoterRequest:
 
 
 def leave_request(standing: Standing, key: ReplicaKey) -> RemoveRaftVoterRequest:
-    """What it asks for first when its id is still that of an earlier disk."""
+    """Sent first when the id still belongs to an earlier disk."""
     return RemoveRaftVoterRequest(cluster_id=standing.config.cluster_id, voter_id=key.id, voter_directory_id=key.directory_id)

@@ -42,7 +42,7 @@ class MetadataLogConfig:
     retention_bytes: int = 100 * 1024 * 1024
     retention_ms: int = 7 * 86_400_000
     max_batch_bytes: int = MAX_BATCH_BYTES
-    """No option: Kafka's voters read no larger batches. Smaller only in tests."""
+    """Not an option: Kafka's voters do not read larger batches. Smaller only in tests."""
 
 
 class MetadataLog:
@@ -88,7 +88,7 @@ class MetadataLog:
         return opened
 
     def _start_at_snapshot(self, now_ms: int) -> None:
-        """A snapshot past the log's end came from another voter just before a crash: the log goes on behind it."""
+        """A snapshot past the end of the log came from another voter just before a crash: the log continues after it."""
         newest = self.newest_snapshot
         if newest is not None and newest.offset > self.log.log_end_offset:
             _logger.warning("The metadata log ends at %d, before snapshot %s: emptied", self.log.log_end_offset, newest)
@@ -98,8 +98,8 @@ class MetadataLog:
         start = self.log.log_start_offset
         epochs = self.log.leader_epochs.entries()
         if start < oldest and (start > 0 or (epochs and epochs[0][1] > start)):
-            # It was cleaned, and the segment that holds what came before is still there. Of that the epochs are not known any
-            # more: to a replica that has parted there, this log would seem to go on from what the replica has.
+            # It was cleaned, and the segment with the earlier records is still there. Their epochs are no longer known: to a
+            # replica that diverged there, this log would seem to continue the replica's.
             self.log.update_high_watermark(oldest)
             self.log.delete_records_before(oldest)
 
@@ -114,17 +114,17 @@ class MetadataLog:
 
     @property
     def last_epoch(self) -> int:
-        """Of the last batch; 0 when there is none."""
+        """The epoch of the last batch; 0 when there is none."""
         return max(self.log.leader_epochs.latest, 0)
 
     @property
     def newest_snapshot(self) -> SnapshotId | None:
-        """The newest real snapshot; the 0-0 checkpoint is none."""
+        """The newest real snapshot, not the 0-0 checkpoint."""
         real = [each for each in self.snapshots if not each.is_bootstrap]
         return real[-1] if real else None
 
     def read_snapshot(self, snapshot_id: SnapshotId) -> Snapshot:
-        """Its contents, checked. Blocks."""
+        """The checked contents of a snapshot. Blocks."""
         return read_snapshot(self.fs, f"{self.dir}/{snapshot_id.file_name}")
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, list[Record]]]:
@@ -162,26 +162,26 @@ class MetadataLog:
         return result.last_offset
 
     def flush_job(self) -> FlushJob:
-        """Everything appended so far; see UnifiedLog.flush_job."""
+        """Flushes everything appended so far; see UnifiedLog.flush_job."""
         return self.log.flush_job()
 
     def flushed(self, job: FlushJob, now_ms: int) -> int:
-        """The offset below which all is synced. StorageFailure when the job failed, and for ever after."""
+        """The offset below which everything is synced. StorageFailure when the job failed, and for every later call."""
         self.log.flushed(job, now_ms)
         return self.log.recovery_point
 
     def committed(self, high_watermark: int) -> None:
-        """The quorum has everything below ``high_watermark``."""
+        """The quorum has committed everything below ``high_watermark``."""
         self.log.update_high_watermark(high_watermark)
 
     def snapshot_written(self, snapshot_id: SnapshotId) -> None:
-        """A snapshot file is in its place."""
+        """A snapshot file was written."""
         self.snapshots = sorted({*self.snapshots, snapshot_id})
 
     def clean(self, now_ms: int) -> list[str]:
-        """Drops old snapshots, and the log below the oldest one kept, once they are past the retention limits.
+        """Deletes old snapshots, and the log below the oldest one kept, past the retention limits.
 
-        The newest snapshot always stays. Returns what was removed, in words. Blocks a little: it renames and removes files.
+        The newest snapshot always stays. Returns a description of what was deleted. Blocks briefly: it renames and removes files.
         """
         removed: list[str] = []
         try:

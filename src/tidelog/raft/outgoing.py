@@ -1,7 +1,7 @@
-"""Outgoing: replies and requests of a replica, on their way into its effects.
+"""Outgoing: queues replies and requests of a replica as effects.
 
-A node is asked one thing at a time, and after a failure only after a pause (``connections``). Where nothing is known of the
-leader, bootstrap servers, or without any the voters, are asked in turn.
+A node gets one request at a time, and after a failure only after a back-off (``connections``). While the leader is unknown,
+bootstrap servers, or without any the voters, are asked in turn.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tidelog.raft.voters import VoterSet
 
 
 def voter_node(voters: VoterSet, node_id: int) -> Node | None:
-    """Where a voter is reached; None while the set does not say."""
+    """The address of a voter; None while the set does not have it."""
     at = voters.endpoint_of(node_id)
     return None if at is None else Node(node_id, at.host, at.port)
 
 
 class Outgoing:
-    """See the module. Times in ms."""
+    """Times in ms."""
 
     def __init__(self, config: RaftConfig, effects: Effects, rng: Rng) -> None:
         self._config = config
@@ -37,7 +37,7 @@ class Outgoing:
         self._effects.add(Reply(inbound.token, response))
 
     def send(self, to: Node, request: Any, now_ms: int) -> int:
-        """Sends it if the node may be asked now; the request's id, or 0."""
+        """Sends a request if the node may be asked now; returns its id, or 0."""
         if not self._connections.ready(to.id, now_ms):
             return 0
         request_id = self._connections.sent(to.id, now_ms)
@@ -45,15 +45,15 @@ class Outgoing:
         return request_id
 
     def ready(self, node_id: int, now_ms: int) -> bool:
-        """Whether a request may go out to this node now."""
+        """Whether a request may be sent to this node now."""
         return self._connections.ready(node_id, now_ms)
 
     def ready_at(self, node_id: int) -> int:
-        """When a request may go out at the latest."""
+        """When a request may be sent at the latest."""
         return self._connections.ready_at(node_id)
 
     def any_waiting(self, now_ms: int) -> bool:
-        """Is any request under way?"""
+        """Whether any request is in flight."""
         return self._connections.any_waiting(now_ms)
 
     def answered(self, request_id: int) -> int | None:
@@ -61,15 +61,15 @@ class Outgoing:
         return self._connections.answered(request_id)
 
     def failed(self, node_id: int, now_ms: int) -> None:
-        """It was not answered, or with something of no use: pause."""
+        """The request failed, or its answer was useless: back off."""
         self._connections.failed(node_id, now_ms)
 
     def reset(self) -> None:
-        """The role changed: answers to earlier requests are not waited for, and every node may be asked."""
+        """The role changed: answers to earlier requests are no longer waited for, and every node may be asked."""
         self._connections.reset()
 
     def next_place_to_ask(self, voters: VoterSet, now_ms: int) -> Node | None:
-        """A bootstrap server, or without any a voter, that may be asked who leads; each in turn."""
+        """The next bootstrap server, or without any the next voter, to ask for the leader."""
         places = [Node(-2 - index, host, port) for index, (host, port) in enumerate(self._config.bootstrap)]
         if not places:
             nodes = (voter_node(voters, node_id) for node_id in voters.ids if node_id != self._config.key.id)

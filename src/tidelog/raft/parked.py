@@ -1,7 +1,7 @@
-"""The long polls of a leader: who waits for the log to grow, and until when.
+"""Expired polls and the next deadline: the long polls of a leader that wait for the log to grow.
 
-Hundreds of brokers observe one active controller, each with a poll that waits. So the next deadline is found without looking at
-all of them, after each event.
+Hundreds of brokers observe one active controller, each with a parked fetch, so the next deadline is found without looking at all
+of them after each event.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class ParkedFetch:
 
 
 class ParkedFetches:
-    """In the order in which they came."""
+    """Parked fetches in order of arrival."""
 
     __slots__ = ("_deadlines", "_waiting")
 
     def __init__(self) -> None:
         self._waiting: dict[Token, ParkedFetch] = {}
         self._deadlines: list[tuple[int, Token]] = []
-        """A heap; of polls that were answered meanwhile, too."""
+        """A heap that also holds deadlines of answered polls."""
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -46,7 +46,7 @@ class ParkedFetches:
         return iter(self._waiting.values())
 
     def park(self, fetch: ParkedFetch) -> None:
-        """It waits from now on."""
+        """Parks a fetch."""
         token = fetch.inbound.token
         self._waiting[token] = fetch
         heappush(self._deadlines, (fetch.deadline_ms, token))
@@ -55,25 +55,25 @@ class ParkedFetches:
             heapify(self._deadlines)
 
     def abandon(self, token: Token) -> None:
-        """It does not wait any more, if it did."""
+        """Drops a parked fetch, if it is still parked."""
         self._waiting.pop(token, None)
 
     def take_all(self) -> list[ParkedFetch]:
-        """Nobody waits any more."""
+        """Removes and returns all parked fetches."""
         taken = list(self._waiting.values())
         self._waiting.clear()
         self._deadlines.clear()
         return taken
 
     def next_deadline_ms(self) -> int | None:
-        """Of those who wait; None when nobody does."""
+        """The earliest deadline; None without parked fetches."""
         deadlines = self._deadlines
         while deadlines and deadlines[0][1] not in self._waiting:
             heappop(deadlines)
         return deadlines[0][0] if deadlines else None
 
     def take_expired(self, now_ms: int) -> list[ParkedFetch]:
-        """Those whose time is over do not wait any more."""
+        """Removes and returns the fetches whose deadline has passed."""
         expired = []
         while (deadline_ms := self.next_deadline_ms()) is not None and deadline_ms <= now_ms:
             expired.append(self._waiting.pop(heappop(self._deadlines)[1]))

@@ -17,7 +17,7 @@ from tidelog.raft.quorum import Quorum, deadline_of
 
 
 def poll(quorum: Quorum, now_ms: int) -> int:
-    """Does what is due; when to be called again at the latest, in ms. Roles may follow on each other in one call."""
+    """Does what is due; returns when to call it again at the latest, in ms. One call may pass through several roles."""
     while True:
         role, epoch = quorum.role, quorum.epoch
         deadline_ms = _poll_role(quorum, now_ms)
@@ -60,7 +60,7 @@ def _unattached(quorum: Quorum, state: Unattached, now_ms: int) -> int:
 
 
 def _ask_around(quorum: Quorum, now_ms: int) -> int:
-    """A Fetch to anybody is answered with who leads."""
+    """Any replica answers a Fetch with the leader."""
     if quorum.log.installing or not quorum.log.is_synced:
         return NEVER
     if quorum.out.any_waiting(now_ms):
@@ -147,7 +147,7 @@ def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:
             deadline_ms = min(deadline_ms, quorum.out.ready_at(voter_id))
     if quorum.shut_down_ms is None:
         if now_ms >= state.deadline_ms:
-            # It voted for itself in this epoch: whatever comes next, comes in another one.
+            # It voted for itself in this epoch, so whatever follows happens in another one.
             quorum.become_unattached(min(quorum.epoch + 1, LAST_EPOCH), now_ms, "it had resigned")
             if _may_campaign(quorum):
                 quorum.become_prospective(now_ms, "nobody leads")
@@ -172,7 +172,7 @@ def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
     if not quorum.log.is_synced:
         return state.deadline_ms
     if now_ms >= state.update_voter_ms and quorum.out.ready(leader.id, now_ms):
-        # Between two fetches: one that is parked would keep it from being sent, each time anew.
+        # Between two fetches, because a parked one would delay it every time.
         state = replace(state, update_voter_ms=now_ms + quorum.config.fetch_timeout_ms)
         quorum.amend(state)
         _tell_of_ourselves(quorum, state, leader, now_ms)
@@ -192,7 +192,7 @@ def _leader_node(state: FollowerState) -> Node:
 
 
 def _tell_of_ourselves(quorum: Quorum, state: FollowerState, leader: Node, now_ms: int) -> None:
-    """The voter set is looked at now and then: it should say where this replica listens; or have it, if it joins by itself."""
+    """Checks from time to time that the voter set has this replica's endpoints; or has this replica, if it joins by itself."""
     if not quorum.config.can_vote or not quorum.config.endpoints or quorum.shut_down_ms is not None:
         return
     voters = quorum.log.voters
@@ -210,7 +210,7 @@ def _tell_of_ourselves(quorum: Quorum, state: FollowerState, leader: Node, now_m
 
 
 def leader_unreachable(quorum: Quorum, now_ms: int) -> None:
-    """Nobody listens where the leader was: it is gone, and there is no need to wait for the whole fetch timeout. The pre-vote
+    """The leader's address refuses connections: it is dead, and there is no need to wait for the fetch timeout. The pre-vote
     keeps this from disturbing a leader that the others still hear."""
     state = quorum.state
     if isinstance(state, FollowerState) and quorum.leader_id != NO_BROKER:

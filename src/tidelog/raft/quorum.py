@@ -64,7 +64,7 @@ ROLES = {
 
 
 def deadline_of(state: RoleState) -> int:
-    """When the role has to do something about its time, in ms."""
+    """The next deadline of the role, in ms."""
     if isinstance(state, LeaderState):
         lost = state.deadline_ms()
         return NEVER if lost is None else lost
@@ -72,14 +72,14 @@ def deadline_of(state: RoleState) -> int:
 
 
 def vote_in(state: RoleState, me: ReplicaKey) -> ReplicaKey | None:
-    """Whom replica ``me`` has voted for in its epoch."""
+    """The vote of replica ``me`` in its epoch."""
     if isinstance(state, (Unattached, Prospective)):
         return state.voted
     return None if isinstance(state, FollowerState) else me
 
 
 def first_state(config: RaftConfig, voters: VoterSet, state: QuorumState | None, deadline_ms: int, now_ms: int) -> RoleState:
-    """What the quorum-state file makes of a replica that starts; ``state`` is None when it speaks of an earlier epoch."""
+    """The initial role from the quorum-state file; ``state`` is None when it is of an earlier epoch."""
     if state is None:
         return Unattached(deadline_ms)
     if state.leader_id == config.key.id:
@@ -100,8 +100,7 @@ def _following(config: RaftConfig, leader_id: int, endpoints: tuple[Endpoint, ..
 
 
 def first_records(config: RaftConfig, sets: VoterSetsView, granting: Sequence[int]) -> list[tuple[ControlType, bytes]]:
-    """What a new leader writes: the leader change; and what the log has still to say of the voters: all of it (KAFKA-16532), or
-    what is no longer true of this one."""
+    """The first records of a new leader: the leader change, and the missing or changed data about the voters (KAFKA-16532)."""
     voters = tuple(ChangeVoter(node_id) for node_id in sets.voters.ids)
     change = LeaderChange(config.key.id, voters, tuple(ChangeVoter(node_id) for node_id in granting))
     records = [(ControlType.LEADER_CHANGE, leader_change_value(change))]
@@ -150,12 +149,12 @@ class Quorum:
 
     @property
     def state(self) -> RoleState:
-        """Of the role."""
+        """The state of the role."""
         return self._state
 
     @property
     def shut_down_ms(self) -> int | None:
-        """By when a replica that is stopping has to have stopped."""
+        """The deadline of a shutdown."""
         return self._shut_down_ms
 
     @property
@@ -169,8 +168,8 @@ class Quorum:
 
     @property
     def may_campaign(self) -> bool:
-        """A voter; or one that the latest change removes, as long as that is not known to be committed: its own vote does not
-        count, but its log may be needed to commit that very change."""
+        """A voter; or one that the latest change removes, until that is known to be committed: its own vote does not count,
+        but its log may be needed to commit that very change."""
         if self._epoch >= LAST_EPOCH:
             return False
         if self.is_voter:
@@ -185,7 +184,7 @@ class Quorum:
 
     @property
     def leader_id(self) -> int:
-        """The epoch's leader; -1 while it is not known."""
+        """The epoch's leader; -1 while it is unknown."""
         if self._role is Role.LEADER:
             return self.me.id
         state = self._state
@@ -206,12 +205,12 @@ class Quorum:
     # what changes without a move
 
     def amend(self, state: Unattached | Prospective | Candidate | Resigned | FollowerState) -> None:
-        """The same role with another value. A vote is given by ``vote_for``: it has to be persisted."""
+        """Replaces the value of the current role. Votes go through ``vote_for``, which persists them."""
         assert type(state) is type(self._state), (state, self._role)
         self._state = state
 
     def note(self, what: str) -> None:
-        """A line of the story."""
+        """Adds a line to the story."""
         self._story.append(f"epoch {self._epoch}: {what}")
 
     def stop_by(self, deadline_ms: int) -> None:
@@ -252,7 +251,7 @@ class Quorum:
             self.effects.add(LeaderChanged(self.leader_id, self._epoch, start))
 
     def _answer_parked(self) -> None:
-        """The leadership they wait on has ended; said in the epoch that is now."""
+        """Answers parked fetches, whose leadership has ended, in the current epoch."""
         for each in self.parked.take_all():
             self.out.reply(each.inbound, messages.fetch_answer(self, each.inbound, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
@@ -265,9 +264,8 @@ class Quorum:
         leader_id: int = NO_BROKER,
         leader_endpoints: tuple[Endpoint, ...] = (),
     ) -> None:
-        """A higher epoch, or the same one without a reachable leader; then the vote that was given in it stays given. An
-        election timer that runs goes on running: whoever calls for elections again and again must not keep the others from
-        having one."""
+        """A higher epoch, or the same one without a reachable leader, in which a given vote stays given. A running election
+        timer keeps running, so that a replica that calls elections again and again cannot keep the others from one."""
         assert epoch >= self._epoch, (epoch, self._epoch)
         voted = vote_in(self._state, self.me) if epoch == self._epoch else None
         running = self._state.deadline_ms if not isinstance(self._state, LeaderState) else 0
@@ -279,7 +277,7 @@ class Quorum:
         self._answer_parked()
 
     def vote_for(self, candidate: ReplicaKey) -> None:
-        """The vote of this epoch is given: it is safe before the answer leaves."""
+        """Gives the vote of this epoch: it is on disk before the answer leaves."""
         state = self._state
         assert isinstance(state, (Unattached, Prospective)), self._role
         assert state.voted is None or state.voted.is_same(candidate), (state.voted, candidate)
@@ -288,7 +286,7 @@ class Quorum:
         self.note(f"votes for {candidate.id}")
 
     def become_prospective(self, now_ms: int, why: str) -> None:
-        """Ask whether an election would be won."""
+        """Asks whether an election would be won."""
         assert self.may_campaign and not self.log.installing, why
         ballot = Ballot.open(self.log.voters, self.me)
         deadline_ms = self.timer.deadline_ms(now_ms)
@@ -298,7 +296,7 @@ class Quorum:
             self.become_candidate(now_ms, "no other voter")
 
     def become_candidate(self, now_ms: int, why: str) -> None:
-        """A new epoch, with the own vote."""
+        """Starts a new epoch with its own vote."""
         assert self.may_campaign and not self.log.installing, why
         self._epoch += 1
         self._persist(NO_BROKER, self.me)
@@ -308,7 +306,7 @@ class Quorum:
             self.become_leader(now_ms)
 
     def become_leader(self, now_ms: int) -> None:
-        """Elected: said to the disk, then to the log."""
+        """Elected: first persisted, then appended to the log."""
         candidate = self._state
         assert isinstance(candidate, Candidate) and candidate.ballot.granted, self._role
         self._persist(self.me.id)
@@ -321,7 +319,7 @@ class Quorum:
         state.local_synced(self.log.shape.synced)
 
     def become_follower(self, epoch: int, leader_id: int, endpoints: tuple[Endpoint, ...], now_ms: int, why: str) -> None:
-        """Somebody leads ``epoch``, and says where."""
+        """Follows the leader of ``epoch`` at the given endpoints."""
         assert endpoints and leader_id != self.me.id, (leader_id, endpoints)
         assert epoch >= self._epoch, (epoch, self._epoch)
         self._epoch = epoch
@@ -331,14 +329,14 @@ class Quorum:
         self._answer_parked()
 
     def become_resigned(self, now_ms: int, why: str) -> None:
-        """The leadership is given up; the others are told, the best of them first."""
+        """Gives up the leadership and notifies the others, the best successor first."""
         preferred = successors(self.leading(), self.me)
         state = Resigned(self.timer.deadline_ms(now_ms), preferred, tuple(key.id for key in preferred))
         self._move(state, why)
         self._answer_parked()
 
     def check(self) -> None:
-        """The invariants."""
+        """Asserts the invariants."""
         self.log.check()
         assert self._persisted is None or self._persisted.leader_epoch <= self._epoch, (self._persisted, self._epoch)
         assert self._role is Role.LEADER or not self.parked, self._role

@@ -1,7 +1,7 @@
-"""The ``quorum-state`` file: the epoch this voter is in, who leads it, whom it voted for.
+"""The ``quorum-state`` file: this voter's epoch, its leader, and its vote.
 
 One line of JSON, as Kafka writes it: version 0 while kraft.version is 0 (the voters come from the configuration), version 1 from
-kraft.version 1 on (they come from the log). It is replaced and synced before anything that it promises leaves the process.
+kraft.version 1 on (they come from the log). It is replaced and synced before any promise in it leaves the process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class QuorumState:
     version: int = 0
 
     def encode(self) -> bytes:
-        """The file's content, key by key as Kafka writes it."""
+        """The file's contents, key by key as Kafka writes them."""
         if self.version == 0:
             fields: dict[str, object] = {
                 "clusterId": "",
@@ -52,7 +52,7 @@ class QuorumState:
 
 
 def decode(data: bytes, path: str) -> QuorumState:
-    """MetadataLogError, naming the file, for what Kafka 4.3 would not write."""
+    """MetadataLogError, naming the file, for contents that Kafka 4.3 would not write."""
     try:
         fields = json.loads(data)
         version = int(fields["data_version"])
@@ -73,12 +73,12 @@ def decode(data: bytes, path: str) -> QuorumState:
 
 
 def load(fs: FileSystem, directory: str) -> QuorumState | None:
-    """The state of the partition directory; None when this voter has not taken part yet."""
+    """The state in the partition directory; None when this voter has never taken part."""
     path = f"{directory}/{FILE_NAME}"
     data = read_file(fs, path)
     return None if data is None else decode(data, path)
 
 
 def store(fs: FileSystem, directory: str, state: QuorumState) -> None:
-    """Replaced and synced when this returns. Blocks."""
+    """Replaces and syncs the file. Blocks."""
     replace_file(fs, f"{directory}/{FILE_NAME}", state.encode())

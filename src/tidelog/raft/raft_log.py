@@ -1,8 +1,8 @@
-"""RaftLog: what a replica knows of its metadata log, and the only place that changes it: its shape, what the records in it say
-of the voters, and how far it is committed.
+"""RaftLog: a replica's knowledge of its metadata log, and the only place that changes it: shape, voter sets and high
+watermark.
 
-Each change makes the effect that does the same to the bytes. Which change is right is decided elsewhere: ``replication`` for
-what a leader sends, ``membership`` for voters, ``Quorum`` for the records that begin an epoch.
+Each change emits the effect that changes the bytes in the same way. The decisions are elsewhere: ``replication`` for records from
+a leader, ``membership`` for voters, ``Quorum`` for the records that begin an epoch.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from tidelog.records.control import ControlType
 
 
 class QuorumFault(Exception):
-    """The quorum has lost what was committed, or says what cannot be: this replica must not go on."""
+    """The quorum has lost committed records, or contradicts itself: this replica must stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedBatch:
-    """A batch that was checked. ``control``: its control records, empty for one of data."""
+    """A checked batch. ``control``: its control records, empty for a data batch."""
 
     base_offset: int
     next_offset: int
@@ -40,7 +40,7 @@ class FetchedBatch:
 
 
 class RaftLog:
-    """See the module."""
+    """Owns its fields; other modules read them through views."""
 
     def __init__(self, shape: LogShape, sets: VoterSets, effects: Effects) -> None:
         self._shape = shape
@@ -64,21 +64,21 @@ class RaftLog:
 
     @property
     def high_watermark(self) -> int:
-        """-1 until this process knows of one."""
+        """-1 until this process knows one."""
         return self._high_watermark
 
     @property
     def installing(self) -> bool:
-        """A snapshot is being put in the log's place: until that is done there is nothing to campaign with."""
+        """A snapshot is replacing the log; until that is done this replica cannot campaign."""
         return self._installing
 
     @property
     def is_synced(self) -> bool:
-        """Whether this replica's disk has all of it."""
+        """Whether everything is on this replica's disk."""
         return self._shape.synced == self._shape.end_offset
 
     def append_control(self, epoch: int, records: Sequence[tuple[ControlType, bytes]]) -> int:
-        """As the leader of ``epoch``, one batch; the last offset. What it says of the voters counts from here on."""
+        """Appends one control batch as the leader of ``epoch``; returns the last offset. Its voter records take effect here."""
         base = self._shape.end_offset
         self._shape.append(epoch, base, base + len(records))
         self._effects.add(AppendControl(base, epoch, tuple(records), self._shape.generation))
@@ -86,7 +86,7 @@ class RaftLog:
         return base + len(records) - 1
 
     def append_fetched(self, batches: Sequence[FetchedBatch], data: bytes) -> None:
-        """What the leader sent, after it was checked."""
+        """Appends checked batches from the leader."""
         base = self._shape.end_offset
         for each in batches:
             self._shape.append(each.epoch, each.base_offset, each.next_offset)
@@ -94,11 +94,11 @@ class RaftLog:
         self._effects.add(AppendFetched(base, data, self._shape.generation))
 
     def appended(self, epoch: int, next_offset: int) -> None:
-        """The controller put records of ``epoch`` there, up to ``next_offset``."""
+        """The controller appended records of ``epoch`` up to ``next_offset``."""
         self._shape.append(epoch, self._shape.end_offset, next_offset)
 
     def truncate(self, offset: int, leader_id: int, epoch: int) -> None:
-        """Cut at ``offset``, as the leader of ``epoch`` asks. QuorumFault when committed records would go."""
+        """Cuts at ``offset``, as the leader of ``epoch`` demands. QuorumFault when committed records would be lost."""
         if offset < self._high_watermark:
             raise QuorumFault(
                 f"the leader {leader_id} of epoch {epoch} asks to cut the metadata log at {offset}, below what "
@@ -109,24 +109,24 @@ class RaftLog:
         self._effects.add(Truncate(offset, self._shape.generation))
 
     def raise_high_watermark(self, offset: int) -> None:
-        """It never goes back."""
+        """It never decreases."""
         if offset > self._high_watermark:
             self._high_watermark = offset
             self._effects.add(HighWatermarkMoved(offset))
 
     def was_synced(self, end_offset: int, generation: int) -> bool:
-        """Takes the report of a sync; False when the log was cut since."""
+        """Records a sync; False when the log was cut since."""
         return self._shape.was_synced(end_offset, generation)
 
     # snapshots
 
     def install(self, snapshot_id: SnapshotId, size: int) -> None:
-        """All of a fetched snapshot is there: it is to take the log's place."""
+        """A fetched snapshot is complete and replaces the log."""
         self._installing = True
         self._effects.add(InstallSnapshot(snapshot_id, size))
 
     def installed(self, snapshot_id: SnapshotId, size: int, kraft_version: int, voters: VoterSet | None) -> None:
-        """It has taken it. ``voters``: what it says of them."""
+        """It has replaced the log. ``voters``: the voter set in it."""
         assert self._installing, snapshot_id
         self._installing = False
         self._shape.start_at(snapshot_id, size)
@@ -143,10 +143,10 @@ class RaftLog:
         self._shape.snapshot_written(snapshot_id, size)
 
     def cleaned(self, start_offset: int, kept: list[SnapshotId]) -> None:
-        """Old snapshots, and the log below ``start_offset``, are gone."""
+        """Old snapshots, and the log below ``start_offset``, were deleted."""
         self._shape.cleaned(start_offset, kept)
 
     def check(self) -> None:
-        """The invariants."""
+        """Asserts the invariants."""
         self._shape.check()
         assert self._high_watermark <= self._shape.end_offset, (self._high_watermark, self._shape.end_offset)

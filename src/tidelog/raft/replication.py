@@ -1,9 +1,9 @@
-"""A replica's side of replication: what the leader answered to Fetch and FetchSnapshot.
+"""A follower's side of replication: the leader's answers to Fetch and FetchSnapshot.
 
-Records are checked whole before any of them is appended: the checksum of each batch, that they follow the log without a gap,
-epochs that never fall and are not above the leader's. The next fetch goes out only when they are synced, because it says that
-they are. A diverging epoch cuts the log, never below what is committed. A snapshot is fetched piece by piece, and takes the log's
-place when it is whole.
+All records of an answer are checked before any is appended: the checksum of each batch, no gap to the log, epochs that never
+decrease and do not exceed the leader's. The next fetch is sent only when they are synced, because it confirms that they are. A
+diverging epoch cuts the log, never below the high watermark. A snapshot is fetched part by part and replaces the log when it is
+complete.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LARGEST_SNAPSHOT_BYTES = 1 << 34
 
 
 def fetched(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
-    """The leader of our epoch answered without an error. False: it makes no sense, ask again later."""
+    """An answer without an error from the leader of our epoch. False: it makes no sense, ask again later."""
     partition = messages.fetched_partition(answer.responses, "partition_index")
     state, log = quorum.state, quorum.log
     if partition is None or not isinstance(state, FollowerState):
@@ -45,7 +45,7 @@ def fetched(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
         if snapshot.epoch < 0 or snapshot.end_offset <= 0:
             return False
         snapshot_id = SnapshotId(snapshot.end_offset, snapshot.epoch)
-        # What is committed is here already; an older snapshot would take it away.
+        # Committed records are already here; an older snapshot would remove them.
         if snapshot_id.offset > log.high_watermark and snapshot_id not in log.shape.snapshots:
             state = replace(state, snapshot=FetchingSnapshot(snapshot_id))
             quorum.out.add(BeginSnapshot(snapshot_id))
@@ -71,7 +71,7 @@ def _append(quorum: Quorum, data: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The whole batches of an answer, and their size in bytes; or, without any, what is ``wrong`` with them."""
+    """The whole batches of an answer and their size in bytes; or, without any, what is ``wrong``."""
 
     batches: tuple[FetchedBatch, ...] = ()
     size: int = 0
@@ -79,7 +79,7 @@ class Checked:
 
 
 def check_fetched(view: memoryview, end: LogEnd, own_epoch: int, sets: VoterSetsView) -> Checked:
-    """The batches that go on where the log ends. ``own_epoch``: no batch may be of a later one."""
+    """The batches that continue the log. ``own_epoch``: no batch may have a later one."""
     batches: list[FetchedBatch] = []
     offset, epoch, size = end.offset, end.epoch, 0
     try:
@@ -90,14 +90,14 @@ def check_fetched(view: memoryview, end: LogEnd, own_epoch: int, sets: VoterSets
                 return Checked(wrong=f"a batch at {header.base_offset} does not follow {offset}")
             control: tuple[tuple[int, bytes | None], ...] = ()
             if header.is_control:
-                # What cannot be read must be found before anything of it is taken over.
+                # Unreadable data must be found before any of it is appended.
                 control = _control_records(header, view)
                 scratch = VoterSets(sets.voters, sets.kraft_version, header.base_offset - 1)
                 note_control(scratch, header.base_offset, control)
             offset, epoch, size = header.next_offset, header.leader_epoch, header.position + header.size
             batches.append(FetchedBatch(header.base_offset, offset, epoch, control))
     except TruncatedBatch:
-        # The answer's limit cut the last batch; it comes whole with the next.
+        # The answer's size limit cut the last batch; the next fetch returns it whole.
         pass
     except CorruptBatch as error:
         return Checked(wrong=f"fetched records are damaged: {error}")
@@ -105,7 +105,7 @@ def check_fetched(view: memoryview, end: LogEnd, own_epoch: int, sets: VoterSets
 
 
 def _control_records(header: BatchHeader, view: memoryview) -> tuple[tuple[int, bytes | None], ...]:
-    """CorruptBatch when they are not as many as the header says."""
+    """CorruptBatch when their number differs from the header."""
     batch = view[header.position : header.position + header.size]
     records = tuple((control_type(each.key), each.value) for each in iter_records(batch))
     if len(records) != header.next_offset - header.base_offset:
@@ -114,7 +114,7 @@ def _control_records(header: BatchHeader, view: memoryview) -> tuple[tuple[int, 
 
 
 def fetched_snapshot(quorum: Quorum, answer: FetchSnapshotResponse, error: ErrorCode, now_ms: int) -> bool:
-    """A piece of the snapshot, or the news that it is gone: then the next Fetch names another."""
+    """A part of the snapshot, or an error because it is gone: then the next Fetch names another."""
     partition = messages.only_partition(answer, "name")
     state = quorum.state
     if partition is None or not isinstance(state, FollowerState) or state.snapshot is None:
@@ -134,7 +134,7 @@ def fetched_snapshot(quorum: Quorum, answer: FetchSnapshotResponse, error: Error
 
 
 def next_part(wanted: FetchingSnapshot, partition: PartitionSnapshot) -> StoreSnapshotPart | None:
-    """The piece that was asked for; None when the answer holds anything else."""
+    """The requested part; None when the answer holds anything else."""
     got = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
     data = bytes(partition.unaligned_records)
     if got != wanted.snapshot_id or partition.position != wanted.position or not data:

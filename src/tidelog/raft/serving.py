@@ -1,10 +1,10 @@
-"""The leader's side of replication: Fetch and FetchSnapshot of the metadata log, by voters and observers alike.
+"""The leader's side of replication: Fetch and FetchSnapshot of the metadata log, by voters and observers.
 
-A fetch from an offset says that everything below is on the fetcher's disk. It is answered at once when there is something to
-say: records, a high watermark that the fetcher does not know yet, another history (a diverging epoch), a snapshot to begin with,
-an error. Otherwise it is parked, for ``max_wait_ms`` at most; it goes on when the high watermark moves, when the leadership ends,
-and, of a voter, when the log grows. An observer can do nothing with records that are not committed: it is told of them and of
-their commit at once. With hundreds of brokers that is half of the answers, and nobody hears of anything later.
+A fetch from an offset confirms that everything below is on the fetcher's disk. It is answered at once when there is news:
+records, a high watermark that the fetcher does not know yet, a diverging epoch, a snapshot to start with, an error. Otherwise it
+is parked for at most ``max_wait_ms``; it is answered when the high watermark moves, when the leadership ends, and, for a voter,
+when the log grows. An observer cannot use uncommitted records, so it gets them together with their commit; with hundreds of
+brokers that halves the answers and delays nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey
 
 MAX_PARKED = 10_000
-"""Long polls at one time: a replica has one."""
+"""The most parked fetches; a replica has one."""
 MAX_WAIT_MS = 60_000
 
 
@@ -94,7 +94,7 @@ def answer_fetch(quorum: Quorum, parked: ParkedFetch, now_ms: int, *, final: boo
 
 
 def _has_records(quorum: Quorum, parked: ParkedFetch) -> bool:
-    """Whether there are records that are of use to who asked."""
+    """Whether there are records that the fetcher can use."""
     offset, state = parked.partition.fetch_offset, quorum.leading()
     if state.is_voter(parked.key):
         return quorum.log.shape.end_offset > offset
@@ -102,7 +102,7 @@ def _has_records(quorum: Quorum, parked: ParkedFetch) -> bool:
 
 
 def _hand_out(quorum: Quorum, parked: ParkedFetch) -> None:
-    """The answer, with all records that there are."""
+    """Answers with all available records."""
     inbound, offset = parked.inbound, parked.partition.fetch_offset
     answer = messages.fetch_answer(quorum, inbound, ErrorCode.NONE, high_watermark=quorum.leading().high_watermark)
     if quorum.log.shape.end_offset > offset:
@@ -112,7 +112,7 @@ def _hand_out(quorum: Quorum, parked: ParkedFetch) -> None:
 
 
 def _news(asked: FetchPartition, inbound: Inbound, high_watermark: int | None) -> bool:
-    """Whether the fetcher does not know the high watermark yet; from version 18 on it says what it knows (KIP-1166)."""
+    """Whether the fetcher does not know the high watermark yet; from version 18 on it sends the one it knows (KIP-1166)."""
     return inbound.version >= 18 and high_watermark is not None and asked.high_watermark < high_watermark
 
 
@@ -126,7 +126,7 @@ def _progress(quorum: Quorum, parked: ParkedFetch, now_ms: int) -> None:
 
 
 def advance(quorum: Quorum, now_ms: int) -> None:
-    """Looks whether more is committed; who waits for that goes on."""
+    """Commits what can be committed and answers the fetches that wait for it."""
     state = quorum.leading()
     moved = state.advance()
     if moved is None:
@@ -138,23 +138,23 @@ def advance(quorum: Quorum, now_ms: int) -> None:
             quorum.out.reply(change.inbound, change.answer(error_code=ErrorCode.NONE, error_message=None))
         state.set_change(None)
     if not quorum.is_voter and quorum.log.sets.offset < moved:
-        # Its removal is committed: it has done its last.
+        # Its removal is committed, so its work is done.
         state.request_resignation()
     wake(quorum)
 
 
 def wake_voters(quorum: Quorum) -> None:
-    """The log grew: voters who have waited for it are answered."""
+    """The log grew: answers waiting voters."""
     for each in [each for each in quorum.parked if quorum.leading().is_voter(each.key) and _has_records(quorum, each)]:
         quorum.parked.abandon(each.inbound.token)
         _hand_out(quorum, each)
 
 
 def wake(quorum: Quorum) -> None:
-    """The high watermark moved: answer those who have waited for it."""
+    """The high watermark moved: answers the fetches that wait for it."""
     high_watermark = quorum.leading().high_watermark
     for each in quorum.parked.take_all():
-        # A long poll below version 18 cannot say what it knows: any move of the high watermark is news (trap 63).
+        # A fetch below version 18 cannot state the high watermark it knows, so any move is news (KIP-1166).
         known = each.partition.high_watermark if each.inbound.version >= 18 else -1
         if _has_records(quorum, each) or (high_watermark is not None and known < high_watermark):
             _hand_out(quorum, each)
@@ -163,14 +163,14 @@ def wake(quorum: Quorum) -> None:
 
 
 def expire_fetches(quorum: Quorum, now_ms: int) -> None:
-    """Long polls whose time is over."""
+    """Answers the fetches whose deadline has passed."""
     for each in quorum.parked.take_expired(now_ms):
         high_watermark = quorum.leading().high_watermark
         quorum.out.reply(each.inbound, messages.fetch_answer(quorum, each.inbound, ErrorCode.NONE, high_watermark=high_watermark))
 
 
 def fetch_snapshot(quorum: Quorum, inbound: Inbound, request: FetchSnapshotRequest, now_ms: int) -> None:
-    """Sent by whoever was told to begin with a snapshot, piece by piece.
+    """Sent by a replica that was pointed to a snapshot, part by part.
 
     Errors: the leader's, SNAPSHOT_NOT_FOUND when it is gone (the fetcher asks again what to fetch), POSITION_OUT_OF_RANGE.
     """

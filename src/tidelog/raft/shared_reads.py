@@ -1,7 +1,7 @@
-"""What observers fetch at the same moment is read once.
+"""One read of the log for all observers that fetch the same range.
 
-A commit wakes hundreds of long polls that wait at the same offset. They are answered one after another in the same turn, from the
-same bytes; whoever appends, cuts or goes on to something else forgets them first.
+A commit wakes hundreds of parked fetches at the same offset. They are answered one after another in the same turn, from the same
+bytes; the cache is dropped before the log changes.
 """
 
 from __future__ import annotations
@@ -29,5 +29,5 @@ class SharedReads:
         return self._found
 
     def forget(self) -> None:
-        """The log may change now."""
+        """Drops the cached read, because the log may change."""
         self._asked, self._found = None, b""

@@ -1,8 +1,8 @@
-"""Metadata snapshots: ``<end offset>-<epoch>.checkpoint`` beside the log, which make the records below that offset superfluous.
+"""Metadata snapshots: ``<end offset>-<epoch>.checkpoint`` beside the log; they replace the records below that offset.
 
-A snapshot is record batches from offset 0 on: a control batch with the SnapshotHeader (and with KRaftVersion and Voters from
-kraft.version 1 on), batches of metadata records, a control batch with the SnapshotFooter. It is written to ``.part``, synced, and
-renamed: a file with the final name is whole. ``bootstrap.checkpoint`` and the 0-0 checkpoint have the same form.
+A snapshot is a sequence of record batches from offset 0: a control batch with the SnapshotHeader (and with KRaftVersion and
+Voters from kraft.version 1 on), batches of metadata records, a control batch with the SnapshotFooter. It is written to ``.part``,
+synced, and renamed: a file with the final name is complete. ``bootstrap.checkpoint`` and the 0-0 checkpoint have the same format.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ DELETED_SUFFIX = ".deleted"
 MAX_BATCH_RECORDS = 1024
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 RECORDS_A_BREATH = 64
-"""Encoded by a job in some tenths of a millisecond, before it lets others go on."""
+"""Records encoded in one go, some tenths of a millisecond, before the job yields."""
 READ_ONLY = 0o400
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SnapshotId:
-    """All records below ``offset`` (exclusive); ``epoch`` is that of the last of them."""
+    """All records below ``offset`` (exclusive); ``epoch`` is that of the last one."""
 
     offset: int
     epoch: int
@@ -55,13 +55,13 @@ class SnapshotId:
 
     @property
     def is_bootstrap(self) -> bool:
-        """The 0-0 checkpoint of ``format``: it holds the first voter set, and is never given to others (trap 68)."""
+        """The 0-0 checkpoint of ``format``: it holds the first voter set, and is never served to other replicas (KIP-853)."""
         return self.offset == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a snapshot file says."""
+    """The contents of a snapshot file."""
 
     timestamp_ms: int
     kraft_version: int | None
@@ -79,12 +79,12 @@ def parse_file_name(name: str) -> SnapshotId | None:
 
 
 def list_snapshots(fs: FileSystem, directory: str) -> list[SnapshotId]:
-    """The whole snapshots in the directory, ascending."""
+    """The complete snapshots in the directory, ascending."""
     return sorted(found for name in fs.listdir(directory) if (found := parse_file_name(name)) is not None)
 
 
 def remove_leftovers(fs: FileSystem, directory: str) -> None:
-    """Removes what a crash left half written or half deleted."""
+    """Removes half-written and half-deleted files after a crash."""
     for name in fs.listdir(directory):
         for suffix in (PART_SUFFIX, DELETED_SUFFIX):
             if name.endswith(SUFFIX + suffix):
@@ -129,7 +129,8 @@ def _batches(records: Iterable[MetadataRecord], metadata_version: int, now_ms: i
 
 
 def read_snapshot(fs: FileSystem, path: str) -> Snapshot:
-    """The whole file, checked. MetadataLogError, naming the file and the place, when it is not a snapshot from end to end."""
+    """The checked contents of the file. MetadataLogError, naming the file and the position, when it is not a complete
+    snapshot."""
     data = read_file(fs, path)
     if data is None:
         raise MetadataLogError(f"{path} does not exist")
@@ -177,7 +178,8 @@ def _decode(record: Record, path: str) -> MetadataRecord:
 
 
 def write_snapshot(fs: FileSystem, directory: str, snapshot_id: SnapshotId, batches: Iterable[bytearray]) -> int:
-    """The file under its final name, synced, read-only; its size in bytes. Blocks. Does nothing when it is there already."""
+    """Writes the file under its final name, synced and read-only; returns its size in bytes. Blocks. Does nothing when it
+    exists."""
     path = f"{directory}/{snapshot_id.file_name}"
     if fs.exists(path):
         return fs.stat(path).size
@@ -205,7 +207,7 @@ def _at_ease(records: Iterable[MetadataRecord], breathe: Callable[[], None]) -> 
 
 
 class SnapshotJob:
-    """Writing one snapshot of an image, which cannot change meanwhile. Made on the loop, run in a thread."""
+    """Writes one snapshot of an immutable image. Created on the loop, run in a thread."""
 
     def __init__(self, fs: FileSystem, directory: str, image: ClusterImage, voters: VoterSet | None, now_ms: int) -> None:
         self.id = SnapshotId(image.offset + 1, image.epoch)
@@ -218,8 +220,8 @@ class SnapshotJob:
         self._now_ms = now_ms
 
     def run(self, breathe: Callable[[], None] = lambda: None) -> None:
-        """Blocks. OSError is kept for whoever finishes the job. ``breathe`` is called again and again: a large cluster is seconds
-        of work, and the loop must not have to fight for the interpreter at each of its calls to the system meanwhile."""
+        """Blocks. An OSError is kept for the code that finishes the job. ``breathe`` is called repeatedly, so that the loop
+        gets the interpreter while a large snapshot takes seconds."""
         try:
             self.size = write_snapshot(self._fs, self._directory, self.id, self._encode(breathe))
         except OSError as problem:

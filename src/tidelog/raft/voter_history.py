@@ -1,6 +1,6 @@
-"""Voter sets and kraft.version by the offset at which the log says so: the latest counts, committed or not (KIP-853).
+"""Voter sets and kraft.version by log offset: the latest takes effect, committed or not (KIP-853).
 
-A truncation takes back what was said behind the cut.
+A truncation restores the set before the cut.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tidelog.raft.voters import VoterSet
 from tidelog.records.control import ControlType, parse_kraft_version, parse_voters
 
 BEFORE_THE_LOG = -1
-"""The offset of what the configuration or the 0-0 checkpoint say."""
+"""The offset of the configuration or the 0-0 checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class _Entry:
 
 
 class VoterSetsView(Protocol):
-    """A ``VoterSets`` for reading."""
+    """A read-only ``VoterSets``."""
 
     @property
     def voters(self) -> VoterSet: ...
@@ -55,16 +55,16 @@ class VoterSets:
 
     @property
     def offset(self) -> int:
-        """Where the latest set stands in the log."""
+        """The offset of the latest set."""
         return self._entries[-1].offset
 
     @property
     def before(self) -> VoterSet | None:
-        """The set that the latest one took the place of; None when that is not known any more."""
+        """The set before the latest one; None when it is no longer known."""
         return self._entries[-2].voters if len(self._entries) > 1 else None
 
     def voters_in_log(self) -> bool:
-        """Whether the log, or a snapshot of it, says who votes."""
+        """Whether the voters come from the log or a snapshot of it."""
         return self.offset != BEFORE_THE_LOG
 
     def note_kraft_version(self, offset: int, level: int) -> None:
@@ -78,16 +78,16 @@ class VoterSets:
         self._entries.append(entry)
 
     def truncate(self, offset: int) -> None:
-        """Forget what was said at or above ``offset``."""
+        """Drops the entries at or above ``offset``."""
         while len(self._entries) > 1 and self._entries[-1].offset >= offset:
             self._entries.pop()
 
     def reset(self, offset: int, voters: VoterSet, kraft_version: int) -> None:
-        """A snapshot says so, and what was before does not count any more."""
+        """A snapshot's voter set replaces all earlier ones."""
         self._entries = [_Entry(offset, kraft_version, voters)]
 
     def at(self, offset: int) -> tuple[VoterSet, int]:
-        """Set and kraft.version as of the records below ``offset``: what a snapshot there has to say."""
+        """Set and kraft.version below ``offset``, for a snapshot there."""
         found = self._entries[0]
         for entry in self._entries:
             if entry.offset < offset:
@@ -96,7 +96,7 @@ class VoterSets:
 
 
 def note_control(sets: VoterSets, base_offset: int, records: Sequence[tuple[int, bytes | None]]) -> None:
-    """Takes over what control records at ``base_offset`` say of voters and kraft.version."""
+    """Applies the voters and kraft.version in control records at ``base_offset``."""
     for offset, (kind, value) in enumerate(records, base_offset):
         if kind == ControlType.KRAFT_VERSION:
             sets.note_kraft_version(offset, parse_kraft_version(value))

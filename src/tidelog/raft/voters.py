@@ -1,4 +1,5 @@
-"""Who votes on metadata: those in ``controller.quorum.voters`` (kraft.version 0), or in the log (kraft.version 1, KIP-853)."""
+"""The voters of the metadata quorum: in ``controller.quorum.voters`` (kraft.version 0), or in the log (kraft.version 1,
+KIP-853)."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from tidelog.records.control import Endpoint, Voter
 
 @dataclass(frozen=True, slots=True)
 class ReplicaKey:
-    """A voter is a node and its disk: with another directory id it is somebody else (trap 66)."""
+    """A voter is a node and its disk: with another directory id it is another voter (KIP-853)."""
 
     id: int
     directory_id: Uuid = ZERO_UUID
 
     def is_same(self, other: ReplicaKey) -> bool:
-        """Whether ``other`` can be this replica; a key without a directory is any replica of that id."""
+        """Whether ``other`` can be this replica; a key without a directory matches any replica of that id."""
         return self.id == other.id and self.directory_id in (ZERO_UUID, other.directory_id)
 
 
@@ -37,7 +38,7 @@ class VoterSet:
         return tuple(voter.voter_id for voter in self.voters)
 
     def find(self, key: ReplicaKey) -> Voter | None:
-        """The voter that this replica is; None when it has no vote. A static set knows no directories."""
+        """The voter with this key; None when it is not a voter. A static set has no directories."""
         for voter in self.voters:
             if voter.voter_id == key.id and voter.directory_id in (ZERO_UUID, key.directory_id):
                 return voter
@@ -55,7 +56,7 @@ class VoterSet:
         return next((voter for voter in self.voters if voter.voter_id == node_id), None)
 
     def endpoint_of(self, node_id: int) -> Endpoint | None:
-        """Where a voter is reached: its first endpoint, which is that of the first controller listener."""
+        """The address of a voter: its first endpoint, which is that of the first controller listener."""
         voter = self.by_id(node_id)
         return voter.endpoints[0] if voter is not None and voter.endpoints else None
 
@@ -68,12 +69,12 @@ class VoterSet:
         return None if self.by_id(voter.voter_id) is not None else VoterSet.of([*self.voters, voter])
 
     def removing(self, key: ReplicaKey) -> VoterSet | None:
-        """The set without this one; None when it is not in it, or when nobody would be left."""
+        """The set without this one; None when it is not in it, or is the last one."""
         left = [each for each in self.voters if (each.voter_id, each.directory_id) != (key.id, key.directory_id)]
         return VoterSet.of(left) if 0 < len(left) < len(self.voters) else None
 
     def updating(self, voter: Voter) -> VoterSet | None:
-        """The set in which this voter says something else of itself; None when it is not in it."""
+        """The set with changed data of this voter; None when it is not in it."""
         found = self.find(ReplicaKey(voter.voter_id, Uuid(voter.directory_id)))
         return None if found is None else VoterSet.of([voter if each is found else each for each in self.voters])
 
