@@ -17,9 +17,9 @@ from pathlib import Path
 import atheris  # type: ignore[import-not-found]
 
 with atheris.instrument_imports(include=["tidelog"]):
-    from tidelog.broker.apis import API_TABLE, APIS
     from tidelog.broker.context import Context
     from tidelog.broker.dispatch import Dispatcher
+    from tidelog.broker.table import BROKER_APIS
     from tidelog.config.resolve import BrokerConfig
     from tidelog.controller.quorum_controller import QuorumController
     from tidelog.model.errors import ProtocolViolation
@@ -50,7 +50,7 @@ class Target:
         topic = CreatableTopic(name="attacked", num_partitions=1, replication_factor=1)
         request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
         self.loop.run_until_complete(self.node.controller.submit(QuorumController.create_topics, request))
-        self.dispatcher = Dispatcher(APIS)
+        self.dispatcher = Dispatcher(BROKER_APIS)
         self.context = Context(self.node.broker, listener="PLAINTEXT", peer_host="127.0.0.1")
 
     def one(self, data: bytes) -> None:
@@ -68,7 +68,7 @@ def seeds(corpus: Path) -> None:
     """A valid request of every API at every version, and produces of every codec."""
     corpus.mkdir(parents=True, exist_ok=True)
     frames = [FrameMaker(1, "attacked").produce(batch) for batch in FrameMaker(1, "attacked").batches]
-    for row in API_TABLE:
+    for row in (route.api for route in BROKER_APIS.values()):
         name = registry.request_class(row.key).NAME
         for version in range(row.versions[0], row.versions[1] + 1):
             body = Maker(message_named(name), version, random.Random(version)).make().encode(version)

@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tidelog.broker.api import Api
-from tidelog.broker.apis import API_TABLE
-from tidelog.broker.controller_apis import CONTROLLER_API_TABLE
+from tidelog.broker.api import Needs, Route
+from tidelog.broker.quotas.limits import Kind
+from tidelog.broker.table import BROKER_APIS, CONTROLLER_APIS
 from tidelog.config import (
     broker_groups,
     broker_log,
@@ -134,25 +134,38 @@ def follows(options: Mapping[str, Option]) -> str:
     return ", ".join(f"{code(name)} {code(broker)}" for name, broker in pairs) + "; the others have the same name"
 
 
-def api_rows(apis: Iterable[Api]) -> Iterable[tuple[str, ...]]:
+def permissions(needs: Needs) -> str:
+    """What a client has to be allowed; by resource where the handler decides."""
+    names = ", ".join(f"{need.operation.name} {need.resource.name}" for need in needs.permissions)
+    return f"{names} (by resource)" if needs.in_handler else names
+
+
+def api_rows(apis: Mapping[int, Route]) -> Iterable[tuple[str, ...]]:
     """Rows of a table of requests; what one is for is the first paragraph of its handler's documentation."""
-    for api in sorted(apis, key=lambda row: row.key):
-        name = registry.request_class(api.key).NAME.removesuffix("Request")
+    for key, route in sorted(apis.items()):
+        api = route.api
+        name = registry.request_class(key).NAME.removesuffix("Request")
         told = "" if api.told == api.versions else f"{api.told[0]} to {api.told[1]}"
-        doc = (api.handler.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
-        yield str(int(api.key)), name, f"{api.versions[0]} to {api.versions[1]}", told, cell(" ".join(doc.split()))
+        doc = (route.handler.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+        served = f"{api.versions[0]} to {api.versions[1]}"
+        forwarded = "yes" if api.forwarded else ""
+        quota = "" if api.quota is Kind.REQUEST else code(api.quota.value)
+        yield str(key), name, served, told, permissions(route.needs), forwarded, quota, cell(" ".join(doc.split()))
 
 
 def apis() -> str:
     """docs/reference/apis.md."""
-    head = ("Key", "Request", "Versions", "Advertised", "What it is for")
+    head = ("Key", "Request", "Versions", "Advertised", "Permission", "Forwarded", "Quota", "What it is for")
     return (
         f"{MADE}# Requests\n\n"
         "What is served, complete at these versions. A request that is not in the list, or at another version, closes its "
         "connection, as in Apache Kafka; clients find the versions out with ApiVersions.\n\n"
-        "## On a broker's listeners\n\n" + table(head, api_rows(API_TABLE)) + "\n## On a controller's listeners\n\n"
+        "*Permission*: what Apache Kafka asks an authorizer; tidelog has none yet, and every client may do everything. "
+        "*Forwarded*: the active controller decides, whichever broker is asked. *Quota*: what the request counts against besides "
+        "`request_percentage`.\n\n"
+        "## On a broker's listeners\n\n" + table(head, api_rows(BROKER_APIS)) + "\n## On a controller's listeners\n\n"
         "A controller that is not the active one answers NOT_CONTROLLER to what only that one decides.\n\n"
-        + table(head, api_rows(CONTROLLER_API_TABLE))
+        + table(head, api_rows(CONTROLLER_APIS))
     )
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from tests.node.cluster import CLUSTER_ID, Cluster, ClusterFailed
 from tests.node.liar import Known, Liar
 from tests.node.test_cluster import alive, create
-from tidelog.broker.apis import APIS
-from tidelog.broker.controller_apis import CONTROLLER_API_TABLE
+from tidelog.broker.table import API_TABLE
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC_ID
 from tidelog.protocol.api_keys import ApiKey
@@ -54,8 +53,11 @@ def test_whatever_peers_claim_no_node_stumbles_and_the_cluster_goes_on(tmp_path:
         )
         before = {each: resident_mib(cluster, each) for each in cluster.ids}
         liars = [
-            *(Liar(cluster.ports[each], APIS.values(), known, each, SPARED) for each in cluster.ids),
-            *(Liar(cluster.controller_ports[each], CONTROLLER_API_TABLE, known, 10 + each, SPARED) for each in cluster.ids),
+            *(Liar(cluster.ports[each], [row for row in API_TABLE if row.broker], known, each, SPARED) for each in cluster.ids),
+            *(
+                Liar(cluster.controller_ports[each], [row for row in API_TABLE if row.controller], known, 10 + each, SPARED)
+                for each in cluster.ids
+            ),
         ]
         threads = [threading.Thread(target=liar.run, args=(SECONDS,)) for liar in liars]
         for thread in threads:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from tidelog.broker.context import Answer, Context
+from tidelog.broker.context import Context
 from tidelog.coordinator.shard import RecordMachine, Shard, Waiting
 from tidelog.coordinator.shards import Shards
 from tidelog.model.errors import ErrorCode
@@ -13,6 +13,7 @@ from tidelog.model.machine import Outcome, Reply, Token
 
 M = TypeVar("M", bound=RecordMachine)
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 def ask(
@@ -20,11 +21,11 @@ def ask(
     shards: Shards[M],
     key: str,
     call: Callable[[M, Token, int], Outcome],
-    respond: Callable[[Any], Answer],
-    refuse: Callable[[ErrorCode], Answer],
+    respond: Callable[[Any], R],
+    refuse: Callable[[ErrorCode], R],
     *,
     writes: bool = True,
-) -> Answer | Coroutine[Any, Any, Answer]:
+) -> R | Coroutine[Any, Any, R]:
     """``respond(reply)`` of the machine that owns ``key``, at once when it is there at once; ``refuse(error)`` when no shard can
     say: COORDINATOR_LOAD_IN_PROGRESS (14), COORDINATOR_NOT_AVAILABLE (15) or NOT_COORDINATOR (16), which clients retry.
     ``writes``: the request may have to be recorded."""
@@ -39,9 +40,9 @@ def ask_shard(
     shards: Shards[M],
     shard: Shard[M],
     call: Callable[[M, Token, int], Outcome],
-    respond: Callable[[Any], Answer],
-    refuse: Callable[[ErrorCode], Answer],
-) -> Answer | Coroutine[Any, Any, Answer]:
+    respond: Callable[[Any], R],
+    refuse: Callable[[ErrorCode], R],
+) -> R | Coroutine[Any, Any, R]:
     """The same for a shard that is at hand, or was: while others were asked its leadership may have gone."""
     if shard.machine is None:
         return refuse(ErrorCode.NOT_COORDINATOR)
@@ -56,9 +57,9 @@ async def _wait(
     shard: Shard[M],
     token: Token,
     waiting: Waiting,
-    respond: Callable[[Any], Answer],
-    refuse: Callable[[ErrorCode], Answer],
-) -> Answer:
+    respond: Callable[[Any], R],
+    refuse: Callable[[ErrorCode], R],
+) -> R:
     try:
         await ctx.wait(waiting)
     finally:

@@ -10,19 +10,17 @@ Deliberately elsewhere: how waiting is done (``server.runtime``), how answers ar
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.transaction_questions import TransactionQuestions
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.model.ports import FileSlice, Rng
+from tidelog.model.ports import Rng
 
 if TYPE_CHECKING:
-    from tidelog.broker.api import Api
+    from tidelog.broker.api import Route
     from tidelog.broker.apis.metadata import Answers
     from tidelog.broker.producer_ids import ProducerIds
     from tidelog.broker.quotas.metering import FetchQuota
@@ -40,72 +38,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-
-class Signal(Enum):
-    """What a handler may return instead of an answer."""
-
-    NO_RESPONSE = "no response"
-    """The request has no answer (Produce with acks=0); the next request is read."""
-    CLOSE_CONNECTION = "close the connection"
-    """Nothing is answered, the connection ends: Kafka's way to refuse what cannot be answered."""
-
-
-NO_RESPONSE = Signal.NO_RESPONSE
-CLOSE_CONNECTION = Signal.CLOSE_CONNECTION
-
-
-class Encoded:
-    """A response body, encoded already: buffers and slices of files sent one after another; ``size`` bytes together."""
-
-    __slots__ = ("parts", "size")
-
-    def __init__(self, parts: Sequence[bytes | bytearray | memoryview | FileSlice], size: int) -> None:
-        self.parts = parts
-        self.size = size
-
-
-Answer = Any
-"""A response message (it is encoded at the request's version), an ``Encoded`` body, a whole frame as a list of parts (what
-``protocol.fastpath`` writes, header and length prefix included), a ``Signal``, or a ``Waiting``."""
-
-
-class Waiting:
-    """An answer that is there when ``parked`` is done, for a request whose bytes nobody needs any more.
-
-    Cheaper than a coroutine, which does as well: nothing is stepped but ``go_on``, once. Whoever gives up instead finishes
-    ``parked``.
-    """
-
-    __slots__ = ("parked",)
-
-    lets_next_in = False
-    """Whether the connection's next Produce may be handled meanwhile. Then ``go_on`` must not ask the context for what belongs to
-    a request: that is the next one's by then."""
-
-    def __init__(self, parked: Parked) -> None:
-        self.parked = parked
-
-    @abstractmethod
-    def go_on(self) -> Answer | Coroutine[Any, Any, Answer]:
-        """``parked`` is done: a whole frame as a list of parts, another ``Waiting``, or a coroutine whose result is either."""
-
-
-async def settled(ctx: Context, answer: Any) -> Answer:
-    """What a handler returned, once it waits for nothing any more: for whoever is no connection."""
-    while True:
-        if isinstance(answer, Waiting):
-            try:
-                await ctx.wait(answer.parked)
-            finally:
-                answer.parked.finish()
-            answer = answer.go_on()
-        elif isinstance(answer, Coroutine):
-            answer = await answer
-        else:
-            return answer
-
-
-Handler = Callable[["Context", Any], Answer | Coroutine[Any, Any, Answer]]
 
 ControllerHandler = Callable[["QuorumController", Any, int], "ControllerResult"]
 """A method of the controller, unbound: (controller, request, now_ms) -> records and response."""
@@ -213,7 +145,7 @@ class Broker:
     runtime: Runtime
     rng: Rng
     producer_ids: ProducerIds
-    apis: Mapping[int, Api]
+    apis: Mapping[int, Route]
     """What is served, by API key."""
     metadata_answers: Answers
     groups: Shards[GroupCoordinator]

@@ -14,7 +14,7 @@ from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.model.ports import Rng
 
 if TYPE_CHECKING:
-    from tidelog.broker.api import Api
+    from tidelog.broker.api import Route
     from tidelog.broker.context import Controller, Runtime
     from tidelog.config.resolve import BrokerConfig
     from tidelog.metadata.image import ClusterImage
@@ -68,7 +68,7 @@ class ControllerSide:
     quorum: Quorum
     runtime: Runtime
     rng: Rng
-    apis: Mapping[int, Api]
+    apis: Mapping[int, Route]
     lives: Lives = field(default_factory=Lives)
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
 

@@ -1,23 +1,23 @@
 """From a frame to the bytes of its answer: header, version check, decoding, the handler, encoding.
 
-Refusals are Kafka's: an API that is not served, a version of it that is not, and a body that cannot be read close the
-connection; only ApiVersions is answered at an unknown version, with a version 0 body, because that is how a client finds
-out. ``KafkaError`` is caught here and nowhere else.
+An error that a handler raises becomes its API's answer here and nowhere else, by the row of the table: a ``KafkaError`` with
+its code, anything unforeseen as UNKNOWN_SERVER_ERROR with its traceback in the log. Only an API that is not served, a version of
+it that is not, and a body that cannot be read close the connection, as in Kafka; ApiVersions is answered at an unknown version,
+too, with a version 0 body, because that is how a client finds out.
 
-A handler that returns a coroutine makes ``handle`` return one; whoever runs the connection drives it.
+A handler that returns a coroutine makes ``handle`` return one; the connection drives it.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Coroutine, Mapping
 from types import CoroutineType
 from typing import Any
 
-from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Answer, Context, Encoded, Handler, Signal, Waiting
-from tidelog.model.errors import KafkaError, ProtocolViolation
-from tidelog.model.ports import FileSlice
+from tidelog.broker.answers import Answer, Encoded, Outgoing, Signal, Waiting, as_kafka_error
+from tidelog.broker.api import Handler, Route
+from tidelog.broker.context import Context
+from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import (
@@ -27,35 +27,29 @@ from tidelog.protocol.framing import (
     response_prefix,
 )
 
-log = logging.getLogger(__name__)
 
-Part = bytes | bytearray | memoryview | FileSlice
-Outgoing = list[Part] | Signal | Waiting
-"""A whole response frame in parts, length prefix included; or what to do instead of answering; or what to wait for."""
+class _Served:
+    """A route with all that dispatching needs in attributes, made when the API is first asked for."""
 
+    __slots__ = ("first", "handler", "key", "last", "read", "refuse", "requests")
 
-class _Route:
-    """A row of the table with all that dispatching needs in attributes, made when the API is first asked for."""
-
-    __slots__ = ("first", "handler", "key", "last", "on_error", "read", "requests")
-
-    def __init__(self, api: Api) -> None:
-        self.key = api.key
-        self.first, self.last = api.versions
-        self.handler: Handler = api.handler
-        self.read: Callable[[memoryview, int, int], Any] = api.read or registry.request_class(api.key).read
-        self.on_error = api.on_error
+    def __init__(self, route: Route) -> None:
+        self.key = route.api.key
+        self.first, self.last = route.api.versions
+        self.handler: Handler = route.handler
+        self.read: Callable[[memoryview, int, int], Any] = route.read or registry.request_class(self.key).read
+        self.refuse = route.api.refuse
         self.requests = 0
 
 
 class Dispatcher:
     """Finds the handler of a frame and turns its answer into a response frame."""
 
-    __slots__ = ("_apis", "_routes")
+    __slots__ = ("_apis", "_served")
 
-    def __init__(self, apis: Mapping[int, Api]) -> None:
+    def __init__(self, apis: Mapping[int, Route]) -> None:
         self._apis = apis
-        self._routes: dict[int, _Route] = {}
+        self._served: dict[int, _Served] = {}
 
     def handle(self, ctx: Context, frame: memoryview) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """Answer the request in ``frame`` (without its length prefix); the view must stay valid until the answer is there.
@@ -63,68 +57,60 @@ class Dispatcher:
         ProtocolViolation: it cannot be read, close the connection.
         """
         key, version, ctx.correlation_id, ctx.client_id, position = read_request_header(frame)
-        route = self._routes.get(key) or self._route(key)
+        served = self._served.get(key) or self._serve(key)
         ctx.api_key = key
         ctx.api_version = version
-        if not route.first <= version <= route.last:
-            return self._unsupported(ctx, route)
-        request = route.read(frame, position, version)
-        route.requests += 1
+        if not served.first <= version <= served.last:
+            return self._unsupported(ctx, served)
+        request = served.read(frame, position, version)
+        served.requests += 1
         try:
-            answer = route.handler(ctx, request)
-        except KafkaError as error:
-            answer = _refused(ctx, route, request, error)
+            answer = served.handler(ctx, request)
+        except Exception as error:
+            answer = served.refuse(ctx, request, as_kafka_error(error))
         if type(answer) is list:
             return answer
         if type(answer) is CoroutineType:
-            return _later(ctx, route, request, answer)
-        return _outgoing(ctx, route, answer)
+            return _later(ctx, served, request, answer)
+        assert not isinstance(answer, Coroutine)
+        return _outgoing(ctx, served.key, answer)
 
     @property
     def requests(self) -> dict[ApiKey, int]:
         """How many requests of each API were read."""
-        return {ApiKey(key): route.requests for key, route in self._routes.items()}
+        return {ApiKey(key): served.requests for key, served in self._served.items()}
 
-    def _route(self, key: int) -> _Route:
-        api = self._apis.get(key)
-        if api is None:
+    def _serve(self, key: int) -> _Served:
+        route = self._apis.get(key)
+        if route is None:
             raise ProtocolViolation(f"API key {key} is not served")
-        route = self._routes[key] = _Route(api)
-        return route
+        served = self._served[key] = _Served(route)
+        return served
 
-    def _unsupported(self, ctx: Context, route: _Route) -> Outgoing | Coroutine[Any, Any, Outgoing]:
-        if route.key != ApiKey.API_VERSIONS:
+    def _unsupported(self, ctx: Context, served: _Served) -> Outgoing:
+        if served.key != ApiKey.API_VERSIONS:
             raise ProtocolViolation(
-                f"{ApiKey(route.key).name} version {ctx.api_version} is not served; versions {route.first} to {route.last} are"
+                f"{ApiKey(served.key).name} version {ctx.api_version} is not served; versions {served.first} to {served.last} are"
             )
-        answer = route.handler(ctx, None)
+        answer = served.handler(ctx, None)
+        assert not isinstance(answer, Coroutine)
         ctx.api_version = 0
-        return _outgoing(ctx, route, answer)
+        return _outgoing(ctx, served.key, answer)
 
 
-async def _later(ctx: Context, route: _Route, request: Any, answer: Coroutine[Any, Any, Answer]) -> Outgoing:
+async def _later(ctx: Context, served: _Served, request: Any, answer: Coroutine[Any, Any, Answer]) -> Outgoing:
     try:
         result = await answer
-    except KafkaError as error:
-        result = _refused(ctx, route, request, error)
-    return _outgoing(ctx, route, result)
+    except Exception as error:
+        result = served.refuse(ctx, request, as_kafka_error(error))
+    return _outgoing(ctx, served.key, result)
 
 
-def _refused(ctx: Context, route: _Route, request: Any, error: KafkaError) -> Answer:
-    if route.on_error is None:
-        log.warning("%s of client %s failed, closing its connection: %s", ApiKey(route.key).name, ctx.client_id, error)
-        return CLOSE_CONNECTION
-    return route.on_error(request, error)
-
-
-def _outgoing(ctx: Context, route: _Route, answer: Answer) -> Outgoing:
-    if answer is NO_RESPONSE or answer is CLOSE_CONNECTION:
-        assert isinstance(answer, Signal)
-        return answer
-    if type(answer) is list or isinstance(answer, Waiting):
+def _outgoing(ctx: Context, key: int, answer: Answer) -> Outgoing:
+    if isinstance(answer, list | Signal | Waiting):
         return answer
     version = ctx.api_version
     if isinstance(answer, Encoded):
-        flexible = response_header_is_flexible(route.key, version)
+        flexible = response_header_is_flexible(key, version)
         return [response_prefix(ctx.correlation_id, flexible, answer.size), *answer.parts]
-    return [encode_response_message(ctx.correlation_id, route.key, version, answer)]
+    return [encode_response_message(ctx.correlation_id, key, version, answer)]

@@ -9,17 +9,17 @@ its client never hears of it. The principal inside is not looked at: nobody is r
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, Asker, Context
-from tidelog.broker.dispatch import Dispatcher, Outgoing
+from tidelog.broker.answers import Answer, Later, Outgoing
+from tidelog.broker.api import Route
+from tidelog.broker.context import Asker, Context
+from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.refusals import first_error
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol import registry
-from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import (
     RequestHeader,
     decode_response_header,
@@ -31,37 +31,34 @@ from tidelog.protocol.messages.default_principal_data import DefaultPrincipalDat
 from tidelog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from tidelog.protocol.structure import Message
 
-FORWARDED = frozenset(
-    {
-        ApiKey.ADD_RAFT_VOTER,
-        ApiKey.ALTER_CLIENT_QUOTAS,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
-        ApiKey.CREATE_ACLS,
-        ApiKey.CREATE_DELEGATION_TOKEN,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_ACLS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.DESCRIBE_QUORUM,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.EXPIRE_DELEGATION_TOKEN,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.REMOVE_RAFT_VOTER,
-        ApiKey.RENEW_DELEGATION_TOKEN,
-        ApiKey.UNREGISTER_BROKER,
-        ApiKey.UPDATE_FEATURES,
-    }
-)
-"""What a broker does not decide itself."""
 _SIZE_BYTES = 4
 _PRINCIPAL_VERSION = 0
 
 
-class _NotActive(Exception):
-    """Another controller is to be asked."""
+class _Opened:
+    """What an envelope holds, served as on a connection of its own; but a NOT_CONTROLLER is noticed: the broker that passed the
+    request on has to look elsewhere."""
+
+    def __init__(self, inner: Route) -> None:
+        self._inner = inner
+        self.route = replace(inner, api=replace(inner.api, refuse=self._refuse), handler=self._ask)
+        self.not_active = False
+
+    def _ask(self, ctx: Context, request: Any) -> Answer | Later:
+        answer = self._inner.handler(ctx, request)
+        return self._later(answer) if isinstance(answer, Coroutine) else self._looked_at(answer)
+
+    async def _later(self, later: Later) -> Answer:
+        return self._looked_at(await later)
+
+    def _looked_at(self, answer: Answer) -> Answer:
+        if isinstance(answer, Message) and first_error(answer) is ErrorCode.NOT_CONTROLLER:
+            self.not_active = True
+        return answer
+
+    def _refuse(self, ctx: Context, request: Any, error: KafkaError) -> Answer:
+        self.not_active = error.code is ErrorCode.NOT_CONTROLLER
+        return self._inner.api.refuse(ctx, request, error)
 
 
 def envelope(ctx: Context, request: EnvelopeRequest) -> EnvelopeResponse | Coroutine[Any, Any, EnvelopeResponse]:
@@ -72,31 +69,29 @@ def envelope(ctx: Context, request: EnvelopeRequest) -> EnvelopeResponse | Corou
         key, version, _, _, _ = read_request_header(request.request_data)
     except (ValueError, ProtocolViolation):
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    served = forwarded_apis(ctx.broker.apis)
-    if key not in served:
+    route = ctx.broker.apis.get(key)
+    if route is None or not route.api.forwarded:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    if not served[key].versions[0] <= version <= served[key].versions[1]:
+    if not route.api.versions[0] <= version <= route.api.versions[1]:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     inside = Context(ctx.broker, listener=ctx.listener, peer_host=peer_host)
     inside.client_software_name, inside.client_software_version = ctx.client_software_name, ctx.client_software_version
+    opened = _Opened(route)
     try:
-        outgoing = Dispatcher(served).handle(inside, memoryview(request.request_data))
+        outgoing = Dispatcher({key: opened.route}).handle(inside, memoryview(request.request_data))
     except ProtocolViolation:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    except _NotActive:
-        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    return _later(outgoing) if isinstance(outgoing, Coroutine) else _sealed(outgoing)
+    return _later(opened, outgoing) if isinstance(outgoing, Coroutine) else _sealed(opened, outgoing)
 
 
-async def _later(outgoing: Coroutine[Any, Any, Outgoing]) -> EnvelopeResponse:
-    try:
-        return _sealed(await outgoing)
-    except _NotActive:
-        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+async def _later(opened: _Opened, outgoing: Coroutine[Any, Any, Outgoing]) -> EnvelopeResponse:
+    return _sealed(opened, await outgoing)
 
 
-def _sealed(outgoing: Outgoing) -> EnvelopeResponse:
+def _sealed(opened: _Opened, outgoing: Outgoing) -> EnvelopeResponse:
     """The answer without the size that precedes it on a connection of its own."""
+    if opened.not_active:
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     if not isinstance(outgoing, list):
         return EnvelopeResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
     parts = [part for part in outgoing if isinstance(part, bytes | bytearray | memoryview)]
@@ -126,34 +121,3 @@ def unsealed(response: EnvelopeResponse, version: int | None, request: Message) 
     data = response.response_data or b""
     _, position = decode_response_header(data, response_header_is_flexible(api_key, version))
     return registry.response_class(api_key).decode(memoryview(data)[position:], version)
-
-
-def forwarded_apis(apis: Mapping[int, Api]) -> dict[int, Api]:
-    """The rows of a controller's table that brokers may ask for by an envelope; where another controller is to be asked, they
-    raise."""
-    return {
-        key: replace(api, handler=partial(_ask, api), on_error=partial(_refuse, api))
-        for key, api in apis.items()
-        if key in FORWARDED
-    }
-
-
-def _ask(api: Api, ctx: Context, request: Any) -> Any:
-    answer = api.handler(ctx, request)
-    return _ask_later(answer) if isinstance(answer, Coroutine) else _decided(answer)
-
-
-async def _ask_later(answer: Coroutine[Any, Any, Any]) -> Any:
-    return _decided(await answer)
-
-
-def _decided(answer: Any) -> Any:
-    if getattr(answer, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
-        raise _NotActive
-    return answer
-
-
-def _refuse(api: Api, request: Any, error: KafkaError) -> Any:
-    if error.code is ErrorCode.NOT_CONTROLLER:
-        raise _NotActive
-    return CLOSE_CONNECTION if api.on_error is None else api.on_error(request, error)

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, Waiting
-from tidelog.broker.dispatch import Outgoing
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Outgoing, Waiting, resume
+from tidelog.broker.context import Context
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
 from tidelog.protocol.api_keys import ApiKey
@@ -304,17 +304,17 @@ class Connection(Muting):
             return None
         self.active = True
         try:
-            outgoing = waiting.go_on()
+            outgoing = resume(waiting)
             if isinstance(outgoing, Waiting):
                 place.waiting = outgoing
                 self._owner.runtime.when_done(outgoing.parked, lambda: self._go_on(place))
                 return None
-            if type(outgoing) is CoroutineType:
+            if isinstance(outgoing, Coroutine):
                 self._in_order.drop(place)
                 place.waiting = None
-                outgoing = self._drive(outgoing)
-                if outgoing is not None:
-                    self._answered(outgoing, None)
+                driven = self._drive(outgoing)
+                if driven is not None:
+                    self._answered(driven, None)
                 return None
         except Exception:
             log.exception("a request of %s failed, closing its connection", self.peer_host)
@@ -341,7 +341,7 @@ class Connection(Muting):
         else:
             self._process()
 
-    def _drive(self, coroutine: CoroutineType[Any, Any, Outgoing]) -> Outgoing | None:
+    def _drive(self, coroutine: Coroutine[Any, Any, Outgoing]) -> Outgoing | None:
         """Its answer if it did not have to wait, else None: then ``_answered`` goes on."""
         finished: list[tuple[Outgoing, BaseException | None]] = []
         waiting = False

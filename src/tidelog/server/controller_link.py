@@ -14,10 +14,11 @@ from typing import Any
 
 from tidelog.broker.context import Asker, ControllerHandler
 from tidelog.broker.envelope import sealed_request, unsealed
+from tidelog.broker.refusals import first_error
+from tidelog.broker.table import CONTROLLER_APIS, RAFT_APIS
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
-from tidelog.protocol.messages.describe_quorum import DescribeQuorumResponse
+from tidelog.protocol.structure import Message
 from tidelog.raft.description import QuorumDescription
-from tidelog.raft.machine import HANDLERS as RAFT_HANDLERS
 from tidelog.server.channels import ChannelError, Channels, Failure
 from tidelog.server.metadata_replica import MetadataReplica
 from tidelog.server.runtime import LoopRuntime
@@ -120,7 +121,7 @@ class ControllerLink:
         """
 
         async def here() -> Any:
-            if api_key not in RAFT_HANDLERS:
+            if api_key not in RAFT_APIS:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node has begun to lead the metadata quorum; ask again")
             return await self._replica.runner.ask(api_key, version, "", request)
 
@@ -142,7 +143,7 @@ class ControllerLink:
                     raise
                 why = error.detail or why
             else:
-                if not _refused(response):
+                if not _not_active(request.API_KEY, response):
                     return response
                 why = "the controller that was asked is not active any more"
             left_ms = deadline_ms - self._runtime.real_ms()
@@ -208,15 +209,8 @@ def _lost(error: BaseException | None) -> bool:
     return isinstance(error, KafkaError) and error.code is ErrorCode.NOT_CONTROLLER
 
 
-def _refused(response: Any) -> bool:
+def _not_active(api_key: int, response: Message) -> bool:
     """Does the response say, as a whole or of what was asked first, that its sender is not the active controller?"""
-    code = getattr(response, "error_code", ErrorCode.NONE)
-    if code:
-        return bool(code == ErrorCode.NOT_CONTROLLER)
-    if isinstance(response, DescribeQuorumResponse):
-        partitions = (each for topic in response.topics for each in topic.partitions)
-        return any(each.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER for each in partitions)
-    for name in ("topics", "responses", "results", "entries"):
-        for first in getattr(response, name, ())[:1]:
-            return bool(getattr(first, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER)
-    return False
+    row = CONTROLLER_APIS.get(api_key)
+    refusal = ErrorCode.NOT_CONTROLLER if row is None else row.api.not_active
+    return first_error(response) in (refusal, ErrorCode.NOT_CONTROLLER)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from tidelog.broker.context import Waiting
+from tidelog.broker.answers import Waiting
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.server.sending import Part
 

@@ -14,8 +14,8 @@ from typing import cast
 
 from tidelog.broker import lifecycle
 from tidelog.broker.context import Broker
-from tidelog.broker.controller_apis import CONTROLLER_APIS
 from tidelog.broker.controller_side import ControllerSide
+from tidelog.broker.table import CONTROLLER_APIS
 from tidelog.config.listeners import EndPoint, parse_address
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.committed import Listener as CommitListener

@@ -16,11 +16,11 @@ from functools import partial
 from typing import Any
 
 from tidelog.broker import lifecycle
-from tidelog.broker.api import Api
-from tidelog.broker.apis import APIS
+from tidelog.broker.api import Route
 from tidelog.broker.apis.metadata import Answers
 from tidelog.broker.context import Broker
 from tidelog.broker.producer_ids import ProducerIds
+from tidelog.broker.table import BROKER_APIS
 from tidelog.broker.transaction_markers import write_marker
 from tidelog.config.listeners import EndPoint
 from tidelog.config.resolve import BrokerConfig
@@ -77,7 +77,7 @@ class Node:
         runtime: LoopRuntime,
         fs: FileSystem | None = None,
         *,
-        apis: Mapping[int, Api] = APIS,
+        apis: Mapping[int, Route] = BROKER_APIS,
     ) -> None:
         self.apis = apis
         self.config = config

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from tidelog.broker.api import Api
+from tidelog.broker.api import Route
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.quotas.metering import Metering
 from tidelog.broker.quotas.rates import Windows
@@ -33,7 +33,7 @@ class QuotaEnforcement:
         self._listeners: list[Listener] = []
         self._followed = EMPTY_IMAGE.quotas
 
-    def add(self, listener: Listener, apis: Mapping[int, Api] | None = None) -> Listener:
+    def add(self, listener: Listener, apis: Mapping[int, Route] | None = None) -> Listener:
         """It follows from now on. ``apis``: what is served there, where requests count; at controllers only connections do."""
         if apis is not None:
             listener.metering = Metering(self.quotas, apis, self._runtime.even_ms, self._runtime.busy_ns)

@@ -13,8 +13,8 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
-from tidelog.broker.apis import APIS
 from tidelog.broker.apis.coordinators import create_internal_topics
+from tidelog.broker.table import BROKER_APIS
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode
@@ -163,7 +163,7 @@ class Broker:
         await self._running().runtime.sleep(seconds)
 
     async def _serve(self, loop: asyncio.AbstractEventLoop, runtime: MovableRuntime) -> None:
-        node = Node(self._config, runtime, self._fs, apis=self.faults.over(APIS))
+        node = Node(self._config, runtime, self._fs, apis=self.faults.over(BROKER_APIS))
         await node.start()
         try:
             await self._prepare(node)

@@ -19,12 +19,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, settled
-from tidelog.model.errors import ErrorCode
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, settled
+from tidelog.broker.api import Handler, Route
+from tidelog.broker.context import Context
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.testing.error_answers import refuse
 
 if TYPE_CHECKING:
     from tidelog.replication.markers import Marker
@@ -174,12 +174,12 @@ class Faults:
 
     # -- requests ------------------------------------------------------------------------------------------------------------
 
-    def over(self, apis: Mapping[int, Api]) -> dict[int, Api]:
-        """The API table with faults in front of its handlers."""
-        return {key: replace(row, handler=self._faulty(row)) for key, row in apis.items()}
+    def over(self, apis: Mapping[int, Route]) -> dict[int, Route]:
+        """What is served, with faults in front of the handlers."""
+        return {key: replace(route, handler=self._faulty(route)) for key, route in apis.items()}
 
-    def _faulty(self, row: Api) -> Callable[[Context, Any], Any]:
-        serve, planned, key = row.handler, self._planned, int(row.key)
+    def _faulty(self, route: Route) -> Handler:
+        serve, planned, key = route.handler, self._planned, int(route.api.key)
 
         def handler(ctx: Context, request: Any) -> Any:
             if not planned:
@@ -191,7 +191,9 @@ class Faults:
                 return CLOSE_CONNECTION
             if fault.kind is _Kind.REFUSE:
                 # A producer that wants no answer gets none, not even a refusal.
-                return NO_RESPONSE if getattr(request, "acks", 1) == 0 else refuse(row, ctx, request, fault.error)
+                if getattr(request, "acks", 1) == 0:
+                    return NO_RESPONSE
+                return route.api.refuse(ctx, request, KafkaError(fault.error, "a planned fault of the test"))
             return self._served(key, fault, serve, ctx, request)
 
         return handler
@@ -250,7 +252,7 @@ class Faults:
 
 
 async def _answer(serve: Callable[[Context, Any], Any], ctx: Context, request: Any) -> Any:
-    return await settled(ctx, serve(ctx, request))
+    return await settled(ctx.wait, serve(ctx, request))
 
 
 async def _written(write: WriteMarker, where: TopicPartition, marker: Marker) -> ErrorCode:

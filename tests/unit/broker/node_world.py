@@ -7,11 +7,11 @@ from collections.abc import Callable, Coroutine, Generator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tidelog.broker.api import Api
-from tidelog.broker.apis import APIS
+from tidelog.broker.api import NOTHING, Api, Handler, Route
 from tidelog.broker.apis.metadata import Answers
 from tidelog.broker.context import Asker, Broker, Context
 from tidelog.broker.producer_ids import ProducerIds
+from tidelog.broker.table import BROKER_APIS
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.config_rules import OptionRules
 from tidelog.controller.quorum_controller import QuorumController
@@ -19,11 +19,24 @@ from tidelog.controller.result import ControllerResult, ControllerSettings
 from tidelog.metadata.image import BrokerImage, ClusterImage, Endpoint
 from tidelog.model.errors import KafkaError
 from tidelog.model.ids import Uuid
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 NOW_MS = 1_700_000_000_000
 DIRECTORY = Uuid(b"D" * 16)
 T = TypeVar("T")
+
+
+def served(key: ApiKey, versions: tuple[int, int], handler: Handler, **row: Any) -> Route:
+    """A row of a test's own table, as a node serves it."""
+    read = row.pop("read", None)
+    return Route(Api(key=key, versions=versions, needs=NOTHING, **row), handler, read, NOTHING)
+
+
+def refused(ctx: Context, key: ApiKey, request: Any, error: KafkaError) -> Any:
+    """The answer of a broker's row to a request whose handler raised ``error``."""
+    ctx.api_key = key
+    return BROKER_APIS[key].api.refuse(ctx, request, error)
 
 
 class Ready:
@@ -122,7 +135,7 @@ class NoShards:
 class NodeWorld:
     """One broker, number 1, with the listeners EXTERNAL and INTERNAL."""
 
-    def __init__(self, settings: dict[str, str] | None = None, apis: dict[int, Api] | None = None) -> None:
+    def __init__(self, settings: dict[str, str] | None = None, apis: dict[int, Route] | None = None) -> None:
         self.config = BrokerConfig.from_properties(settings or {})
         endpoints = {
             name: Endpoint(name, host, port) for name, host, port in (("EXTERNAL", "out", 9092), ("INTERNAL", "in", 9093))
@@ -153,7 +166,7 @@ class NodeWorld:
             runtime=self.runtime,
             rng=random.Random(2),
             producer_ids=ProducerIds(),
-            apis=APIS if apis is None else apis,
+            apis=BROKER_APIS if apis is None else apis,
             metadata_answers=Answers(),
             groups=NoShards(),  # type: ignore[arg-type]
             transactions=NoShards(),  # type: ignore[arg-type]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.broker.node_world import NodeWorld, run
-from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, Encoded
-from tidelog.broker.dispatch import Dispatcher, Outgoing
+from tests.unit.broker.node_world import NodeWorld, run, served
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Encoded, Outgoing
+from tidelog.broker.context import Context
+from tidelog.broker.dispatch import Dispatcher
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request
@@ -35,8 +35,8 @@ def joined(outgoing: Outgoing | Coroutine[Any, Any, Outgoing]) -> bytes:
 
 
 def dispatch(handler: Any, version: int = 1, **options: Any) -> Outgoing | Coroutine[Any, Any, Outgoing]:
-    row = Api(ApiKey.DESCRIBE_CLUSTER, (0, 1), handler, **options)
-    world = NodeWorld(apis={row.key: row})
+    route = served(ApiKey.DESCRIBE_CLUSTER, (0, 1), handler, **options)
+    world = NodeWorld(apis={route.api.key: route})
     return Dispatcher(world.broker.apis).handle(world.context(), frame(DescribeClusterRequest(), version))
 
 
@@ -86,17 +86,40 @@ async def refuse_later(ctx: Context, request: object) -> None:
     raise KafkaError(ErrorCode.INVALID_REQUEST, "no")
 
 
-@pytest.mark.parametrize("handler", [refuse, refuse_later])
-def test_a_refused_request_is_answered_by_its_row_or_closes_the_connection(handler: Any) -> None:
-    def on_error(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
-        return DescribeClusterResponse(error_code=error.code, error_message=error.detail)
+def stumble(ctx: Context, request: object) -> None:
+    raise ZeroDivisionError
 
-    def result(outgoing: Any) -> Any:
-        return run(outgoing) if isinstance(outgoing, Coroutine) else outgoing
 
-    answered = joined(result(dispatch(handler, on_error=on_error)))
-    assert DescribeClusterResponse.decode(answered[5:], 1).error_message == "no"
-    assert result(dispatch(handler)) is CLOSE_CONNECTION
+def misread(ctx: Context, request: object) -> None:
+    raise ProtocolViolation("no such body")
+
+
+@pytest.mark.parametrize(
+    ("handler", "code", "says"),
+    [
+        (refuse, ErrorCode.INVALID_REQUEST, "no"),
+        (refuse_later, ErrorCode.INVALID_REQUEST, "no"),
+        (stumble, ErrorCode.UNKNOWN_SERVER_ERROR, None),
+    ],
+)
+def test_an_error_that_a_handler_raises_is_its_apis_answer(handler: Any, code: ErrorCode, says: str | None) -> None:
+    outgoing = dispatch(handler)
+    answered = joined(run(outgoing) if isinstance(outgoing, Coroutine) else outgoing)
+    response = DescribeClusterResponse.decode(answered[5:], 1)
+    assert (response.error_code, response.error_message) == (code, says)
+
+
+def test_a_row_may_have_a_refusal_of_its_own() -> None:
+    def told(ctx: Context, request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
+        return DescribeClusterResponse(cluster_id=error.detail)
+
+    answered = joined(dispatch(refuse, refuse=told))
+    assert DescribeClusterResponse.decode(answered[5:], 1).cluster_id == "no"
+
+
+def test_a_body_that_only_the_handler_finds_broken_is_a_violation() -> None:
+    with pytest.raises(ProtocolViolation):
+        dispatch(misread)
 
 
 def test_an_api_that_is_not_served_is_a_violation() -> None:
@@ -135,8 +158,8 @@ def test_api_versions_is_answered_with_a_plain_header_at_every_version(version: 
 
 @given(st.binary(max_size=64))
 def test_garbage_is_a_violation_or_an_answer_and_nothing_else(data: bytes) -> None:
-    row = Api(ApiKey.DESCRIBE_CLUSTER, (0, 2), lambda ctx, request: DescribeClusterResponse())
-    world = NodeWorld(apis={row.key: row})
+    route = served(ApiKey.DESCRIBE_CLUSTER, (0, 2), lambda ctx, request: DescribeClusterResponse())
+    world = NodeWorld(apis={route.api.key: route})
     dispatcher = Dispatcher(world.broker.apis)
     for prefix in (b"", b"\0\x3c\0\1\0\0\0\1"):
         with contextlib.suppress(ProtocolViolation):

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld, run
-from tidelog.broker.api import Api
+from tests.unit.broker.node_world import NodeWorld, run, served
+from tidelog.broker.answers import CLOSE_CONNECTION
 from tidelog.broker.apis import topics, versions
-from tidelog.broker.context import CLOSE_CONNECTION, Context
-from tidelog.broker.envelope import FORWARDED, envelope, forwarded_apis
+from tidelog.broker.context import Context
+from tidelog.broker.envelope import envelope
 from tidelog.model.errors import ErrorCode as E
 from tidelog.model.errors import KafkaError
 from tidelog.protocol.api_keys import ApiKey
@@ -32,10 +32,10 @@ def not_here(ctx: Context, request: ListPartitionReassignmentsRequest) -> ListPa
 
 
 TABLE = {
-    ApiKey.CREATE_TOPICS: Api(ApiKey.CREATE_TOPICS, (2, 7), topics.create_topics, on_error=topics.create_topics_refused),
-    ApiKey.API_VERSIONS: Api(ApiKey.API_VERSIONS, (0, 4), versions.api_versions),
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, (0, 0), not_here),
-    ApiKey.UPDATE_FEATURES: Api(ApiKey.UPDATE_FEATURES, (0, 2), lambda ctx, request: CLOSE_CONNECTION),
+    ApiKey.CREATE_TOPICS: served(ApiKey.CREATE_TOPICS, (2, 7), topics.create_topics, forwarded=True),
+    ApiKey.API_VERSIONS: served(ApiKey.API_VERSIONS, (0, 4), versions.api_versions),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: served(ApiKey.LIST_PARTITION_REASSIGNMENTS, (0, 0), not_here, forwarded=True),
+    ApiKey.UPDATE_FEATURES: served(ApiKey.UPDATE_FEATURES, (0, 2), lambda ctx, request: CLOSE_CONNECTION, forwarded=True),
 }
 
 
@@ -114,16 +114,7 @@ def test_the_handler_sees_the_client_and_not_the_broker() -> None:
         seen.append((ctx.peer_host, ctx.client_id))
         return CreateTopicsResponse()
 
-    world = NodeWorld(apis={ApiKey.CREATE_TOPICS: Api(ApiKey.CREATE_TOPICS, (2, 7), look)})
+    world = NodeWorld(apis={ApiKey.CREATE_TOPICS: served(ApiKey.CREATE_TOPICS, (2, 7), look, forwarded=True)})
     sent(world, letter(CREATE))
     sent(world, letter(CREATE, client_host_address=bytes(15) + b"\1"))
     assert seen == [("10.1.2.3", "inner"), ("::1", "inner")]
-
-
-def test_only_what_brokers_forward_may_come_in_an_envelope() -> None:
-    assert set(forwarded_apis(TABLE)) == {
-        ApiKey.CREATE_TOPICS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.UPDATE_FEATURES,
-    }
-    assert not FORWARDED & {ApiKey.ENVELOPE, ApiKey.BROKER_HEARTBEAT, ApiKey.VOTE, ApiKey.FETCH, ApiKey.ALTER_PARTITION}

@@ -7,7 +7,8 @@ from collections.abc import Callable, Coroutine, Sequence
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from tidelog.broker.context import Broker, Context, Waiting, settled
+from tidelog.broker.answers import Waiting, settled
+from tidelog.broker.context import Broker, Context
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import BrokerImage, ClusterImage, Endpoint, PartitionImage, TopicImage, TopicsImage
 from tidelog.model.errors import StorageFailure
@@ -232,7 +233,7 @@ class Pending:
     def __init__(self, ctx: Context, answer: Coroutine[Any, Any, Any] | Waiting) -> None:
         self.parked: Parked | None = None
         self.blocking: Callable[[], Any] | None = None
-        self._coroutine: Coroutine[Any, Any, Any] = settled(ctx, answer)
+        self._coroutine: Coroutine[Any, Any, Any] = settled(ctx.wait, answer)
         self.answer: Any = None
         self.done = False
         runtime: Any = ctx.broker.runtime

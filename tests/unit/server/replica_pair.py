@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, Pending, World, batch
+from tidelog.broker.answers import Waiting
 from tidelog.broker.apis.fetch import fetch
 from tidelog.broker.apis.offsets import list_offsets
-from tidelog.broker.context import Waiting
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.fastpath import FetchView

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, Waiting
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
+from tidelog.broker.context import Context
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.api_keys import ApiKey

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.broker.node_world import NodeWorld, refused
 from tests.unit.server.several_nodes import SeveralNodes
-from tidelog.broker.apis.client_quotas import alter_client_quotas_refused
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
@@ -26,7 +26,7 @@ from tidelog.protocol.messages.describe_quorum import (
     RequestPartitionData,
     RequestTopicData,
 )
-from tidelog.server.controller_link import ControllerLink, _refused
+from tidelog.server.controller_link import ControllerLink, _not_active
 from tidelog.server.runtime import LoopRuntime
 
 
@@ -66,7 +66,8 @@ def test_quotas_that_one_broker_was_asked_to_set_are_known_to_all(three: Several
 def test_quotas_go_to_the_next_controller_when_the_one_that_was_asked_is_not_active(code: ErrorCode, asks_again: bool) -> None:
     """A response that says so for its entries only, like that of AlterClientQuotas."""
     request = AlterClientQuotasRequest(entries=[RequestEntryData([RequestEntityData("user", "alice")])])
-    assert _refused(alter_client_quotas_refused(request, KafkaError(code, "no"))) is asks_again
+    response = refused(NodeWorld().context(1), ApiKey.ALTER_CLIENT_QUOTAS, request, KafkaError(code, "no"))
+    assert _not_active(ApiKey.ALTER_CLIENT_QUOTAS, response) is asks_again
 
 
 def test_what_is_asked_while_the_controller_goes_is_answered_by_the_next_one(three: SeveralNodes) -> None:
@@ -128,9 +129,9 @@ def test_the_quorum_is_described_through_any_node(three: SeveralNodes) -> None:
         assert node.controller.describe_quorum() is None
         answer = await node.controller.forward(ApiKey.DESCRIBE_QUORUM, 2, request)
         assert answer.topics[0].partitions[0].leader_id == three.active()
-        assert not _refused(answer)
+        assert not _not_active(ApiKey.DESCRIBE_QUORUM, answer)
         answer.topics[0].partitions[0].error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        assert _refused(answer)
+        assert _not_active(ApiKey.DESCRIBE_QUORUM, answer)
 
     three.run(main)
 

@@ -191,7 +191,7 @@ def test_a_controller_that_nobody_told_of_a_quorum_does_not_start(tmp_path: Path
 
 
 def test_a_controller_serves_no_client_apis() -> None:
-    from tidelog.broker.controller_apis import CONTROLLER_APIS
+    from tidelog.broker.table import CONTROLLER_APIS
 
     assert ApiKey.PRODUCE not in CONTROLLER_APIS and ApiKey.METADATA not in CONTROLLER_APIS
 

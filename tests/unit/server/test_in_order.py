@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tidelog.broker.context import Waiting
+from tidelog.broker.answers import Waiting
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.replication.delayed import ParkedAppend
 from tidelog.server.in_order import MOST_PLACES, InOrder

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.apis import API_TABLE
-from tidelog.broker.controller_apis import CONTROLLER_API_TABLE
+from tidelog.broker.table import BROKER_APIS, CONTROLLER_APIS
 from tidelog.config.options import INT, LOW, READ_ONLY, Between, Option
 from tools.generate_reference import ROOT, api_rows, cell, default, effect, files, table
 
@@ -25,5 +24,5 @@ def test_an_option_without_effect_says_so_and_one_without_default_says_what_give
 
 
 def test_every_request_of_brokers_and_controllers_says_what_it_is_for() -> None:
-    for row in (*api_rows(API_TABLE), *api_rows(CONTROLLER_API_TABLE)):
-        assert len(row[4]) > 20, row
+    for row in (*api_rows(BROKER_APIS), *api_rows(CONTROLLER_APIS)):
+        assert len(row[-1]) > 20, row

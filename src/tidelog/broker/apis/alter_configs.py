@@ -75,23 +75,6 @@ async def incremental_alter_configs(
     return incremental.IncrementalAlterConfigsResponse(responses=[answer for answer in answers if answer is not None])
 
 
-def incremental_alter_configs_refused(
-    request: incremental.IncrementalAlterConfigsRequest, error: KafkaError
-) -> incremental.IncrementalAlterConfigsResponse:
-    """The whole request failed: every resource says so."""
-    return incremental.IncrementalAlterConfigsResponse(
-        responses=[
-            incremental.AlterConfigsResourceResponse(
-                error_code=error.code,
-                error_message=error.detail or None,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource in request.resources
-        ]
-    )
-
-
 async def alter_configs(ctx: Context, request: legacy.AlterConfigsRequest) -> legacy.AlterConfigsResponse:
     """Sent by old admin clients: a resource gets exactly the settings that are named. Errors as above; no loggers."""
     answers: list[legacy.AlterConfigsResourceResponse | None] = []
@@ -109,11 +92,6 @@ async def alter_configs(ctx: Context, request: legacy.AlterConfigsRequest) -> le
         decided = iter(response.responses)
         answers = [answer or next(decided) for answer in answers]
     return legacy.AlterConfigsResponse(responses=[answer for answer in answers if answer is not None])
-
-
-def alter_configs_refused(request: legacy.AlterConfigsRequest, error: KafkaError) -> legacy.AlterConfigsResponse:
-    """The whole request failed: every resource says so."""
-    return legacy.AlterConfigsResponse(responses=[_legacy_answer(resource, error) for resource in request.resources])
 
 
 def _legacy_answer(resource: legacy.AlterConfigsResource, error: KafkaError) -> legacy.AlterConfigsResourceResponse:

@@ -7,7 +7,6 @@ from enum import IntEnum
 
 from tidelog.broker.context import Context
 from tidelog.config.quotas import ENTITY_TYPES, IP, PRODUCER_BYTE_RATE, no_such_type
-from tidelog.controller.client_quotas import answer_to
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import QuotaEntity
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -46,12 +45,6 @@ async def alter_client_quotas(ctx: Context, request: AlterClientQuotasRequest) -
     return response
 
 
-def alter_client_quotas_refused(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQuotasResponse:
-    """The whole request failed: every entity says so."""
-    entries = [answer_to(entry, error.code, error.detail or None) for entry in request.entries]
-    return AlterClientQuotasResponse(entries=entries)
-
-
 def describe_client_quotas(ctx: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
     """Sent by admin clients and kafka-configs (KIP-546): quotas of the entities that the filter takes; an empty one takes all.
 
@@ -70,11 +63,6 @@ def describe_client_quotas(ctx: Context, request: DescribeClientQuotasRequest) -
             for entity in found
         ]
     )
-
-
-def describe_client_quotas_refused(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
-    """Nothing is described."""
-    return DescribeClientQuotasResponse(error_code=error.code, error_message=error.detail, entries=None)
 
 
 def _filter(components: Sequence[ComponentData]) -> Filter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidelog.broker.context import Context
 from tidelog.broker.operations import CLUSTER_OPERATIONS
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER
 from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from tidelog.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -55,8 +55,3 @@ async def unregister_broker(ctx: Context, request: UnregisterBrokerRequest) -> U
     """Sent by kafka-cluster: a broker will not come back. Error: BROKER_ID_NOT_REGISTERED."""
     response: UnregisterBrokerResponse = await ctx.submit(QuorumController.unregister_broker, request)
     return response
-
-
-def unregister_broker_refused(request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBrokerResponse:
-    """It stays registered."""
-    return UnregisterBrokerResponse(error_code=error.code, error_message=error.detail or None)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+from tidelog.broker.answers import Answer
 from tidelog.broker.apis.groups import ask
-from tidelog.broker.context import Answer, Context
+from tidelog.broker.context import Context
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
 from tidelog.coordinator.group.consumer.consumer_describing import describe_consumer_group
 from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat

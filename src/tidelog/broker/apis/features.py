@@ -5,7 +5,6 @@ from __future__ import annotations
 from tidelog.broker.context import Context
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult
-from tidelog.model.errors import KafkaError
 from tidelog.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
@@ -21,8 +20,3 @@ async def update_features(ctx: Context, request: UpdateFeaturesRequest) -> Updat
 
     response: UpdateFeaturesResponse = await ctx.submit(decide, request)
     return response
-
-
-def update_features_refused(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
-    """No level changed."""
-    return UpdateFeaturesResponse(error_code=error.code, error_message=error.detail or None)

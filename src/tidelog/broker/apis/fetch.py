@@ -7,14 +7,17 @@ out, is decided in ``replication``.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any
 
+from tidelog.broker.answers import Answer, Frame, Outgoing, Waiting
 from tidelog.broker.apis.leadership import current_leader, node_endpoints
-from tidelog.broker.context import Answer, Context, Waiting
-from tidelog.model.errors import ErrorCode
+from tidelog.broker.context import Context
+from tidelog.broker.refusals import REGULAR
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import FetchResult, FetchTopicResult, FetchView, encode_fetch_response
+from tidelog.protocol.messages.fetch import FetchRequest
 from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchPartition
@@ -58,6 +61,23 @@ def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answ
     return _Poll(ctx, work, now_ms + request.max_wait_ms)
 
 
+def refuse(ctx: Context, request: FetchView | FetchRequest, error: KafkaError) -> Answer:
+    """The partitions that the request names with this error; where it names none, the whole answer."""
+    if isinstance(request, FetchRequest):
+        return REGULAR(ctx, request, error)
+    named = [(name, topic_id, [each[0] for each in partitions]) for name, topic_id, partitions in request.topics]
+    return _refused(ctx, error, request.session_id, named)
+
+
+def _refused(ctx: Context, error: KafkaError, session_id: int, named: Iterable[tuple[str | None, Uuid, Iterable[int]]]) -> Frame:
+    topics: list[FetchTopicResult] = [
+        (name, topic_id, [FetchResult(index, error.code) for index in partitions]) for name, topic_id, partitions in named
+    ]
+    whole = _NONE if topics else error.code
+    parts, _ = encode_fetch_response(ctx.correlation_id, ctx.api_version, topics, error_code=whole, session_id=session_id)
+    return parts
+
+
 class _Poll(Waiting):
     """A fetch that found too little, until there is enough or its time is over: by the even clock, for it may wait more than
     once, and somebody may set the wall clock in between."""
@@ -74,7 +94,7 @@ class _Poll(Waiting):
         left_ms = self._deadline_ms - self._ctx.broker.runtime.even_ms()
         self.parked: ParkedFetch = self._work.park(self._ctx.now_ms() + left_ms)
 
-    def go_on(self) -> Answer | Coroutine[Any, Any, Answer]:
+    def go_on(self) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         ctx, work, parked = self._ctx, self._work, self.parked
         work.read_again(parked.touched)
         if work.cold:
@@ -84,8 +104,12 @@ class _Poll(Waiting):
         self._park()
         return self
 
+    def refuse(self, error: KafkaError) -> Outgoing:
+        due = self._work.context.due
+        return _refused(self._ctx, error, 0, [(wanted.topic, wanted.topic_id, [wanted.index]) for wanted in due])
 
-async def _warmed(ctx: Context, work: Fetch, deadline_ms: int) -> Answer:
+
+async def _warmed(ctx: Context, work: Fetch, deadline_ms: int) -> Outgoing:
     """What would have waited for a disk is read with the help of a thread."""
     await ctx.run_blocking(work.warm_up)
     work.read_warm()
@@ -93,7 +117,7 @@ async def _warmed(ctx: Context, work: Fetch, deadline_ms: int) -> Answer:
     return _answer(ctx, work) if over else _Poll(ctx, work, deadline_ms)
 
 
-def _answer(ctx: Context, work: Fetch) -> Answer:
+def _answer(ctx: Context, work: Fetch) -> Frame:
     if ctx.fetch_quota is not None and (wait_ms := ctx.fetch_quota.wait_ms(work.bytes_read)) > 0:
         return _throttled(ctx, work, wait_ms)
     answer = work.finish(ctx.broker.runtime.even_ms())
@@ -140,7 +164,7 @@ def _answer(ctx: Context, work: Fetch) -> Answer:
     return parts
 
 
-def _throttled(ctx: Context, work: Fetch, wait_ms: int) -> Answer:
+def _throttled(ctx: Context, work: Fetch, wait_ms: int) -> Frame:
     """Nothing is sent, and the session does not move on: what was read is read again when the client comes back."""
     answer = work.context.put_off()
     parts, _ = encode_fetch_response(

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
+from tidelog.broker.answers import Answer
 from tidelog.broker.apis.groups import ask
-from tidelog.broker.context import Answer, Context
+from tidelog.broker.context import Context
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.offsets import consumer_offsets
 from tidelog.coordinator.group.records import CommittedOffset, OffsetKey
@@ -119,7 +120,7 @@ def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetComm
 
 
 async def _merge_later(
-    request: OffsetCommitRequest, refused: dict[tuple[int, int], ErrorCode], answer: Coroutine[Any, Any, Answer]
+    request: OffsetCommitRequest, refused: dict[tuple[int, int], ErrorCode], answer: Coroutine[Any, Any, OffsetCommitResponse]
 ) -> OffsetCommitResponse:
     return _merge(request, refused, await answer)
 

@@ -8,10 +8,11 @@ COORDINATOR_NOT_AVAILABLE (15) where too few replicas are in sync: clients retry
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from tidelog.broker import asking
-from tidelog.broker.context import Answer, Context
+from tidelog.broker.answers import Answer
+from tidelog.broker.context import Context
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
 from tidelog.coordinator.group import describing
 from tidelog.coordinator.group.classic import rebalance
@@ -31,10 +32,12 @@ NAMED_PROTOCOL_FROM = 5
 """SyncGroup has to name the protocol since this version."""
 
 Call = Callable[[GroupCoordinator, Token, int], Outcome]
-Refusal = Callable[[ErrorCode], Any]
+R = TypeVar("R")
 
 
-def ask(ctx: Context, group_id: str, call: Call, refuse: Refusal, *, writes: bool = True) -> Answer | Coroutine[Any, Any, Answer]:
+def ask(
+    ctx: Context, group_id: str, call: Call, refuse: Callable[[ErrorCode], R], *, writes: bool = True
+) -> R | Coroutine[Any, Any, R]:
     """The machine's answer to ``call``, at once when it is there at once; ``refuse(error)`` when no shard can say."""
     return asking.ask(ctx, ctx.broker.groups, group_id, call, lambda answer: answer, refuse, writes=writes)
 

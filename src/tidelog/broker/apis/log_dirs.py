@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidelog.broker.context import Context
 from tidelog.broker.replica_moves import run_move
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import TopicPartition, Uuid
 from tidelog.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -22,6 +22,8 @@ from tidelog.protocol.messages.describe_log_dirs import (
 from tidelog.replication.partition import Partition
 from tidelog.storage.log_dir import LogDir
 from tidelog.storage.log_manager import LogManager
+
+_WHOLE_ERROR_FROM = 3
 
 
 async def describe_log_dirs(ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
@@ -52,6 +54,13 @@ async def describe_log_dirs(ctx: Context, request: DescribeLogDirsRequest) -> De
             )
         )
     return DescribeLogDirsResponse(results=results)
+
+
+def refuse_describe(ctx: Context, request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
+    """Versions before 3 can say it of a log dir only: one without a name."""
+    if ctx.api_version < _WHOLE_ERROR_FROM:
+        return DescribeLogDirsResponse(results=[DescribeLogDirsResult(error_code=error.code)])
+    return DescribeLogDirsResponse(error_code=error.code)
 
 
 def _volumes(ctx: Context, paths: list[str]) -> dict[str, tuple[int, int]]:
@@ -110,6 +119,24 @@ def alter_replica_log_dirs(ctx: Context, request: AlterReplicaLogDirsRequest) ->
                 code = _move(ctx, wanted.path, TopicPartition(asked.name, index))
                 topic.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
     return AlterReplicaLogDirsResponse(results=list(topics.values()))
+
+
+def refuse_alter(ctx: Context, request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+    """The request goes by dirs, its answer by topics: each partition says it once."""
+    topics: dict[str, dict[int, None]] = {}
+    for topic in (topic for wanted in request.dirs for topic in wanted.topics):
+        topics.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions))
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error.code) for index in partitions
+                ],
+            )
+            for name, partitions in topics.items()
+        ]
+    )
 
 
 def _move(ctx: Context, path: str, partition: TopicPartition) -> ErrorCode:

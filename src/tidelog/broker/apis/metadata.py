@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
-from tidelog.broker.apis.metadata_bytes import CLUSTER_OPERATIONS_IN, TopicBytes, put_together
+from tidelog.broker.answers import Encoded
+from tidelog.broker.apis.metadata_bytes import CLUSTER_OPERATIONS_IN, ERROR_FROM, TopicBytes, put_together
 from tidelog.broker.auto_creation import create_for, was_refused
-from tidelog.broker.context import Asker, Context, Encoded
+from tidelog.broker.context import Asker, Context
 from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from tidelog.broker.quotas.limits import ANONYMOUS
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import INTERNAL_TOPICS, LOST_DIR, NO_BROKER, RESERVED_UUIDS, ZERO_UUID, Uuid
 from tidelog.protocol.messages.metadata import (
     MetadataRequest,
@@ -27,6 +28,7 @@ from tidelog.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
+_NULL_NAME_FROM = 12
 MAX_KEPT_ANSWERS = 64
 MAX_KEPT_REQUEST_BYTES = 4096
 PARTITIONS_AT_ONCE = 2000
@@ -105,6 +107,25 @@ def metadata(ctx: Context, question: Question) -> Encoded | Coroutine[Any, Any, 
     if key is not None and not creating:
         answers.keep(key, body)
     return Encoded((body,), len(body))
+
+
+def refuse(ctx: Context, question: Question, error: KafkaError) -> MetadataResponse:
+    """The topics that were asked for, or all there are, with this error. The brokers are named all the same, so that the client
+    has where to ask again."""
+    request, version, image = question.read(), ctx.api_version, ctx.image
+    asked = image.topics.by_name.values() if _asks_for_all(request, version) else request.topics or ()
+    topics = [
+        MetadataResponseTopic(
+            error_code=error.code,
+            name=(topic.name or "") if version < _NULL_NAME_FROM else topic.name,
+            topic_id=topic.id if isinstance(topic, TopicImage) else topic.topic_id,
+        )
+        for topic in asked
+    ]
+    response = _response(ctx, request, version, image, _endpoints(ctx, image), topics)
+    if version >= ERROR_FROM and not topics:
+        response.error_code = error.code
+    return response
 
 
 def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, bool]:

@@ -11,7 +11,8 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from tidelog.broker.context import Answer, Context
+from tidelog.broker.answers import Answer
+from tidelog.broker.context import Context
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.protocol.messages.delete_records import (

@@ -9,12 +9,11 @@ from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, PartitionImage
 from tidelog.metadata.topic_pages import Cursor, Page, page_of
-from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import INTERNAL_TOPICS, NO_BROKER
 from tidelog.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
-    CreatePartitionsTopicResult,
 )
 from tidelog.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -26,8 +25,6 @@ from tidelog.protocol.messages.describe_topic_partitions import (
 from tidelog.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
-    PartitionResult,
-    ReplicaElectionResult,
 )
 
 _CREATE_STRICT_FROM = 3
@@ -44,16 +41,6 @@ async def create_partitions(ctx: Context, request: CreatePartitionsRequest) -> C
     return response
 
 
-def create_partitions_refused(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
-    """The whole request failed: every topic says so."""
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.detail or None)
-            for name in dict.fromkeys(topic.name for topic in request.topics)
-        ]
-    )
-
-
 async def elect_leaders(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Sent by admin clients and kafka-leader-election; null asks for all partitions and is told only of those that changed.
 
@@ -62,22 +49,6 @@ async def elect_leaders(ctx: Context, request: ElectLeadersRequest) -> ElectLead
     """
     response: ElectLeadersResponse = await ctx.submit(QuorumController.elect_leaders, request)
     return response
-
-
-def elect_leaders_refused(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
-    """The whole request failed. Every partition that it names says so: version 0 has no other place for it."""
-    return ElectLeadersResponse(
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=[
-                    PartitionResult(partition_id=index, error_code=error.code, error_message=error.detail or None)
-                    for index in topic.partitions
-                ],
-            )
-            for topic in request.topic_partitions or []
-        ]
-    )
 
 
 def describe_topic_partitions(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:

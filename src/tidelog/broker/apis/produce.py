@@ -15,10 +15,11 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any
 
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Answer, Frame, Outgoing, Signal, Waiting
 from tidelog.broker.apis.leadership import current_leader, node_endpoints
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Answer, Context, Waiting
+from tidelog.broker.context import Context
 from tidelog.broker.transaction_verification import Operation, operation_of_produce, produce_error, verify_or_add
-from tidelog.model.errors import ErrorCode
+from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import ProduceResult, ProduceTopicResult, ProduceView, encode_produce_response
 from tidelog.protocol.primitives import write_compact_string
@@ -76,6 +77,17 @@ def produce(ctx: Context, request: ProduceView) -> Answer | Coroutine[Any, Any, 
                     return work.wait_for(work.entries, ctx.now_ms() + request.timeout_ms)
             return _Work(ctx, request, [_Entry(name, topic_id, index, partition, result)]).go_on(request)
     return _Work(ctx, request, _append_all(ctx, request)).go_on(request)
+
+
+def refuse(ctx: Context, request: ProduceView, error: KafkaError) -> Answer:
+    """Every partition of the request with this error."""
+    if request.acks == 0:
+        return CLOSE_CONNECTION
+    topics: list[ProduceTopicResult] = [
+        (name, topic_id, [ProduceResult(index, error.code, error_message=error.detail or None) for index, _ in partitions])
+        for name, topic_id, partitions in request.topics
+    ]
+    return [encode_produce_response(ctx.correlation_id, ctx.api_version, topics)]
 
 
 def _packed(partition: Partition, version: int, correlation_id: int, result: AppendResult) -> bytes:
@@ -219,7 +231,7 @@ class _Acks(Waiting):
         self._work = work
         self._unsafe = unsafe
 
-    def go_on(self) -> Answer:
+    def go_on(self) -> Outgoing:
         work = self._work
         for entry in self._unsafe:
             assert entry.partition is not None and isinstance(entry.result, AppendResult)
@@ -227,6 +239,11 @@ class _Acks(Waiting):
             if error is not _NONE:
                 entry.result = refused(error)
         return work.answer()
+
+    def refuse(self, error: KafkaError) -> Outgoing:
+        for entry in self._unsafe:
+            entry.result = refused(error.code)
+        return self._work.answer()
 
 
 class _Work:
@@ -244,14 +261,14 @@ class _Work:
         self.acks = request.acks
         self.entries = entries
 
-    def go_on(self, request: ProduceView) -> Answer | Coroutine[Any, Any, Answer]:
+    def go_on(self, request: ProduceView) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """The answer, or what it waits for."""
         deadline_ms = self._ctx.now_ms() + request.timeout_ms
         if any(entry.result.__class__ is not AppendResult for entry in self.entries):
             return self._checked(request, deadline_ms)
         return self._acknowledged(deadline_ms)
 
-    def _acknowledged(self, deadline_ms: int) -> Answer:
+    def _acknowledged(self, deadline_ms: int) -> Outgoing:
         unsafe = self._unsafe()
         return self.wait_for(unsafe, deadline_ms) if unsafe else self.answer()
 
@@ -275,7 +292,7 @@ class _Work:
             parked.watch(entry.partition, index, entry.result.last_offset)
         return _Acks(parked, self, unsafe)
 
-    async def _checked(self, request: ProduceView, deadline_ms: int) -> Answer:
+    async def _checked(self, request: ProduceView, deadline_ms: int) -> Outgoing:
         """Batches that were not appended at once are asked about or walked over first; the request's bytes stay until then."""
         ctx, acks = self._ctx, self.acks
         unverified = [entry for entry in self.entries if entry.result.__class__ is _Unverified]
@@ -321,7 +338,7 @@ class _Work:
                 batch.records, ctx.now_ms(), request.acks, zstd_allowed=zstd_allowed, proof=batch.proof
             )
 
-    def answer(self) -> Answer:
+    def answer(self) -> Frame | Signal:
         """What became of each batch."""
         ctx, version = self._ctx, self._version
         if len(self.entries) == 1 and version >= _FLEXIBLE_FROM and self.acks != 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tidelog.broker.context import Context
-from tidelog.model.errors import KafkaError
 from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
@@ -14,17 +13,7 @@ async def add_raft_voter(ctx: Context, request: AddRaftVoterRequest) -> AddRaftV
     return response
 
 
-def add_raft_voter_refused(request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterResponse:
-    """Nobody decided."""
-    return AddRaftVoterResponse(error_code=error.code, error_message=error.detail or None)
-
-
 async def remove_raft_voter(ctx: Context, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Sent by kafka-metadata-quorum. Errors: as AddRaftVoter."""
     response: RemoveRaftVoterResponse = await ctx.broker.controller.forward(ctx.api_key, ctx.api_version, request)
     return response
-
-
-def remove_raft_voter_refused(request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftVoterResponse:
-    """Nobody decided."""
-    return RemoveRaftVoterResponse(error_code=error.code, error_message=error.detail or None)

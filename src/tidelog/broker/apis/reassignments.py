@@ -5,7 +5,6 @@ from __future__ import annotations
 from tidelog.broker.context import Context
 from tidelog.controller import reassignments
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.model.errors import KafkaError
 from tidelog.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -25,13 +24,6 @@ async def alter_partition_reassignments(
     """
     response: AlterPartitionReassignmentsResponse = await ctx.submit(QuorumController.alter_partition_reassignments, request)
     return response
-
-
-def alter_partition_reassignments_refused(
-    request: AlterPartitionReassignmentsRequest, error: KafkaError
-) -> AlterPartitionReassignmentsResponse:
-    """Nothing moves."""
-    return AlterPartitionReassignmentsResponse(error_code=error.code, error_message=error.detail or None)
 
 
 def list_partition_reassignments(ctx: Context, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from tidelog.broker.context import Context
 from tidelog.broker.quotas.mutations import submit_mutation
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.model.errors import KafkaError
-from tidelog.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from tidelog.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from tidelog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
 _CREATE_STRICT_FROM = 6
 _DELETE_STRICT_FROM = 5
@@ -24,16 +23,6 @@ async def create_topics(ctx: Context, request: CreateTopicsRequest) -> CreateTop
     return response
 
 
-def create_topics_refused(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
-    """The whole request failed: every topic says so."""
-    return CreateTopicsResponse(
-        topics=[
-            CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.detail or None, configs=[])
-            for topic in request.topics
-        ]
-    )
-
-
 async def delete_topics(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Sent by admin clients and Streams; answered when the deletion is committed, the files go later.
 
@@ -42,13 +31,3 @@ async def delete_topics(ctx: Context, request: DeleteTopicsRequest) -> DeleteTop
     """
     response: DeleteTopicsResponse = await submit_mutation(ctx, QuorumController.delete_topics, request, _DELETE_STRICT_FROM)
     return response
-
-
-def delete_topics_refused(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
-    """The whole request failed: every topic says so."""
-    by_name = [DeletableTopicResult(name=name, error_code=error.code, error_message=error.detail) for name in request.topic_names]
-    either = [
-        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error.code, error_message=error.detail)
-        for topic in request.topics
-    ]
-    return DeleteTopicsResponse(responses=by_name + either)

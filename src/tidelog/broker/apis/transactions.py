@@ -12,8 +12,9 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from tidelog.broker.answers import Answer
 from tidelog.broker.asking import ask, close_all
-from tidelog.broker.context import Answer, Broker, Context
+from tidelog.broker.context import Broker, Context
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.transaction import coordinator
@@ -88,7 +89,11 @@ def _with_ids(ctx: Context, answer: Callable[[], Later]) -> Later:
 
 
 async def _after_refill(ctx: Context, answer: Callable[[], Later]) -> Answer:
-    await _refill(ctx.broker)
+    try:
+        await _refill(ctx.broker)
+    except KafkaError:
+        # No block could be had: the client asks again.
+        return _no_id(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     later = answer()
     return await later if isinstance(later, Coroutine) else later
 
@@ -144,11 +149,6 @@ async def _refill(broker: Broker) -> None:
     if response.error_code:
         raise KafkaError(ErrorCode(response.error_code), "the controller gives no block of producer ids")
     ids.add((response.producer_id_start, response.producer_id_len))
-
-
-def init_producer_id_refused(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
-    """No block could be had: the client asks again."""
-    return _no_id(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def _no_id(code: ErrorCode) -> InitProducerIdResponse:

@@ -50,7 +50,8 @@ def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersion
 
 def _api_keys(ctx: Context) -> list[ApiVersion]:
     return [
-        ApiVersion(api_key=key, min_version=row.told[0], max_version=row.told[1]) for key, row in sorted(ctx.broker.apis.items())
+        ApiVersion(api_key=key, min_version=route.api.told[0], max_version=route.api.told[1])
+        for key, route in sorted(ctx.broker.apis.items())
     ]
 
 

@@ -12,34 +12,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import CoroutineType
 from typing import Any
 
-from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Answer, Context, Waiting
-from tidelog.broker.dispatch import Dispatcher, Outgoing
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Answer, Later, Outgoing, Waiting, resume
+from tidelog.broker.api import Handler, Route
+from tidelog.broker.context import Context
+from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.quotas.frames import told_wait, with_wait
 from tidelog.broker.quotas.limits import ANONYMOUS, Client, Kind
-from tidelog.protocol.api_keys import ApiKey
+from tidelog.model.errors import KafkaError
 from tidelog.protocol.fastpath import FetchView
-
-_EXEMPT = frozenset({ApiKey.WRITE_TXN_MARKERS})
-_MUTATIONS = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
-_BATCHED_FROM = 4
-"""From this version on AddPartitionsToTxn is asked by brokers."""
 
 
 class Metered:
     """One request: whose it is, and how long the loop has been at it."""
 
-    __slots__ = ("_clock_ns", "_since_ns", "_spent_ns", "client", "ctx", "exempt", "judged", "key", "size", "version", "wait_ms")
+    __slots__ = (
+        "_clock_ns",
+        "_since_ns",
+        "_spent_ns",
+        "client",
+        "ctx",
+        "exempt",
+        "judged",
+        "key",
+        "quota",
+        "size",
+        "version",
+        "wait_ms",
+    )
 
     def __init__(self, ctx: Context, size: int, clock_ns: Callable[[], int]) -> None:
         self.ctx = ctx
         self.size = size
         self.key = self.version = -1
         self.client = Client(ANONYMOUS, "")
+        self.quota = Kind.REQUEST
         self.exempt = False
         self.judged = False
         """Whether it is decided how long the client waits: so long, ``wait_ms``."""
@@ -80,17 +91,14 @@ class Metering:
     """One listener's. ``now_ms`` must not jump; ``clock_ns`` is for how long something takes."""
 
     def __init__(
-        self, quotas: ClientQuotas, apis: Mapping[int, Api], now_ms: Callable[[], int], clock_ns: Callable[[], int]
+        self, quotas: ClientQuotas, apis: Mapping[int, Route], now_ms: Callable[[], int], clock_ns: Callable[[], int]
     ) -> None:
         self._quotas = quotas
         self._now_ms = now_ms
         self._clock_ns = clock_ns
         self._fetching: Metered | None = None
-        rows = dict(apis)
-        if (row := rows.get(ApiKey.FETCH)) is not None:
-            self._fetch = row.handler
-            rows[ApiKey.FETCH] = replace(row, handler=self._bounded_fetch)
-        self.dispatcher = Dispatcher(rows)
+        self._apis = apis
+        self.dispatcher = Dispatcher({key: self._bounded(route) for key, route in apis.items()})
 
     def handle(self, ctx: Context, frame: memoryview) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """As ``Dispatcher.handle``."""
@@ -99,7 +107,9 @@ class Metering:
         request.pause()
         request.key, request.version = ctx.api_key, ctx.api_version
         request.client = Client(ANONYMOUS, ctx.client_id or "")
-        if request.exempt or _is_exempt(ctx):
+        api = self._apis[request.key].api
+        request.quota = api.quota
+        if request.exempt or api.is_between_brokers(request.version):
             return outgoing
         judged: Outgoing | Coroutine[Any, Any, Outgoing] = self._judged(request, outgoing)
         return judged
@@ -117,7 +127,7 @@ class Metering:
         if outgoing is CLOSE_CONNECTION:
             return outgoing
         if isinstance(outgoing, Waiting):
-            if request.key == ApiKey.PRODUCE and not request.judged:
+            if request.quota is Kind.PRODUCE and not request.judged:
                 self._judge(request)
                 if not request.wait_ms:
                     return outgoing
@@ -128,20 +138,20 @@ class Metering:
         if request.judged:
             # What is left of its time counts for the next one.
             self._quotas.worked(request.client, request.take_spent_ns(), self._now_ms())
-            if request.key == ApiKey.FETCH:
+            if request.quota is Kind.FETCH:
                 return parts
         else:
-            self._judge(request, told_wait(request.key, request.version, parts) if request.key in _MUTATIONS else 0)
+            self._judge(request, told_wait(request.key, request.version, parts) if request.quota is Kind.MUTATION else 0)
         return with_wait(request.key, request.version, parts, request.wait_ms) if request.wait_ms else parts
 
     def _judge(self, request: Metered, told_ms: int = 0) -> None:
         """How long the client has to wait: ``told_ms`` at least, as the controller said."""
         now_ms = self._now_ms()
         kind, wait_ms = Kind.REQUEST, self._quotas.worked(request.client, request.take_spent_ns(), now_ms)
-        if request.key == ApiKey.PRODUCE:
+        if request.quota is Kind.PRODUCE:
             told_ms = self._quotas.produced(request.client, request.size, now_ms)
         if told_ms > wait_ms:
-            kind, wait_ms = Kind.PRODUCE if request.key == ApiKey.PRODUCE else Kind.MUTATION, told_ms
+            kind, wait_ms = request.quota, told_ms
         self._mute(request, kind, wait_ms)
 
     def _mute(self, request: Metered, kind: Kind, wait_ms: int) -> None:
@@ -158,13 +168,16 @@ class Metering:
     def go_on(self, request: Metered, waiting: Waiting) -> Any:
         """What a request waited for is there."""
         request.begin()
-        outgoing = waiting.go_on()
+        outgoing = resume(waiting)
         request.pause()
         return self._judged(request, outgoing)
 
     # -- fetches --------------------------------------------------------------------------------------------------------
 
-    def _bounded_fetch(self, ctx: Context, request: FetchView) -> Answer:
+    def _bounded(self, route: Route) -> Route:
+        return replace(route, handler=partial(self._bounded_fetch, route.handler)) if route.api.quota is Kind.FETCH else route
+
+    def _bounded_fetch(self, fetch: Handler, ctx: Context, request: FetchView) -> Answer | Later:
         metered = self._fetching
         assert metered is not None
         if request.replica_id >= 0:
@@ -176,7 +189,7 @@ class Metering:
             if most is not None:
                 request.max_bytes = min(request.max_bytes, most)
             ctx.fetch_quota = FetchQuota(self, metered)
-        return self._fetch(ctx, request)
+        return fetch(ctx, request)
 
     def fetched(self, request: Metered, size: int) -> int:
         """See ``FetchQuota``."""
@@ -203,8 +216,12 @@ class MeteredWaiting(Waiting):
         self._inner = inner
         self.lets_next_in = inner.lets_next_in
 
-    def go_on(self) -> Answer | Coroutine[Any, Any, Answer]:
-        return self._metering.go_on(self._request, self._inner)
+    def go_on(self) -> Outgoing | Coroutine[Any, Any, Outgoing]:
+        outgoing: Outgoing | Coroutine[Any, Any, Outgoing] = self._metering.go_on(self._request, self._inner)
+        return outgoing
+
+    def refuse(self, error: KafkaError) -> Outgoing:
+        return self._inner.refuse(error)
 
 
 class _Steps:
@@ -231,10 +248,3 @@ class _Steps:
                 yield future
         finally:
             coroutine.close()
-
-
-def _is_exempt(ctx: Context) -> bool:
-    """Whether another broker asks."""
-    if ctx.api_key == ApiKey.ADD_PARTITIONS_TO_TXN:
-        return ctx.api_version >= _BATCHED_FROM
-    return ctx.api_key in _EXEMPT

@@ -5,12 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld, run
+from tests.unit.broker.node_world import NodeWorld, refused, run
 from tidelog.broker.apis.alter_configs import (
     alter_configs,
-    alter_configs_refused,
     incremental_alter_configs,
-    incremental_alter_configs_refused,
     list_config_resources,
 )
 from tidelog.metadata.image import (
@@ -21,6 +19,7 @@ from tidelog.metadata.image import (
     TOPIC_RESOURCE,
 )
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages import alter_configs as legacy
 from tidelog.protocol.messages import incremental_alter_configs as incremental
 from tidelog.protocol.messages.list_config_resources import ListConfigResourcesRequest
@@ -139,8 +138,11 @@ def test_the_old_form_refuses_other_brokers_and_kinds_that_it_does_not_know(kind
 
 def test_a_refusal_of_all_is_told_for_each_resource() -> None:
     stopped = KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped")
-    new = incremental_alter_configs_refused(incremental.IncrementalAlterConfigsRequest(resources=[resource(2, "a")]), stopped)
-    old = alter_configs_refused(legacy.AlterConfigsRequest(resources=[legacy.AlterConfigsResource(2, "a")]), stopped)
+    ctx = NodeWorld().context(1)
+    asked = incremental.IncrementalAlterConfigsRequest(resources=[resource(2, "a")])
+    new = refused(ctx, ApiKey.INCREMENTAL_ALTER_CONFIGS, asked, stopped)
+    formerly = legacy.AlterConfigsRequest(resources=[legacy.AlterConfigsResource(2, "a")])
+    old = refused(ctx, ApiKey.ALTER_CONFIGS, formerly, stopped)
     for (answer,) in (new.responses, old.responses):
         assert (answer.resource_type, answer.resource_name, answer.error_code) == (2, "a", 41)
 

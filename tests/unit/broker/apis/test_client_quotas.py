@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld, run
-from tidelog.broker.apis import APIS
-from tidelog.broker.apis.client_quotas import alter_client_quotas, alter_client_quotas_refused, describe_client_quotas
+from tests.unit.broker.node_world import NodeWorld, refused, run
+from tidelog.broker.apis.client_quotas import alter_client_quotas, describe_client_quotas
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.alter_client_quotas import (
@@ -118,20 +117,19 @@ def test_the_wider_entity_comes_first_and_limits_in_apache_kafkas_order() -> Non
 def test_a_filter_that_cannot_be_is_refused_with_no_list_at_all(
     world: NodeWorld, components: list[Component], code: ErrorCode, says: str
 ) -> None:
-    with pytest.raises(KafkaError) as refused:
+    with pytest.raises(KafkaError) as error:
         described(world, *components)
-    row = APIS[ApiKey.DESCRIBE_CLIENT_QUOTAS]
-    assert row.on_error is not None
-    response = row.on_error(None, refused.value)
     for version in (0, 1):
+        response = refused(world.context(version), ApiKey.DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(), error.value)
         response.encode(version)
-    assert (response.error_code, response.entries) == (code, None)
-    assert says in response.error_message
+        assert (response.error_code, response.entries) == (code, None)
+        assert says in response.error_message
 
 
 def test_a_request_that_fails_as_a_whole_says_so_for_every_entity() -> None:
     request = altering(("user", "alice"), ("client-id", None))
-    response = alter_client_quotas_refused(request, KafkaError(ErrorCode.REQUEST_TIMED_OUT, "too slow"))
+    error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "too slow")
+    response = refused(NodeWorld().context(1), ApiKey.ALTER_CLIENT_QUOTAS, request, error)
     for version in (0, 1):
         response.encode(version)
     assert [(each.error_code, each.error_message) for each in response.entries] == [(7, "too slow")] * 2

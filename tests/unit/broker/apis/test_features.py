@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld, run
-from tidelog.broker.apis.features import update_features, update_features_refused
+from tests.unit.broker.node_world import NodeWorld, refused, run
+from tidelog.broker.apis.features import update_features
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
@@ -29,4 +30,4 @@ def test_the_request_is_read_as_its_version_means_it() -> None:
 
 def test_a_refusal_of_all_is_told() -> None:
     stopped = KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped")
-    assert update_features_refused(UpdateFeaturesRequest(), stopped).error_code == 41
+    assert refused(NodeWorld().context(2), ApiKey.UPDATE_FEATURES, UpdateFeaturesRequest(), stopped).error_code == 41

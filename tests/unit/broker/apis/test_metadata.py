@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NOW_MS, NodeWorld, Ready, run
+from tidelog.broker.answers import Encoded
 from tidelog.broker.apis import metadata as module
 from tidelog.broker.apis.metadata import metadata, read
 from tidelog.broker.auto_creation import RETRY_MS
-from tidelog.broker.context import Encoded
 from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from tidelog.metadata.image import TopicImage
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation

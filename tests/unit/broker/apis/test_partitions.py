@@ -4,17 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld, run
+from tests.unit.broker.node_world import NodeWorld, refused, run
 from tidelog.broker.apis.partitions import (
     create_partitions,
-    create_partitions_refused,
     describe_topic_partitions,
     elect_leaders,
-    elect_leaders_refused,
 )
 from tidelog.metadata.image import PartitionImage, TopicImage, TopicsImage
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import ZERO_UUID
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from tidelog.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -43,10 +42,12 @@ def test_partitions_are_there_when_their_creation_is_answered(version: int) -> N
 
 def test_refusals_of_whole_requests_are_told() -> None:
     asked = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a"), CreatePartitionsTopic(name="a")])
-    assert [(each.name, each.error_code) for each in create_partitions_refused(asked, STOPPED).results] == [("a", 41)]
+    world = NodeWorld()
+    answered = refused(world.context(3), ApiKey.CREATE_PARTITIONS, asked, STOPPED)
+    assert [(each.name, each.error_code) for each in answered.results] == [("a", 41), ("a", 41)]
     elections = ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="a", partitions=[0, 3])])
     for version in range(3):
-        answer = elect_leaders_refused(elections, STOPPED)
+        answer = refused(world.context(version), ApiKey.ELECT_LEADERS, elections, STOPPED)
         told = type(answer).decode(answer.encode(version), version).replica_election_results[0].partition_result
         assert [(each.partition_id, each.error_code) for each in told] == [(0, 41), (3, 41)]
 

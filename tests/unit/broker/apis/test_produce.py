@@ -8,8 +8,9 @@ import pytest
 
 from tests.unit.broker.node_world import run
 from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us, topic_id
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
 from tidelog.broker.apis.produce import produce
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, Waiting
+from tidelog.broker.context import Context
 from tidelog.broker.transaction_verification import Operation
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode

@@ -2,12 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.broker.node_world import NodeWorld, run
+from tests.unit.broker.node_world import NodeWorld, refused, run
 from tidelog.broker.apis.raft_voters import (
     add_raft_voter,
-    add_raft_voter_refused,
     remove_raft_voter,
-    remove_raft_voter_refused,
 )
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
@@ -40,7 +38,7 @@ def test_the_quorums_leader_is_asked_in_the_clients_version_and_its_answer_is_th
 
 def test_without_a_leader_both_are_told_so() -> None:
     error = KafkaError(ErrorCode.REQUEST_TIMED_OUT, "nobody leads")
-    added = add_raft_voter_refused(AddRaftVoterRequest(), error)
-    removed = remove_raft_voter_refused(RemoveRaftVoterRequest(), error)
+    added = refused(NodeWorld().context(1), ApiKey.ADD_RAFT_VOTER, AddRaftVoterRequest(), error)
+    removed = refused(NodeWorld().context(), ApiKey.REMOVE_RAFT_VOTER, RemoveRaftVoterRequest(), error)
     for response in (added, removed):
         assert (response.error_code, response.error_message) == (ErrorCode.REQUEST_TIMED_OUT, "nobody leads")

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld, run
+from tests.unit.broker.node_world import NodeWorld, refused, run
 from tidelog.broker.apis.reassignments import (
     alter_partition_reassignments,
-    alter_partition_reassignments_refused,
     list_partition_reassignments,
 )
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -31,5 +31,6 @@ def test_each_partition_is_answered_by_itself(version: int) -> None:
 
 def test_a_refusal_of_all_is_told() -> None:
     stopped = KafkaError(ErrorCode.NOT_CONTROLLER, "the controller has stopped")
-    refused = alter_partition_reassignments_refused(AlterPartitionReassignmentsRequest(), stopped)
-    assert (refused.error_code, refused.error_message) == (41, stopped.detail)
+    request = AlterPartitionReassignmentsRequest()
+    answer = refused(NodeWorld().context(1), ApiKey.ALTER_PARTITION_REASSIGNMENTS, request, stopped)
+    assert (answer.error_code, answer.error_message) == (41, stopped.detail)

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld, run
-from tidelog.broker.apis.topics import create_topics, create_topics_refused, delete_topics, delete_topics_refused
+from tests.unit.broker.node_world import NodeWorld, refused, run
+from tidelog.broker.apis.topics import create_topics, delete_topics
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
@@ -32,10 +33,12 @@ def test_a_topic_is_gone_when_its_deletion_is_answered_by_name_or_by_id() -> Non
 
 
 def test_a_refusal_of_all_is_told_for_each_topic() -> None:
-    created = create_topics_refused(CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="b")]), DISABLED)
+    both = CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="b")])
+    created = refused(NodeWorld().context(7), ApiKey.CREATE_TOPICS, both, DISABLED)
     assert [(each.name, each.error_code, each.error_message) for each in created.topics] == [
         ("a", 73, DISABLED.detail),
         ("b", 73, DISABLED.detail),
     ]
-    deleted = delete_topics_refused(DeleteTopicsRequest(topic_names=["a"], topics=[DeleteTopicState(name="b")]), DISABLED)
-    assert [(each.name, each.error_code) for each in deleted.responses] == [("a", 73), ("b", 73)]
+    either = DeleteTopicsRequest(topic_names=["a"], topics=[DeleteTopicState(name="b")])
+    deleted = refused(NodeWorld().context(6), ApiKey.DELETE_TOPICS, either, DISABLED)
+    assert sorted((each.name, each.error_code) for each in deleted.responses) == [("a", 73), ("b", 73)]

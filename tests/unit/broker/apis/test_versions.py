@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld
-from tidelog.broker.apis import API_TABLE
 from tidelog.broker.apis.versions import api_versions
+from tidelog.broker.table import BROKER_APIS
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest
 
@@ -17,7 +17,7 @@ def test_the_table_is_what_is_answered() -> None:
     response = api_versions(NodeWorld().context(4), HELLO)
     assert response.error_code == 0
     assert {(api.api_key, api.min_version, api.max_version) for api in response.api_keys} == {
-        (row.key, *row.told) for row in API_TABLE
+        (route.api.key, *route.api.told) for route in BROKER_APIS.values()
     }
 
 

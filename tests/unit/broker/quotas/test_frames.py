@@ -2,16 +2,18 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.broker.apis import API_TABLE
-from tidelog.broker.dispatch import Part
+from tidelog.broker.answers import Part
 from tidelog.broker.quotas.frames import told_wait, with_wait
+from tidelog.broker.table import BROKER_APIS
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.fastpath import ProduceResult, encode_produce_response
 from tidelog.protocol.framing import decode_response_header, encode_response_message, response_header_is_flexible
 from tidelog.protocol.messages.produce import ProduceResponse
 
-SERVED = [(api.key, version) for api in API_TABLE for version in range(api.versions[0], api.versions[1] + 1)]
+SERVED = [
+    (key, version) for key, served in BROKER_APIS.items() for version in range(served.api.versions[0], served.api.versions[1] + 1)
+]
 
 
 def body(parts: list[Part], api_key: int, version: int) -> memoryview:

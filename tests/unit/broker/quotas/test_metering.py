@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld
-from tidelog.broker.api import Api
-from tidelog.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Context, Waiting
+from tests.unit.broker.node_world import NodeWorld, served
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
+from tidelog.broker.api import Route
+from tidelog.broker.context import Context
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.quotas.metering import Metering
+from tidelog.broker.table import BROKER_APIS
+from tidelog.model.errors import ErrorCode
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.fastpath import encode_fetch_response, encode_produce_response, read_fetch, read_produce
@@ -37,8 +40,15 @@ class World:
         self.quotas = ClientQuotas()
         self.quotas.change({(("client-id", "c"),): limits})
         readers = {ApiKey.PRODUCE: read_produce, ApiKey.FETCH: read_fetch}
-        rows: dict[int, Api] = {
-            key: Api(key, (0, 18), self._handler, read=readers.get(key))
+        rows: dict[int, Route] = {
+            key: served(
+                key,
+                (0, 18),
+                self._handler,
+                read=readers.get(key),
+                quota=BROKER_APIS[key].api.quota,
+                between_brokers_from=BROKER_APIS[key].api.between_brokers_from,
+            )
             for key in (
                 ApiKey.PRODUCE,
                 ApiKey.FETCH,
@@ -153,15 +163,17 @@ def test_a_coroutine_that_is_given_up_is_closed() -> None:
     assert closed == [True] and world.muted == []
 
 
-def test_a_failed_coroutine_fails_as_it_would_without_quotas() -> None:
+def test_a_failed_coroutine_is_answered_as_it_would_be_without_quotas() -> None:
     world = World(request_percentage=2.5)
 
     async def fails() -> HeartbeatResponse:
         raise RuntimeError("no")
 
     world.answer = lambda ctx, request: fails()
-    with pytest.raises(RuntimeError, match="no"):
+    with pytest.raises(StopIteration) as done:
         world.send(HEARTBEAT, 4).send(None)
+    (frame,) = done.value.value
+    assert HeartbeatResponse.decode(frame[9:], 4).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_a_produce_counts_with_all_its_bytes_and_the_longer_wait_is_told() -> None:
