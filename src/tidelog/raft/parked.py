@@ -1,4 +1,4 @@
-"""Expired polls and the next deadline: the long polls of a leader that wait for the log to grow.
+"""The parked fetches of a leader, which wait for the log to grow, and their deadlines.
 
 Hundreds of brokers observe one active controller, each with a parked fetch, so the next deadline is found without looking at all
 of them after each event.
