@@ -147,9 +147,9 @@ def books_table(rows: list[Row], surge_rows: int) -> Table:
 
 def lines_table(lines: list[Line]) -> Table:
     """What was held against what."""
-    table = Table("", "", title="do they add up?", title_justify="left")
-    table.add_column("", justify="right")
-    table.add_column("", justify="right")
+    table = Table("holds", "statement", title="do they add up?", title_justify="left")
+    table.add_column("left", justify="right")
+    table.add_column("right", justify="right")
     for line in lines:
         mark, colour = ("yes", "green") if line.holds else ("NO", "bold red")
         table.add_row(Text(mark, style=colour), line.said, f"{line.left:,}", f"{line.right:,}")

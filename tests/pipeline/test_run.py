@@ -197,3 +197,47 @@ dead_letters: {type: delta, path: FOLDER/dead}
     (tmp_path / "checkpoints" / "sink-surge.start.json").unlink()
     with pytest.raises(PipelineFailure, match="This query remembers earlier rows"):
         lake.run()
+
+
+def test_a_batch_that_an_earlier_run_planned_says_what_is_still_to_read(
+    spark: Any, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic("t", 1)
+    lake = Lake(spark, broker.bootstrap_servers, tmp_path, RAW)
+    broker.produce("t", "0", "1", "2")
+
+    def dies(self: DeltaSink, batch: Any, identity: Any) -> None:
+        raise RuntimeError("killed here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaSink, "write", dies)
+        with pytest.raises(PipelineFailure, match="killed here"):
+            lake.run()
+    broker.produce("t", *(str(number) for number in range(3, 10)))
+    lake.lines.clear()
+    lake.run()
+    assert lake.lines[0].split("  ")[0::3][:2] == ["raw: batch 0", "lag t 7"]
+    assert "up to date" not in lake.lines[0]
+    assert lake.lines[-1].split("  ")[3:] == ["lag t 0", "up to date"]
+    assert lake.values("raw", "value") == [*"0123456789"]
+
+
+def test_a_line_counts_the_bad_rows_of_its_batch(spark: Any, broker: Broker, tmp_path: Path) -> None:
+    broker.create_topic("rides", 1)
+    lake = Lake(spark, broker.bootstrap_servers, tmp_path, RIDES)
+    made = lake.made()
+    broker.produce("rides", ("x", "garbage"), ("x", "garbage"), ride("c", -1))
+    watched: list[tuple[int, int]] = []
+
+    def more(query: str, ranges: Any, counts: Any) -> None:
+        watched.append(counts.bad)
+        if len(watched) == 1:
+            broker.produce("rides", ("x", "garbage"), ride("a", 1))
+        else:
+            made.stop()
+
+    made._watch = more
+    made.run(once=False)
+    assert watched[-1] == (3, 1)
+    assert lake.lines[0].endswith("2 undecodable  1 broke a rule")
+    assert lake.lines[-1].endswith("1 undecodable")

@@ -9,17 +9,36 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidelog.model.errors import ConfigError
+from tidelog.model.ids import TopicPartition
 from tidelog.pipeline.sinks.base import OffsetRange
 from tidelog.spark.planning import SourceOffset
 
 
 @dataclass(slots=True)
 class Counts:
-    """What became of rows since the start. ``broken``: by (transform, rule)."""
+    """What became of rows since the start. ``broken``: by (transform, rule); ``batches``: ``bad`` by batch."""
 
     records: int = 0
     undecodable: int = 0
     broken: Counter[tuple[str, str]] = field(default_factory=Counter)
+    batches: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def ended(self, batch: int, before: tuple[int, int]) -> None:
+        """A batch of Spark's has landed; ``before`` is what ``bad`` was when it began."""
+        undecodable, broken = self.bad
+        self.batches[batch] = undecodable - before[0], broken - before[1]
+
+    def taken(self, batch: int) -> tuple[int, int]:
+        """Undecodable records and rows that broke a rule in one batch. It and those before it are forgotten."""
+        found = self.batches.get(batch, (0, 0))
+        for number in [known for known in tuple(self.batches) if known <= batch]:  # another thread adds to them
+            del self.batches[number]
+        return found
+
+    @property
+    def bad(self) -> tuple[int, int]:
+        """Undecodable records and rows that broke a rule, since the start."""
+        return self.undecodable, self.broken.total()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +58,12 @@ class Progress:
         return 0.0 if not left else (left / self.rate if self.rate > 0 else None)
 
 
-def progress_of(flow: str, found: Mapping[str, Any]) -> Progress:
-    """Out of a StreamingQueryProgress as a dict."""
+def progress_of(flow: str, found: Mapping[str, Any], ends: Mapping[TopicPartition, int] | None = None) -> Progress:
+    """Out of a StreamingQueryProgress as a dict.
+
+    ``ends``: where the topics ended when the query began. Spark does not ask for that before a batch that it planned in an
+    earlier run, and reports no latest offset with it.
+    """
     sources = found.get("sources") or []
     batch = int(found.get("batchId", -1))
     seconds = float((found.get("durationMs") or {}).get("triggerExecution", 0)) / 1000
@@ -48,12 +71,12 @@ def progress_of(flow: str, found: Mapping[str, Any]) -> Progress:
     lag: dict[str, int] = {}
     for source in sources:
         start, end = _offset(source.get("startOffset")), _offset(source.get("endOffset"))
-        latest = _offset(source.get("latestOffset")) or end
+        latest = _offset(source.get("latestOffset"))
         if end is None:
             continue
         for at, stop in end.positions.items():
             records += max(0, stop - (start.positions.get(at, 0) if start else 0))
-            behind = (latest.positions.get(at, stop) if latest else stop) - stop
+            behind = ((ends or {}) if latest is None else latest.positions).get(at, stop) - stop
             lag[at.topic] = lag.get(at.topic, 0) + max(0, behind)
     return Progress(flow, batch, records, records / seconds if seconds > 0 else 0.0, lag)
 
@@ -68,7 +91,7 @@ def _offset(text: Any) -> SourceOffset | None:
 
 
 def line(progress: Progress, bad: int, broken: int) -> str:
-    """One line for a terminal or a log."""
+    """One line for a terminal or a log. All its numbers are the batch's."""
     lags = " ".join(f"{topic} {count:,}" for topic, count in sorted(progress.lag.items())) or "-"
     eta = progress.eta_s
     parts = [

@@ -216,7 +216,9 @@ class FlowQuery:
 
     def _batch(self, frame: Any, spark_batch: int) -> None:
         ranges = self.checkpoint.ranges(spark_batch)
+        before = self.writer.counts.bad
         self.writer.write(frame, self._first_batch + spark_batch, ranges)
+        self.writer.counts.ended(spark_batch, before)
         self.done = ranges
 
     def _stream(self, source: Source) -> Any:

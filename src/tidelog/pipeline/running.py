@@ -80,6 +80,7 @@ class Run:
         self._told: dict[str, tuple[OffsetRange, ...]] = {}
         self._shown: dict[str, int] = {}
         self._reported: dict[str, str] = {}
+        self._ends: dict[str, dict[TopicPartition, int]] = {}
         self._stopping = False
 
     def stop(self) -> None:
@@ -112,7 +113,8 @@ class Run:
             if self._lineage is not None:
                 self._lineage.knows(query.flow.name, query.columns())
         again = once and limits.ONE_BATCH_OF_AVAILABLE_NOW  # queries end after a batch, and there may be more
-        goal = [query.ends() for query in self._queries] if again else []
+        goal = [query.ends() for query in self._queries]
+        self._ends = {query.flow.name: ends for query, ends in zip(self._queries, goal, strict=True)}
         try:
             while True:
                 before = [query.done for query in self._queries]
@@ -190,14 +192,14 @@ class Run:
             self._say(f"{query.flow.name}: offsets were not committed to group {self._model.group}: {problem}")
 
     def _show(self, query: Query, found: dict[str, Any]) -> None:
-        progress = progress_of(query.flow.name, found)
+        progress = progress_of(query.flow.name, found, self._ends.get(query.flow.name))
         # While nothing comes, Spark reports the batch that is yet to come, again and again.
         if progress.batch_id <= self._shown.get(progress.flow, -1) or not progress.records:
             return
         self._shown[progress.flow] = progress.batch_id
         counts = query.writer.counts
         self._exporter.update(progress, counts)
-        self._say(line(progress, counts.undecodable, sum(counts.broken.values())))
+        self._say(line(progress, *counts.taken(progress.batch_id)))
 
     def _summary(self) -> Summary:
         counts = [query.writer.counts for query in self._queries]
