@@ -48,9 +48,12 @@ def new_log(disk: FileSystem | None = None, config: LogConfig | None = None) -> 
     return create_log(disk or SimDisk(), DIRECTORY, PARTITION, TOPIC_ID, config or LogConfig(), NOW_MS)
 
 
-def load(disk: FileSystem, config: LogConfig | None = None, *, clean: bool = False, **known: int) -> UnifiedLog:
-    """The same log from what is on the disk. ``known``: recovery_point, log_start_offset, high_watermark."""
-    return load_log(disk, LoadRequest(DIRECTORY, PARTITION, config or LogConfig(), clean, **known), NOW_MS)
+def load(
+    disk: FileSystem, config: LogConfig | None = None, *, clean: bool = False, survived: bool = False, **known: int
+) -> UnifiedLog:
+    """The same log from what is on the disk. ``survived``: the kernel; ``known``: recovery_point, log_start_offset,
+    high_watermark."""
+    return load_log(disk, LoadRequest(DIRECTORY, PARTITION, config or LogConfig(), clean, survived, **known), NOW_MS)
 
 
 def append(log: UnifiedLog, data: bytearray, *, leader_epoch: int = 0, now_ms: int = NOW_MS) -> AppendResult:

@@ -34,6 +34,7 @@ from tidelog.storage.verification import Verification
 log = logging.getLogger(__name__)
 
 LOAD_BYTES = 1 << 20
+_OTHER_REPLICA = "let another replica lead the partition, and throw this one away"
 NEVER_MS = 1 << 62
 RECORD_OVERHEAD = 32
 """More bytes than a record of ours takes beside its key and value: lengths, deltas, no headers."""
@@ -183,6 +184,8 @@ class Shard(Generic[M]):
             if self._stopped or self.partition.log is not stored:
                 return False
             found = stored.read(max(offset, stored.log_start_offset), LOAD_BYTES, upto=end, min_one=True)
+            if found.error is not ErrorCode.NONE:
+                raise CorruptBatch(f"{stored.dir}: offset {offset} cannot be read: {_OTHER_REPLICA}")
             if found.slice is None:
                 break
             offset = await run_blocking(partial(_replay, machine, found.slice, now_ms()))
@@ -393,8 +396,7 @@ def _replay(machine: RecordMachine, batches: FileSlice, now_ms: int) -> int:
     for header in iter_headers(data):
         if not crc_is_valid(data, header):
             raise CorruptBatch(
-                f"{batches.file.path}: the batch at offset {header.base_offset} has not the checksum it claims: let another "
-                "replica lead the partition, and throw this one away"
+                f"{batches.file.path}: the batch at offset {header.base_offset} has a wrong checksum: {_OTHER_REPLICA}"
             )
         offset = header.last_offset + 1
         if header.is_control:

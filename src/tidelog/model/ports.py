@@ -114,6 +114,10 @@ class FileSystem(Protocol):
         """POSIX record lock (fcntl), as the JVM takes it. BlockingIOError when another process holds it."""
         ...
 
+    def boot_id(self) -> str:
+        """What the running kernel is called: another name after each boot of the machine. Empty where that is not known."""
+        ...
+
     def usage(self, path: str) -> tuple[int, int]:
         """(total, usable) bytes of the volume that holds ``path``."""
         ...

@@ -456,13 +456,13 @@ class Partition:
         found = PartitionRead(NONE, high_watermark, stable, start)
         if committed:
             found.aborted = ()
-        if fetch_offset >= upto:
-            found.caught_up = True
-            return found
-        if max_bytes <= 0 and not min_one:
+        found.caught_up = fetch_offset >= upto
+        if found.caught_up or (max_bytes <= 0 and not min_one):
             return found
         try:
             result = log.read(fetch_offset, max_bytes, upto=upto, min_one=min_one)
+            if result.error is not NONE:
+                return PartitionRead(result.error)
             if result.slice is not None:
                 found.records = result.slice
                 found.size = result.slice.length

@@ -15,8 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSlice
-from tidelog.records.batch import iter_headers, read_header
+from tidelog.records.batch import CorruptBatch, iter_headers, read_header
 from tidelog.replication.partition import Partition
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
@@ -89,7 +90,7 @@ class ReplicaMove:
     def next_step(self, now_ms: int) -> Step:
         """What to do outside of the loop; None when the move is over, one way or the other (see ``state``).
 
-        StorageFailure when one of the two dirs fails; KafkaError when the replica holds what cannot be copied.
+        StorageFailure when one of the two dirs fails; KafkaError or CorruptBatch when the replica holds what cannot be copied.
         """
         if self.state is not MoveState.COPYING:
             return None
@@ -113,7 +114,11 @@ class ReplicaMove:
     def _read(self, max_bytes: int) -> FileSlice | None:
         source = self.source
         offset = source.log_start_offset if self.copy is None else max(self.copy.log_end_offset, source.log_start_offset)
-        return source.read(offset, max_bytes, upto=source.log_end_offset, min_one=True).slice
+        found = source.read(offset, max_bytes, upto=source.log_end_offset, min_one=True)
+        if found.error is ErrorCode.CORRUPT_MESSAGE:
+            # Without this the copy would take over without what lies behind.
+            raise CorruptBatch(f"{source.dir}: offset {offset} cannot be read: the replica stays where it is")
+        return found.slice
 
     def take(self, records: bytes, now_ms: int) -> None:
         """Bytes of the replica, whole batches, follow in the copy. What the copy has already is passed over."""

@@ -396,6 +396,9 @@ class DiskFileSystem:
             _locks_of_this_process.add(real_path)
         return DiskLock(fd, real_path)
 
+    def boot_id(self) -> str:
+        return posix.boot_id()
+
     def usage(self, path: str) -> tuple[int, int]:
         return posix.space(path)
 

@@ -82,6 +82,15 @@ def space(path: str) -> tuple[int, int]:
     return usage.total, usage.free
 
 
+def boot_id() -> str:
+    """The kernel's id of this boot (Linux); empty on other systems."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def taken(problem: OSError) -> bool:
     """Whether a lock failed because somebody else has it."""
     return problem.errno in {errno.EACCES, errno.EAGAIN, errno.EDEADLK}

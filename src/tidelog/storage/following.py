@@ -179,6 +179,7 @@ def cut_segment(segment: LogSegment, offset: int, deferred: Deferred | None = No
     else:
         deferred.append(partial(sync_cut, segment))
     segment.size = span.position
+    segment.rotten = tuple(each for each in segment.rotten if each.end <= span.position)
     segment.next_offset = min(span.base_offset, offset)
     index.truncate_to_position(span.position)
     times.truncate_to_offset(segment.next_offset)

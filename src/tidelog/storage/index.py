@@ -19,6 +19,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+from tidelog.model.ports import FileSystem
+
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
 TXN_ENTRY_BYTES = 34
@@ -269,3 +271,17 @@ def parse_transaction_index(base_offset: int, raw: bytes) -> list[AbortedTransac
             raise CorruptIndex(f"entry {entry} of version {version} does not fit a segment from offset {base_offset}")
         entries.append(entry)
     return entries
+
+
+def read_last_time_entry(fs: FileSystem, path: str, base_offset: int) -> tuple[int, int] | None:
+    """(timestamp, offset) of a time index's last entry, read from the end of its file; None when that does not tell."""
+    if not fs.exists(path):
+        return None
+    file = fs.open(path, write=False)
+    size = file.size()
+    raw = file.read(size - TIME_ENTRY_BYTES, TIME_ENTRY_BYTES) if size >= TIME_ENTRY_BYTES else b""
+    file.close()
+    if size % TIME_ENTRY_BYTES or not raw.strip(b"\0"):
+        return None
+    last = TimeIndex.parse(base_offset, raw).last()
+    return last if last[0] >= 0 else None

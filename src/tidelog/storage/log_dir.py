@@ -13,6 +13,7 @@ from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import METADATA_TOPIC, TopicPartition, parse_partition_dir, random_uuid, uuid_to_text
 from tidelog.model.ports import FileSystem, Lock, Rng
 from tidelog.storage import checkpoints
+from tidelog.storage.boot import kernel_survived, note_kernel
 from tidelog.storage.checkpoints import BadCheckpoint, MetaProperties
 from tidelog.storage.log import UnifiedLog
 
@@ -44,6 +45,8 @@ class LogDir:
         "failure",
         "fs",
         "high_watermarks",
+        "kernel_noted",
+        "kernel_survived",
         "lock",
         "log_start_offsets",
         "logs",
@@ -64,6 +67,9 @@ class LogDir:
         """Somebody writes the checkpoints in the background: two at once would take each other's new files away."""
         self.clean = False
         """Whether it was closed in good order."""
+        self.kernel_survived = False
+        """Whether the kernel that took the last writes is still the one that runs."""
+        self.kernel_noted = False
         self.previous_broker_epoch = -1
         """From the marker of a clean shutdown; -1 when there was none."""
         self.logs: dict[TopicPartition, UnifiedLog] = {}
@@ -124,6 +130,7 @@ class LogDir:
         if self.clean:
             self.fs.remove(f"{self.path}/{checkpoints.CLEAN_SHUTDOWN}")
             self.fs.sync_dir(self.path)
+        self.kernel_survived = kernel_survived(self.fs, self.path)
         self.recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
         self.log_start_offsets = self._offsets(checkpoints.LOG_START_OFFSETS)
         self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
@@ -135,6 +142,11 @@ class LogDir:
             # Without them logs are scanned from their start, and high watermarks begin at the log start.
             _logger.warning("%s; going on without it", problem)
             return {}
+
+    def checkpointed(self, partition: TopicPartition) -> tuple[int, int, int]:
+        """Recovery point, log start and high watermark at the last stop; 0 where nothing was written down."""
+        found = (self.recovery_points, self.log_start_offsets, self.high_watermarks)
+        return found[0].get(partition, 0), found[1].get(partition, 0), found[2].get(partition, 0)
 
     def unfinished_copies(self) -> list[str]:
         """Names of directories that were to become partitions of this dir when the node stopped."""
@@ -179,7 +191,10 @@ class LogDir:
         }
 
     def write_checkpoints(self, contents: dict[str, bytes]) -> None:
-        """Replaces the files. Blocks; OSError when the disk fails."""
+        """Replaces the files. Blocks; OSError when the disk fails. Called once the logs are recovered."""
+        if not self.kernel_noted:
+            note_kernel(self.fs, self.path)
+            self.kernel_noted = True
         for name, content in contents.items():
             checkpoints.replace_file(self.fs, f"{self.path}/{name}", content)
 

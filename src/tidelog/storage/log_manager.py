@@ -102,9 +102,8 @@ class LogManager:
                     partition,
                     self.config_for(partition.topic),
                     log_dir.clean,
-                    log_dir.recovery_points.get(partition, 0),
-                    log_dir.log_start_offsets.get(partition, 0),
-                    log_dir.high_watermarks.get(partition, 0),
+                    log_dir.kernel_survived,
+                    *log_dir.checkpointed(partition),
                     self.producer_expiration_ms,
                 )
                 jobs.append(LoadJob(self.fs, log_dir, request, self.rng))

@@ -4,6 +4,7 @@ Decided here: where a read starts and where it is cut. It gives whole batches, a
 ``max_bytes`` when the caller asks for at least one (KIP-74). Batches are not looked at: a boundary comes from the recent batches
 that the active segment remembers, else from the offset index (then up to one index interval less than asked for), and only a
 batch that is longer than that is found by reading its header. A read may begin inside a batch: clients filter (section 2.5).
+A read ends before a range that is known to be rotten, and one that would begin there is CORRUPT_MESSAGE.
 
 A read never crosses segments. ``read`` and the look-ups only read what appends leave alone, so they may run in a thread.
 """
@@ -20,8 +21,10 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSlice
 from tidelog.records.batch import CorruptBatch, read_header
 from tidelog.records.record import iter_records
+from tidelog.storage.batch_span import BatchSpan
 from tidelog.storage.index import AbortedTransaction, CorruptIndex
-from tidelog.storage.segment import BatchSpan, LogSegment
+from tidelog.storage.rotten_range import next_rotten, rotten_with
+from tidelog.storage.segment import LogSegment
 
 if TYPE_CHECKING:
     from tidelog.storage.log import UnifiedLog
@@ -32,7 +35,8 @@ SEARCHES = 5
 
 
 class ReadResult:
-    """``slice``: the bytes, None when there are none to give. ``error``: NONE or OFFSET_OUT_OF_RANGE."""
+    """``slice``: the bytes, None when there are none to give. ``error``: NONE, OFFSET_OUT_OF_RANGE, or CORRUPT_MESSAGE for an
+    offset that lies in a rotten range."""
 
     __slots__ = ("error", "slice")
 
@@ -43,6 +47,7 @@ class ReadResult:
 
 _EMPTY = ReadResult(ErrorCode.NONE, None)
 _OUT_OF_RANGE = ReadResult(ErrorCode.OFFSET_OUT_OF_RANGE, None)
+_CORRUPT = ReadResult(ErrorCode.CORRUPT_MESSAGE, None)
 
 
 class TimestampOffset(NamedTuple):
@@ -83,18 +88,34 @@ def read(log: UnifiedLog, offset: int, max_bytes: int, *, upto: int, min_one: bo
 
 def read_segment(segment: LogSegment, offset: int, max_bytes: int, upto: int, min_one: bool) -> ReadResult | None:
     """The same within one segment; None when it has nothing at or past ``offset`` below ``upto``."""
+    if segment.rotten and rotten_with(segment.rotten, offset) is not None:
+        return _CORRUPT
     start = segment.recent_position(offset)
     if start < 0:
         start = segment.position_of(offset)
     end = segment.size if upto >= segment.next_offset else segment.position_of(upto)
+    if segment.rotten and (rotten := next_rotten(segment.rotten, start)) is not None and rotten.position < end:
+        if rotten.position == start:
+            return _CORRUPT
+        end = rotten.position
     if start >= end:
-        return None
+        breaks_off = start >= segment.size and offset < segment.next_offset and _breaks_off(segment, offset)
+        return _CORRUPT if breaks_off else None
     if end - start > max_bytes:
         limit = start + max_bytes
         end = min(segment.boundary_within(start, limit), end)
         if end > limit and not min_one:
             return _EMPTY
     return ReadResult(ErrorCode.NONE, FileSlice(segment.file, start, end - start))
+
+
+def _breaks_off(segment: LogSegment, offset: int) -> bool:
+    """Whether some batch behind ``offset`` is not followed by another one, nor by the segment's end: those bytes are damaged, and
+    what was written there is not to be passed over in silence."""
+    position, _ = segment.offset_index().entry_at_or_before(offset)
+    while (span := segment.span_at(position)) is not None:
+        position = span.end
+    return position < segment.size
 
 
 def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedTransaction]:

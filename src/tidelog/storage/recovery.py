@@ -1,10 +1,9 @@
 """Loading a partition's directory: what a clean stop left is believed, what a crash left is found out (section 2.5).
 
 Decided here, in this order: files that a crash left half way go or are finished (``.deleted``, ``.cleaned``, ``.swap``); after an
-unclean stop every segment from the recovery point on is read batch by batch, its indexes made anew, and the log cut at the first
-batch that is not whole, in order and of the right checksum, later segments with it; where a sync had failed, what is left of them
-is written once more; leader epochs follow the batches; producer state comes from the newest snapshot that reads well, and from
-the batches after it.
+unclean stop the segments from the recovery point on are recovered (segment_recovery.py), after a clean one the last, if it does
+not read to its end; leader epochs follow the batches; producer state comes from the newest snapshot that reads well, and from the
+batches after it.
 
 Invariants after ``load_log``: every batch of the log was written whole; indexes, leader epochs and producer state say nothing
 of what is not in it. Loading a directory blocks, and touches nothing but that directory: many may load at once.
@@ -14,15 +13,13 @@ A batch of format 0 or 1 with a right checksum is no torn tail. Such a directory
 
 from __future__ import annotations
 
-import binascii
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
-from tidelog.records.batch import crc_is_valid
 from tidelog.storage.checkpoints import (
     LEADER_EPOCHS,
     BadCheckpoint,
@@ -32,11 +29,11 @@ from tidelog.storage.checkpoints import (
 )
 from tidelog.storage.epochs import LeaderEpochCache
 from tidelog.storage.flush import FLUSH_FAILED
-from tidelog.storage.index import MAX_RELATIVE_OFFSET, CorruptIndex, Indexer
+from tidelog.storage.index import CorruptIndex
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, SNAPSHOT_SUFFIX, ProducerStateManager
-from tidelog.storage.replay import iter_batches, rebuild_producers, remove_stray_snapshots
+from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, ProducerStateManager
+from tidelog.storage.replay import iter_batches, rebuild_producers, remove_stray_snapshots, snapshot_offsets
 from tidelog.storage.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -47,6 +44,8 @@ from tidelog.storage.segment import (
     LogSegment,
     file_stem,
 )
+from tidelog.storage.segment_recovery import recover, recover_segment, set_aside, write_again
+from tidelog.storage.segment_scan import Trust
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
@@ -65,6 +64,8 @@ class LoadRequest:
     config: LogConfig
     clean: bool
     """Whether the log dir was closed in good order."""
+    kernel_survived: bool = False
+    """Whether the machine has been up since the log was last written: then no write is lost, synced or not."""
     recovery_point: int = 0
     log_start_offset: int = 0
     high_watermark: int = 0
@@ -84,14 +85,20 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
             _link(segments)
             for segment in segments[:-1]:
                 segment.sealed = True
-            _find_end(segments[-1])
+            end = _end_of_clean_stop(request, names)
+            if not _find_end(segments[-1]) or segments[-1].next_offset < end:
+                recover_segment(segments[-1], request.config.index_interval_bytes, epochs, Trust(end, complete=True))
         elif segments:
-            segments = _recover(fs, request, segments, epochs)
+            survived = request.kernel_survived and not sync_failed
+            segments = recover(segments, request.recovery_point, request.config.index_interval_bytes, epochs, survived=survived)
         if sync_failed:
-            _write_again(fs, directory, [segment for segment in segments if not segment.sealed])
+            write_again(fs, directory, [segment for segment in segments if not segment.sealed])
         _check_transaction_indexes(segments, names)
         if not segments or segments[-1].next_offset < request.log_start_offset:
-            segments = _start_anew(fs, request, segments, epochs, now_ms)
+            if segments and request.clean and not sync_failed:
+                request = _without_log_start(request, segments[-1].next_offset)
+            else:
+                segments = _start_anew(fs, request, segments, epochs, now_ms)
         return _assemble(fs, request, topic_id, segments, epochs, names, now_ms, rng)
     except BadCheckpoint as problem:
         raise StorageFailure(directory.rpartition("/")[0], f"{directory} cannot be loaded: {problem}") from problem
@@ -233,8 +240,15 @@ def _load_epochs(fs: FileSystem, directory: str) -> LeaderEpochCache:
         return LeaderEpochCache()
 
 
-def _find_end(active: LogSegment) -> None:
-    """Last offset and greatest timestamp of a cleanly closed segment: from the last index entry on."""
+def _end_of_clean_stop(request: LoadRequest, names: list[str]) -> int:
+    """Where the log ended when it was closed. Two files say so, and neither's name or offset has a checksum: the recovery point
+    counts if a producer snapshot of that offset is there, else the newest snapshot; 0 for unknown."""
+    snapshots = snapshot_offsets(names)
+    return request.recovery_point if request.recovery_point in snapshots else max(snapshots, default=0)
+
+
+def _find_end(active: LogSegment) -> bool:
+    """Last offset and greatest timestamp of a cleanly closed segment, from the last index entry on. False when it breaks off."""
     span = active.span_at(max(active.offset_index().last_boundary(0, active.size), 0))
     active.max_timestamp, active.max_timestamp_offset = active.time_index().last()
     end = 0
@@ -244,120 +258,34 @@ def _find_end(active: LogSegment) -> None:
             active.max_timestamp, active.max_timestamp_offset = span.max_timestamp, span.last_offset
         end = span.end
         span = active.span_at(span.end)
-    if end != active.size:
-        raise StorageFailure(
-            active.dir.rpartition("/")[0],
-            f"{active.path(LOG_SUFFIX)} was closed cleanly but has no whole batch at position {end} of {active.size}: "
-            "remove the log dir's .kafka_cleanshutdown to have it recovered",
-        )
     active.forget_recent()
+    return end == active.size
 
 
-# --- after an unclean stop ---------------------------------------------------------------------------------------------
-
-
-def _recover(fs: FileSystem, request: LoadRequest, segments: list[LogSegment], epochs: LeaderEpochCache) -> list[LogSegment]:
-    """Segments as far as they are good. The one that holds the recovery point and all after it are read."""
-    first = 0
-    for number, segment in enumerate(segments):
-        if segment.base_offset <= request.recovery_point:
-            first = number
-    for segment in segments[:first]:
-        segment.sealed = True
-    for number in range(first, len(segments)):
-        segment = segments[number]
-        dropped = recover_segment(segment, request.config.index_interval_bytes, epochs)
-        following = segments[number + 1].base_offset if number + 1 < len(segments) else segment.next_offset
-        if dropped or segment.next_offset > following or _lost_its_end(fs, segment, following):
-            _logger.warning(
-                "%s: cut %d bytes at offset %d after an unclean stop", segment.path(LOG_SUFFIX), dropped, segment.next_offset
-            )
-            for later in segments[number + 1 :]:
-                later.remove_files()
-            segments = segments[: number + 1]
-            break
-    _link(segments)
-    return segments
-
-
-def _lost_its_end(fs: FileSystem, segment: LogSegment, following: int) -> bool:
-    """Whether offsets are missing before the next segment because the end of this one was never synced.
-
-    Compaction leaves gaps too, but works on sealed segments only, and sealing writes the producer snapshot that bears the next
-    segment's name after it synced this segment: without that snapshot a gap is a loss.
-    """
-    return segment.next_offset < following and not fs.exists(f"{segment.dir}/{file_stem(following)}{SNAPSHOT_SUFFIX}")
-
-
-def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache) -> int:
-    """Reads every batch, makes the indexes anew, cuts the file behind the last good batch; bytes cut."""
-    indexer = Indexer(segment.base_offset, interval)
-    size, end, next_offset, first_timestamp, epoch = segment.size, 0, segment.base_offset, -1, -1
-    for header, batch in iter_batches(segment.file, 0, size):
-        in_order = next_offset <= header.base_offset <= header.last_offset <= segment.base_offset + MAX_RELATIVE_OFFSET
-        # An older epoch after a newer one is what a lost truncation uncovers: records that another leader replaced.
-        if not in_order or 0 <= header.leader_epoch < epoch or not crc_is_valid(batch, header):
-            break
-        epoch = max(epoch, header.leader_epoch)
-        if end == 0:
-            first_timestamp = header.max_timestamp
-        indexer.add(end, header.size, header.last_offset, header.max_timestamp)
-        if header.leader_epoch > epochs.latest:
-            epochs.assign(header.leader_epoch, header.base_offset)
-        end += header.size
-        next_offset = header.last_offset + 1
-    if end < size:
-        _refuse_old_format(segment, end)
-        segment.file.truncate(end)
-    indexer.finish()
-    segment.size = end
-    segment.next_offset = next_offset
-    segment.first_timestamp = first_timestamp if end else None
-    segment.adopt_indexes(indexer)
-    segment.aborted.reset(segment.file_system, segment.path(TXN_INDEX_SUFFIX))
-    segment.sealed = False
-    return size - end
-
-
-def _write_again(fs: FileSystem, directory: str, segments: list[LogSegment]) -> None:
-    """After a failed sync the kernel may hold for clean what never reached the disk: only what is written anew is synced anew."""
-    for segment in segments:
-        for position in range(0, segment.size, _COPY_BYTES):
-            segment.file.write(position, segment.file.read(position, min(_COPY_BYTES, segment.size - position)))
-        segment.file.sync()
-    _logger.warning("%s: a sync had failed before the last stop; %d segments are written anew", directory, len(segments))
-    fs.remove(f"{directory}/{FLUSH_FAILED}")
-    fs.sync_dir(directory)
-
-
-def _refuse_old_format(segment: LogSegment, position: int) -> None:
-    head = segment.file.read(position, 17)
-    if len(head) < 17 or head[16] > 1:
-        return
-    length = int.from_bytes(head[8:12], "big")
-    if not 14 <= length <= segment.size - position:
-        return
-    message = segment.file.read(position + 12, length)
-    if binascii.crc32(message[4:]) == int.from_bytes(message[:4], "big"):
-        raise StorageFailure(
-            segment.dir.rpartition("/")[0],
-            f"{segment.path(LOG_SUFFIX)} holds message format {head[16]} at position {position}; only format 2 is readable: "
-            "rewrite the topic with a broker that reads the old format",
-        )
+def _without_log_start(request: LoadRequest, end: int) -> LoadRequest:
+    """No clean stop leaves a log start past the end: the checkpoint is wrong, and to believe it would hide every record."""
+    _logger.error(
+        "%s was closed cleanly and ends at %d, but the checkpoint of log starts says that it begins at %d: the checkpoint is "
+        "wrong, and the log begins with its first segment",
+        request.directory,
+        end,
+        request.log_start_offset,
+    )
+    return replace(request, log_start_offset=0)
 
 
 def _start_anew(
     fs: FileSystem, request: LoadRequest, segments: list[LogSegment], epochs: LeaderEpochCache, now_ms: int
 ) -> list[LogSegment]:
     """Nothing of the log is left at or past its start: it goes on there, empty."""
-    for segment in segments:
-        segment.remove_files()
     if segments:
         _logger.warning(
-            "%s ends at %d, before its log start %d: emptied",
+            "%s ends at %d, before its log start %d: it begins there, empty",
             request.directory,
             segments[-1].next_offset,
             request.log_start_offset,
         )
         epochs.clear()
+    for segment in segments:
+        set_aside(segment)
     return [LogSegment.create(fs, request.directory, request.log_start_offset, now_ms)]

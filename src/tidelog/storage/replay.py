@@ -15,6 +15,7 @@ from tidelog.model.ports import File
 from tidelog.records.batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
 from tidelog.storage.checkpoints import read_file
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot
+from tidelog.storage.rotten_range import readable_parts
 from tidelog.storage.segment import file_stem
 
 if TYPE_CHECKING:
@@ -100,9 +101,10 @@ def _replay(log: UnifiedLog, start: int) -> None:
         if segment.next_offset <= start or not segment.size:
             segment.aborted.replay_needed = False
             continue
-        for header, batch in iter_batches(segment.file, segment.position_of(start), segment.size):
-            if header.producer_id >= 0 and header.base_offset >= start:
-                log.note_producer(batch, header, segment)
+        for first, end in readable_parts(segment.rotten, segment.position_of(start), segment.size):
+            for header, batch in iter_batches(segment.file, first, end):
+                if header.producer_id >= 0 and header.base_offset >= start:
+                    log.note_producer(batch, header, segment)
         segment.aborted.replay_needed = False
 
 

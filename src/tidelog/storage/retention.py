@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
-from tidelog.storage.segment import DELETED_SUFFIX, LogSegment, file_stem
+from tidelog.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment, file_stem
 
 if TYPE_CHECKING:
     from tidelog.storage.log import UnifiedLog
@@ -99,7 +99,8 @@ def _by_age(log: UnifiedLog, now_ms: int, skip: int) -> list[tuple[LogSegment, s
 
 
 def _or_modified(segment: LogSegment, timestamp: int) -> int:
-    return timestamp if timestamp >= 0 else segment.modified_ms()
+    """A segment whose records have no timestamps is as old as its file."""
+    return timestamp if timestamp >= 0 else segment.file_system.stat(segment.path(LOG_SUFFIX)).modified_ms
 
 
 def _by_size(log: UnifiedLog, skip: int) -> list[tuple[LogSegment, str]]:

@@ -16,6 +16,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 from tidelog.model.ports import Buffer, File, FileSystem
+from tidelog.storage.batch_span import BatchSpan, span_of_rotten
 from tidelog.storage.checkpoints import read_file
 from tidelog.storage.index import (
     MAX_RELATIVE_OFFSET,
@@ -26,7 +27,9 @@ from tidelog.storage.index import (
     Indexer,
     OffsetIndex,
     TimeIndex,
+    read_last_time_entry,
 )
+from tidelog.storage.rotten_range import RottenRange, rotten_at
 from tidelog.storage.transaction_index import TransactionIndex
 
 LOG_SUFFIX = ".log"
@@ -55,19 +58,6 @@ def file_stem(offset: int) -> str:
     return f"{offset:020d}"
 
 
-class BatchSpan:
-    """Where one batch lies: first byte, one past the last, first and last offset, greatest timestamp."""
-
-    __slots__ = ("base_offset", "end", "last_offset", "max_timestamp", "position")
-
-    def __init__(self, position: int, end: int, base_offset: int, last_offset: int, max_timestamp: int) -> None:
-        self.position = position
-        self.end = end
-        self.base_offset = base_offset
-        self.last_offset = last_offset
-        self.max_timestamp = max_timestamp
-
-
 class LogSegment:
     """A run of batches from ``base_offset`` on, with the indexes that lead into it."""
 
@@ -89,6 +79,7 @@ class LogSegment:
         "max_timestamp",
         "max_timestamp_offset",
         "next_offset",
+        "rotten",
         "sealed",
         "size",
         "suffix",
@@ -116,6 +107,8 @@ class LogSegment:
         """Greatest timestamp of the first batch: the age of the segment counts from it. None: not read yet, or empty."""
         self.sealed = False
         """Closed, with its log and indexes on stable storage: it needs no recovery."""
+        self.rotten: tuple[RottenRange, ...] = ()
+        """Ranges that are known to be damaged, ascending: readers get the records before and behind them."""
         self._recent_last_offsets = array("q")
         self._recent_positions = array("q")
         self._recent_floor = base_offset
@@ -140,10 +133,6 @@ class LogSegment:
     def file_system(self) -> FileSystem:
         """Where its files are."""
         return self._fs
-
-    def modified_ms(self) -> int:
-        """When the ``.log`` file last changed: the age of a segment whose records have no timestamps."""
-        return self._fs.stat(self.path(LOG_SUFFIX)).modified_ms
 
     @property
     def file(self) -> File:
@@ -310,16 +299,10 @@ class LogSegment:
 
     def _last_time_entry(self) -> tuple[int, int] | None:
         """From the end of the file, without loading the index; None when that does not tell."""
-        if self._time_index is not None or not self._fs.exists(self.path(TIME_INDEX_SUFFIX)):
+        if self._time_index is not None:
             return None
-        file = self._fs.open(self.path(TIME_INDEX_SUFFIX), write=False)
-        size = file.size()
-        raw = file.read(size - TIME_ENTRY_BYTES, TIME_ENTRY_BYTES) if size >= TIME_ENTRY_BYTES else b""
-        file.close()
-        if size % TIME_ENTRY_BYTES or not raw.strip(b"\0"):
-            return None
-        last = TimeIndex.parse(self.base_offset, raw).last()
-        return last if last[0] >= 0 and last[1] < self.next_offset else None
+        last = read_last_time_entry(self._fs, self.path(TIME_INDEX_SUFFIX), self.base_offset)
+        return last if last is not None and last[1] < self.next_offset else None
 
     def closing_index_writes(self) -> list[tuple[File, int, bytes]]:
         """The greatest timestamp gets its last entry; then what the index files lack: (open file, position, bytes; the file ends
@@ -343,9 +326,11 @@ class LogSegment:
     # --- finding -------------------------------------------------------------------------------------------------------
 
     def span_at(self, position: int) -> BatchSpan | None:
-        """The batch that starts at ``position``; None at the end of the segment or where no whole batch is."""
+        """The batch, or rotten range, that starts at ``position``; None at the end of the segment or where neither is."""
         if position >= self.size:
             return None
+        if self.rotten and (rotten := rotten_at(self.rotten, position)) is not None:
+            return span_of_rotten(rotten)
         raw = self.file.read(position, _LENGTHS_BYTES)
         if len(raw) < _LENGTHS_BYTES:
             return None
@@ -360,6 +345,11 @@ class LogSegment:
         position = self._indexed_start(offset) if start is None else start
         raw, raw_at, size, lengths = b"", position, self.size, _LENGTHS.unpack_from
         while position < size:
+            if self.rotten and (rotten := rotten_at(self.rotten, position)) is not None:
+                if rotten.next_offset > offset:
+                    return span_of_rotten(rotten)
+                position = rotten.end
+                continue
             at = position - raw_at
             if len(raw) - at < _LENGTHS_BYTES:
                 raw, raw_at, at = self.file.read(position, _PROBE_BYTES), position, 0

@@ -170,6 +170,10 @@ class MemoryDisk:
             self.locked[path] = None
             return _Lock(self, path)
 
+    def boot_id(self) -> str:
+        """What is in memory is never torn; nothing needs to be believed."""
+        return ""
+
     def usage(self, path: str) -> tuple[int, int]:
         return CAPACITY, 0 if self.full else CAPACITY // 2
 

@@ -12,6 +12,7 @@ from tidelog.model.ids import OFFSETS_TOPIC
 from tidelog.records.batch import iter_headers
 from tidelog.replication.delayed import Purgatory
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.rotten_range import RottenRange
 
 SYNCED = LogConfig(flush_messages=1)
 
@@ -80,7 +81,20 @@ def test_a_shard_whose_log_is_damaged_is_not_loaded_from_it(caplog: pytest.LogCa
     world.shards.stop()
     world.shards.follow()
     assert isinstance(world.shards.find("g"), ErrorCode)
-    assert "the batch at offset 0 has not the checksum it claims" in caplog.text
+    assert "the batch at offset 0 has a wrong checksum" in caplog.text
+
+
+def test_a_shard_is_not_loaded_from_a_log_with_a_range_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    world = ShardWorld()
+    write(world, b"a")
+    write(world, b"b")
+    log = world.world.partition(OFFSETS_TOPIC).log
+    assert log is not None
+    log.active.rotten = (RottenRange(0, next(iter_headers(log.active.file.read(0, log.active.size))).size, 0, 1),)
+    world.shards.stop()
+    world.shards.follow()
+    assert isinstance(world.shards.find("g"), ErrorCode)
+    assert "offset 0 cannot be read" in caplog.text
 
 
 def test_an_append_that_fails_drops_the_machine_and_tells_everybody_who_waits() -> None:

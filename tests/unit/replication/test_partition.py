@@ -9,6 +9,7 @@ from tidelog.replication.partition import Partition
 from tidelog.replication.replica import Caller
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.validation import DeepValidation
 from tidelog.storage.verification import NOT_REQUIRED
 
@@ -33,6 +34,23 @@ def test_an_append_of_the_only_replica_is_visible_at_once() -> None:
     read = partition.read(0, 1 << 20, min_one=True)
     assert (read.error, read.high_watermark, read.last_stable_offset, read.log_start_offset) == (ErrorCode.NONE, 2, 2, 0)
     assert read.records is not None and read.size == read.records.length
+
+
+def test_a_fetch_of_damaged_records_is_told_so_and_one_behind_them_is_served() -> None:
+    _, partition = one_partition()
+    sizes = [len(append_one(partition)) for _ in range(3)]
+    assert partition.log is not None
+    partition.log.active.rotten = (RottenRange(sizes[0], sizes[0] + sizes[1], 1, 2),)
+    first, damaged, behind = (partition.read(offset, 1 << 20, min_one=True) for offset in range(3))
+    assert (first.error, first.size) == (ErrorCode.NONE, sizes[0])
+    assert (damaged.error, damaged.records, damaged.high_watermark) == (ErrorCode.CORRUPT_MESSAGE, None, -1)
+    assert (behind.error, behind.size) == (ErrorCode.NONE, sizes[2])
+
+
+def append_one(partition: Partition) -> memoryview:
+    data = batch(b"a")
+    append(partition, data)
+    return data
 
 
 def test_a_follower_refuses_to_append_and_to_serve_reads() -> None:

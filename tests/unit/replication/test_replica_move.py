@@ -7,12 +7,13 @@ import pytest
 from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
-from tidelog.records.batch import iter_headers
+from tidelog.records.batch import CorruptBatch, iter_headers
 from tidelog.replication import replica_move
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_move import FlushStep, MoveState, ReadStep, ReplicaMove
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.rotten_range import RottenRange
 
 NAME = TopicPartition("t", 0)
 SMALL = LogConfig(segment_bytes=4000, index_interval_bytes=200)
@@ -165,6 +166,18 @@ def test_a_second_request_for_the_same_dir_changes_nothing_and_one_for_another_d
     world.run_jobs()
     assert not any(name.endswith("-future") for name in world.disk.listdir("/data1"))
     assert log_of(world).dir == "/data0/t-0"
+
+
+def test_a_damaged_replica_is_not_replaced_by_a_copy_without_what_lies_behind_the_damage() -> None:
+    world = world_with(records=10)
+    log = log_of(world)
+    header = list(iter_headers(log.segments[0].file.read(0, log.segments[0].size)))[3]
+    damaged = RottenRange(header.position, header.end_position, header.base_offset, header.next_offset)
+    log.segments[0].rotten = (damaged,)
+    move = begin(world)
+    with pytest.raises(CorruptBatch, match="offset 3 cannot be read"):
+        finish(move)
+    assert log_of(world) is log
 
 
 def test_a_move_ends_with_its_topic() -> None:

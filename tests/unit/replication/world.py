@@ -126,6 +126,9 @@ class MemoryDisk:
     def lock(self, path: str) -> Any:
         return SimpleNamespace(release=lambda: None)
 
+    def boot_id(self) -> str:
+        return ""
+
     def usage(self, path: str) -> tuple[int, int]:
         return 1 << 40, 1 << 39
 

@@ -569,6 +569,9 @@ class FragileFileSystem:
     def lock(self, path: str) -> Lock:
         return self.disk.lock(path)
 
+    def boot_id(self) -> str:
+        return self.disk.boot_id()
+
     def usage(self, path: str) -> tuple[int, int]:
         return self.disk.usage(path)
 

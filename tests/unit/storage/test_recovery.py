@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sim.workload import DIRECTORY, PARTITION, TOPIC_ID, append, batch, end_transaction, load, new_log, offsets
-from tidelog.model.errors import StorageFailure
+from sim.workload import DIRECTORY, PARTITION, TOPIC_ID, append, batch, end_transaction, load, new_log, offsets, read_offsets
+from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.server.disk import DiskFileSystem
 from tidelog.storage.log_config import LogConfig
@@ -171,15 +171,55 @@ def test_a_log_that_ends_before_its_checkpointed_start_is_emptied() -> None:
     log = load(disk, SMALL, log_start_offset=500)
     assert (log.log_start_offset, log.log_end_offset, offsets(log)) == (500, 500, [])
     log.check()
+    kept = [name for name in disk.listdir(DIRECTORY) if name.endswith(".log.0-1.cut")]
+    assert len(kept) == 4
 
 
-def test_a_clean_stop_that_was_none_is_refused_with_the_way_out() -> None:
-    disk = SimDisk()
+def closed(disk: SimDisk) -> None:
     written(disk)
+    load(disk, SMALL).close()
+
+
+def test_a_cleanly_closed_log_that_does_not_read_to_its_end_keeps_its_end_and_serves_the_rest() -> None:
+    disk = SimDisk()
+    closed(disk)
     file = disk.open(last_log(disk))
-    file.truncate(file.size() - 3)
-    with pytest.raises(StorageFailure, match="kafka_cleanshutdown"):
-        load(disk, SMALL, clean=True)
+    size = file.size() - 3
+    file.truncate(size)
+    log = load(disk, SMALL, clean=True, recovery_point=16)
+    log.check()
+    assert (log.log_end_offset, log.active.size, file.size()) == (16, size, size)
+    assert read_offsets(log, 12) == [(12, 13)]
+    assert log.read(14, 1 << 20, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
+    append(log, batch(1))
+    assert read_offsets(log, 16) == [(16, 16)]
+
+
+def test_a_cleanly_closed_log_whose_last_batch_is_gone_does_not_use_its_offsets_again() -> None:
+    disk = SimDisk()
+    closed(disk)
+    file = disk.open(last_log(disk))
+    file.truncate(file.size() // 2)
+    log = load(disk, SMALL, clean=True, recovery_point=16)
+    log.check()
+    assert log.log_end_offset == 16
+    assert log.read(15, 1 << 20, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
+    append(log, batch(1))
+    assert read_offsets(log, 16) == [(16, 16)]
+
+
+def test_a_recovery_point_that_no_snapshot_confirms_does_not_move_the_end_of_a_clean_log() -> None:
+    disk = SimDisk()
+    closed(disk)
+    assert load(disk, SMALL, clean=True, recovery_point=1600).log_end_offset == 16
+
+
+def test_a_log_start_past_the_end_of_a_cleanly_closed_log_is_not_believed(caplog: pytest.LogCaptureFixture) -> None:
+    disk = SimDisk()
+    closed(disk)
+    log = load(disk, SMALL, clean=True, recovery_point=16, log_start_offset=500)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 16)
+    assert "the checkpoint is wrong" in caplog.text
 
 
 def test_the_old_message_format_is_refused_not_cut() -> None:

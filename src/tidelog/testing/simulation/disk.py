@@ -8,9 +8,9 @@ the next start finds:
 - of the writes to a file since its last sync, each survives whole, in some of its 512-byte sectors, or not at all, in no order;
   a file grown by a write that got lost has zeroes there.
 
-``kill()`` gives what a killed process leaves: everything, for the kernel lives on. Faults are given ahead (``fail``), and
-``on_operation`` is called before each change, so that a test can look at, or crash, every moment. The same seed and calls give
-the same disk. Single-threaded.
+``kill()`` gives what a killed process leaves: everything, for the kernel (``boot_id``) lives on. Faults are given ahead
+(``fail``), and ``on_operation`` is called before each change, so that a test can look at, or crash, every moment. The same seed
+and calls give the same disk. Single-threaded.
 """
 
 from __future__ import annotations
@@ -128,12 +128,12 @@ class SimDisk:
         self.rng = random.Random(seed)
         self.capacity = capacity
         self.network = network
-        self.now_ms = 0
-        """The source of modification times."""
+        self.now_ms = 0  # the source of modification times
         self.operations = 0
         """The number of changes so far."""
         self.on_operation: Callable[[int, str, str], None] | None = None
         """Called before each change with its number, kind and path; the change counts as in progress."""
+        self.boots = 1
         self.locked: set[str] = set()
         self.off = False
         self._faults: list[_Fault] = []
@@ -198,9 +198,8 @@ class SimDisk:
         """On a full disk it writes what fits, then raises."""
         self.before("write", _path_of(node))
         # Room is counted only on a disk that was filled, because counting looks at every file.
-        room = self.capacity - self._used() if self.capacity < UNLIMITED else UNLIMITED
-        if self._room:
-            room = min(room, self._room_at(_path_of(node)))
+        room = self.usage("/")[1] if self.capacity < UNLIMITED else UNLIMITED
+        room = min(room, self._room_at(_path_of(node))) if self._room else room
         growth = max(position + len(data) - len(node.data), 0)
         fits = data if growth <= room else data[: max(len(data) - (growth - room), 0)]
         if fits:
@@ -246,9 +245,6 @@ class SimDisk:
             del content[length:]
         else:
             content.extend(bytes(length - len(content)))
-
-    def _used(self) -> int:
-        return sum(len(node.data) for node in _files_below(self._root))
 
     # --- the FileSystem port -------------------------------------------------------------------------------------------
 
@@ -296,11 +292,11 @@ class SimDisk:
     def rename(self, source: str, target: str) -> None:
         parent = self._dir(source.rpartition("/")[0])
         if parent is not self._dir(target.rpartition("/")[0]):
-            raise OSError(errno.EXDEV, "the simulated disk renames within a directory only", target)
-        node = parent.entries.get(_name(source))
+            raise OSError(errno.EXDEV, "renames within a directory only", target)
+        node, there = parent.entries.get(_name(source)), parent.entries.get(_name(target))
         if node is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", source)
-        if isinstance(parent.entries.get(_name(target)), _Dir):
+        if isinstance(there, _Dir):
             raise IsADirectoryError(errno.EISDIR, "is a directory", target)
         self.before("rename", source)
         self._change(parent, ((_name(source), None), (_name(target), node)))
@@ -341,7 +337,6 @@ class SimDisk:
         node.pending.clear()
 
     def set_mode(self, path: str, mode: int) -> None:
-        """Permissions are not enforced; the file must exist."""
         self.stat(path)
 
     def lock(self, path: str) -> SimLock:
@@ -353,7 +348,10 @@ class SimDisk:
         return SimLock(self, path)
 
     def usage(self, path: str) -> tuple[int, int]:
-        return self.capacity, max(self.capacity - self._used(), 0)
+        return self.capacity, max(self.capacity - sum(len(node.data) for node in _files_below(self._root)), 0)
+
+    def boot_id(self) -> str:
+        return f"boot-{self.boots}"
 
     def _change(self, parent: _Dir, changes: tuple[tuple[str, _Node | None], ...]) -> None:
         for name, node in changes:
@@ -387,6 +385,7 @@ class SimDisk:
         """The disk after a power loss now; this one stays as it is (set ``off`` to stop its users)."""
         rng = random.Random(seed)
         after = self._successor(seed)
+        after.boots += 1
         after._root = self._survivors(self._root, None, rng, {})
         return after
 
@@ -398,7 +397,7 @@ class SimDisk:
 
     def _successor(self, seed: int) -> SimDisk:
         after = SimDisk(seed, capacity=self.capacity, network=self.network)
-        after.now_ms = self.now_ms
+        after.now_ms, after.boots = self.now_ms, self.boots
         after._room = dict(self._room)
         return after
 
