@@ -23,10 +23,10 @@ TOPICS = ("two", "three")
 
 
 def free_port() -> int:
-    """The first of four ports in a row whose controllers' ports are within range."""
+    """The first of four ports in a row whose controllers' and metrics' ports are within range."""
     while True:
         (first,) = free_ports(1)
-        if all(port_is_free(first + offset + step) for offset in (0, 1000) for step in range(4)):
+        if all(port_is_free(first + offset + step) for offset in (0, 1000, 2000) for step in range(4)):
             return first
 
 

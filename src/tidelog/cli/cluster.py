@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidelog.cli import columns, kafka_cluster, refusal
+from tidelog.cli.local_controller import active_controller
 from tidelog.cli.refusal import CommandFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tidelog.cli.local_layout import LocalCluster
     from tidelog.cli.local_nodes import NodeFolder
 
@@ -33,9 +36,14 @@ dir_option = click.option(
 
 
 class ClusterGroup(click.Group):
-    """A number, or flags, where a word is expected: ``tidelog cluster 3`` is ``tidelog cluster run 3``."""
+    """A number, or flags, where a word is expected: ``tidelog cluster 3`` is ``tidelog cluster run 3``, and ``--dir X status`` is
+    ``status --dir X``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if len(args) > 2 and args[0] == "--dir" and args[2] in self.commands:
+            args = [args[2], *args[:2], *args[3:]]
+        elif len(args) > 1 and args[0].startswith("--dir=") and args[1] in self.commands:
+            args = [args[1], args[0], *args[2:]]
         first = args[0] if args else ""
         if first not in self.commands and first not in {"-h", "--help"} and not (first and first[0].isalpha()):
             args = ["run", *args]
@@ -50,12 +58,12 @@ def command() -> None:
 @command.command()
 @click.argument("count", required=False, type=click.IntRange(min=1))
 @dir_option
-@click.option("--port", type=click.IntRange(1, 65535), default=DEFAULT_PORT, show_default=True, help="Of the first node.")
+@click.option("--port", type=click.IntRange(1, 65535), help=f"Of the first node. [{DEFAULT_PORT}]")
 @click.option("--racks", metavar="A,B,...", help="Racks for the nodes, in turn. [none]")
 @click.option(
     "--override", "-o", "overrides", multiple=True, metavar="KEY=VALUE", help="A setting of all nodes that are made now."
 )
-def run(count: int | None, directory: str, port: int, racks: str | None, overrides: tuple[str, ...]) -> None:
+def run(count: int | None, directory: str, port: int | None, racks: str | None, overrides: tuple[str, ...]) -> None:
     """Run COUNT nodes until Ctrl-C: made when the folder is new, else those that are there, and more if COUNT is higher."""
     from tidelog.cli.local_nodes import NodeFolder
     from tidelog.cli.local_supervisor import Supervisor
@@ -84,9 +92,11 @@ def _say(line: str) -> None:
         raise
 
 
-def prepare(directory: str, count: int | None, port: int, racks: tuple[str, ...], settings: dict[str, str]) -> LocalCluster:
+def prepare(
+    directory: str, count: int | None, port: int | None, racks: tuple[str, ...], settings: dict[str, str]
+) -> LocalCluster:
     """The cluster in the folder, made or grown, with all nodes ready to start. CommandFailed when it has more nodes already."""
-    from tidelog.cli.local_layout import grown, load, new_cluster, save
+    from tidelog.cli.local_layout import load, new_cluster, save
     from tidelog.cli.local_nodes import NodeFolder, new_id
 
     try:
@@ -95,7 +105,7 @@ def prepare(directory: str, count: int | None, port: int, racks: tuple[str, ...]
         raise CommandFailed(f"{directory} cannot be the cluster's folder: {error.strerror}") from error
     cluster = load(directory)
     if cluster is None:
-        made = new_cluster(new_id(), count or DEFAULT_NODES, port, racks, settings)
+        made = new_cluster(new_id(), count or DEFAULT_NODES, port or DEFAULT_PORT, racks, settings)
         cluster = replace(made, nodes=tuple(replace(node, directory_id=new_id()) for node in made.nodes))
         if not _is_empty(directory):
             raise CommandFailed(f"{directory} holds other things already. Name an empty folder: --dir DIR")
@@ -106,12 +116,33 @@ def prepare(directory: str, count: int | None, port: int, racks: tuple[str, ...]
             f"out while it runs: tidelog drain {last} --bootstrap-server {cluster.nodes[0].address}, then "
             f"{_other(f'remove {last}', directory)}"
         )
-    elif count is not None:
-        cluster = grown(cluster, count)
+    else:
+        cluster = _changed(directory, cluster, count or len(cluster.nodes), port, racks, settings)
     for node in cluster.nodes:
         NodeFolder(directory, node).prepare(cluster)
     save(directory, cluster)
     return cluster
+
+
+def _changed(
+    directory: str, cluster: LocalCluster, count: int, port: int | None, racks: tuple[str, ...], settings: dict[str, str]
+) -> LocalCluster:
+    """A cluster that was there, with more nodes; new settings and racks are those of the new nodes. Says what does not count."""
+    from tidelog.cli.local_layout import grown
+
+    before = len(cluster.nodes)
+    if port is not None and port != cluster.port:
+        print(f"--port {port} is ignored: the cluster in {directory} begins at port {cluster.port}.", file=sys.stderr)
+    new = {name: value for name, value in settings.items() if cluster.settings.get(name) != value}
+    if new or (racks and racks != cluster.racks):
+        what = ", ".join(
+            [*(f"-o {name}={value}" for name, value in new.items()), *(["--racks"] if racks != cluster.racks and racks else [])]
+        )
+        files = os.path.join(directory, "node-*", "server.properties")
+        there = "the node that is" if before == 1 else f"the {before} nodes that are"
+        who = f"{there} there" if count > before else "this cluster"
+        print(f"{what}: not for {who}, whose settings are in {files}.", file=sys.stderr)
+    return grown(replace(cluster, settings={**cluster.settings, **settings}, racks=racks or cluster.racks), count)
 
 
 def _is_empty(directory: str) -> bool:
@@ -147,8 +178,8 @@ def status(directory: str, output: str) -> None:
 
     with refusal.one_line("tidelog: "):
         cluster = _loaded(directory)
-        pids = {node.id: NodeFolder(directory, node).pid() for node in cluster.nodes}
-        rows, behind = _rows(cluster, pids)
+        folders = [NodeFolder(directory, node) for node in cluster.nodes]
+        rows, behind = _rows(cluster, folders)
     if output == "json":
         print(columns.as_json({"clusterId": cluster.cluster_id, "nodes": rows, "underReplicated": behind}))
         return
@@ -156,11 +187,14 @@ def status(directory: str, output: str) -> None:
     shown += [columns.Column(title, key, 8) for title, key in (("RACK", "rack"), ("PID", "pid"), ("LEADS", "leads"))]
     shown.append(columns.Column("STATE", "state", 8, pad=False))
     print(columns.table(shown, rows))
+    places = [f"http://{row['http']}" for row in rows if row["http"] is not None]
+    if places:
+        print(f"/metrics and /healthz: {' '.join(places)}")
     if behind is not None:
         print("All partitions are in sync." if not behind else f"{behind} partition(s) lack replicas in sync.")
 
 
-def _rows(cluster: LocalCluster, pids: dict[int, int | None]) -> tuple[list[dict[str, Any]], int | None]:
+def _rows(cluster: LocalCluster, folders: Sequence[NodeFolder]) -> tuple[list[dict[str, Any]], int | None]:
     """A row for each node; how many partitions lack replicas in sync, None where no node answers."""
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.broker_connection import CannotConnect
@@ -168,7 +202,10 @@ def _rows(cluster: LocalCluster, pids: dict[int, int | None]) -> tuple[list[dict
     from tidelog.cli.metadata_quorum import quorum
 
     seen, there, active = None, {}, -1
-    up = ",".join(node.address for node in cluster.nodes if pids[node.id] is not None)
+    pids = {folder.node.id: folder.pid() for folder in folders}
+    suspended = {folder.node.id for folder in folders if folder.suspended()}
+    # A suspended process accepts connections and answers nothing.
+    up = ",".join(node.address for node in cluster.nodes if pids[node.id] is not None and node.id not in suspended)
     if up:
         try:
             with AdminSession(up) as session:
@@ -183,9 +220,10 @@ def _rows(cluster: LocalCluster, pids: dict[int, int | None]) -> tuple[list[dict
             "rack": node.rack,
             "pid": pids[node.id],
             "leads": None if seen is None or node.id not in there else sum(each.leader == node.id for each in seen),
-            "state": _state(pids[node.id], node.id in there, node.id == active),
+            "state": "suspended" if node.id in suspended else _state(pids[node.id], node.id in there, node.id == active),
+            "http": folder.http_address(),
         }
-        for node in cluster.nodes
+        for node, folder in zip(cluster.nodes, folders, strict=True)
     ]
     return rows, None if seen is None else sum(len(each.in_sync) < len(each.replicas) for each in seen)
 
@@ -230,9 +268,16 @@ def restart(nodes: tuple[int, ...], directory: str, seconds: float) -> None:
             raise CommandFailed(
                 f"The cluster in {directory} is not running. Start it: {_other(str(len(cluster.nodes)), directory)}"
             )
-        for node in nodes or [node.id for node in cluster.nodes]:
+        for node in nodes or active_last(cluster):
             restart_one(cluster, directory, node, seconds)
         _lead_again(cluster)
+
+
+def active_last(cluster: LocalCluster) -> list[int]:
+    """The nodes by id, but the active controller last: the controller moves once, not with each restart of who leads."""
+    ids = [node.id for node in cluster.nodes]
+    active = active_controller(cluster)
+    return [*(each for each in ids if each != active), active] if active in ids else ids
 
 
 def _lead_again(cluster: LocalCluster) -> None:

@@ -17,6 +17,8 @@ FILE = "cluster.json"
 VOTERS = 3
 CONTROLLER_OFFSET = 1000
 """How far a node's controller port is above its broker port."""
+METRICS_OFFSET = 2000
+"""How far the port of its /metrics and /healthz is above its broker port."""
 MOST_NODES = CONTROLLER_OFFSET - 1
 LAST_PORT = 65535
 HOST = "localhost"
@@ -37,6 +39,11 @@ class LocalNode:
     def controller_port(self) -> int:
         """Where its controller listens, if it is one."""
         return self.port + CONTROLLER_OFFSET
+
+    @property
+    def metrics_address(self) -> str:
+        """Where new nodes serve /metrics and /healthz; older ones have what their file says."""
+        return f"{HOST}:{self.port + METRICS_OFFSET}"
 
     @property
     def address(self) -> str:
@@ -77,9 +84,10 @@ def new_cluster(cluster_id: str, count: int, port: int, racks: Sequence[str], se
         LocalNode(index + 1, port + index, index < voters, index < voters, racks[index % len(racks)] if racks else None)
         for index in range(count)
     )
-    if nodes[-1].controller_port > LAST_PORT:
+    if nodes[-1].port + METRICS_OFFSET > LAST_PORT:
         raise CommandFailed(
-            f"--port {port} leaves no room for {count} nodes: controllers listen {CONTROLLER_OFFSET} above, up to {LAST_PORT}."
+            f"--port {port} leaves no room for {count} nodes: controllers listen {CONTROLLER_OFFSET} above, metrics are "
+            f"{METRICS_OFFSET} above, up to {LAST_PORT}."
         )
     return LocalCluster(cluster_id, port, tuple(racks), dict(settings), nodes)
 
@@ -133,7 +141,7 @@ def properties(cluster: LocalCluster, node: LocalNode, data: str) -> dict[str, s
         # On one machine nobody is silent for the network's sake: a third of Kafka's patience.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
-        "tidelog.http.listener": "",
+        "tidelog.http.listener": node.metrics_address,
     }
     if node.controller and not node.founder:
         result["controller.quorum.auto.join.enable"] = "true"

@@ -86,6 +86,20 @@ class NodeFolder:
             return None
         return pid if str(self.settings) in command_line(pid) else None
 
+    def suspended(self) -> bool:
+        """Whether its process is stopped by SIGSTOP, or by Ctrl-Z."""
+        pid = self.pid()
+        return pid is not None and process_state(pid) == "T"
+
+    def http_address(self) -> str | None:
+        """Where /metrics and /healthz are, as its file says; None where they are turned off."""
+        from tidelog.config.properties import parse
+
+        try:
+            return parse(self.settings.read_text(encoding="utf-8")).get("tidelog.http.listener") or None
+        except (FileNotFoundError, ConfigError):
+            return None
+
     def signal(self, number: int) -> bool:
         """Send it a signal; False when it does not run."""
         pid = self.pid()
@@ -132,6 +146,12 @@ def new_id() -> str:
     from tidelog.model.ids import random_uuid
 
     return uuid_to_text(random_uuid(random.SystemRandom()))
+
+
+def process_state(pid: int) -> str:
+    """``R``, ``S``, ``T`` and so on, as ps shows it; empty when the process is gone."""
+    shown = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return shown.stdout.strip()[:1]
 
 
 def command_line(pid: int) -> str:

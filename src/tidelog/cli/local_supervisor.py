@@ -21,6 +21,7 @@ import click
 
 from tidelog.cli import local_layout
 from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
+from tidelog.cli.local_controller import active_controller
 from tidelog.cli.local_layout import LocalCluster, LocalNode
 from tidelog.cli.local_nodes import RESTART, STOP, NodeFolder
 from tidelog.cli.refusal import CommandFailed
@@ -166,18 +167,11 @@ class Supervisor:
         return (Path(self._directory) / local_layout.FILE).stat().st_mtime
 
     def stop_all(self) -> None:
-        """Brokers one after another, then controllers while a majority of them is left to take over, then the rest at once."""
-        running = sorted((each for each in self._nodes.values() if each.process), key=lambda each: -each.node.id)
-        controllers = [each for each in running if each.node.controller]
-        majority = sum(node.controller for node in self.cluster.nodes) // 2 + 1
-        alone = [each for each in running if not each.node.controller] + controllers[: max(0, len(controllers) - majority)]
-        together = [each for each in running if each not in alone]
-        for each in alone:
+        """One after another: brokers, then controllers, the active one last: every other node has its consent."""
+        running = [each for each in self._nodes.values() if each.process]
+        active = active_controller(self.cluster) if len(running) > 1 else None
+        for each in sorted(running, key=lambda each: (each.node.id == active, each.node.controller, -each.node.id)):
             each.folder.stop()
-            self._wait(each)
-        for each in together:
-            each.folder.stop()
-        for each in together:
             self._wait(each)
 
     def _wait(self, each: Supervised) -> None:

@@ -94,8 +94,14 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
     print(ready_line(node, seconds) if isinstance(node, Node) else node.ready_line(seconds), flush=True)
     ends = [runtime.spawn(stop.wait(), "waiting for a signal"), runtime.spawn(node.failed.wait(), "watching the node")]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    began = time.perf_counter()
     await node.stop()
-    return 1 if node.failed.is_set() else 0
+    seconds = time.perf_counter() - began
+    if node.failed.is_set():
+        logging.getLogger("tidelog").error("stopped after a failure, in %.1f s", seconds)
+        return 1
+    logging.getLogger("tidelog").info("stopped, all flushed, in %.1f s", seconds)
+    return 0
 
 
 async def _started(node: Node | ControllerNode, stop: asyncio.Event) -> bool:

@@ -58,7 +58,7 @@ def broker_heartbeat(decision: Decision, request: BrokerHeartbeatRequest, regist
         heartbeats.shut_down_at(broker.id, decision.next_offset + len(after.records) + 1)
     if after.may_stop:
         # The broker announced its stop, so its next process need not wait for the session timeout.
-        heartbeats.end(broker.id)
+        heartbeats.end(broker.id, "it stops in order")
     records = after.records + directory_changes(decision, broker, request.offline_log_dirs, request.cordoned_log_dirs)
     response = BrokerHeartbeatResponse(is_caught_up=caught_up, is_fenced=after.fenced, should_shut_down=after.may_stop)
     return ControllerResult.of(response, records)

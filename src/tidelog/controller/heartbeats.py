@@ -56,12 +56,15 @@ class BrokerHeartbeats:
         contact_ms = self._contacts.get((broker_id, epoch))
         return contact_ms is not None and self._clock_ms - contact_ms <= self.timeout_ms
 
-    def end(self, broker_id: int) -> None:
+    def end(self, broker_id: int, why: str | None = None) -> None:
         """Forgets the broker: it stopped cleanly, was unregistered, or has a new process."""
         for session in [each for each in self._contacts if each[0] == broker_id]:
             del self._contacts[session]
         self._offsets.pop(broker_id, None)
         self._shutdown_offsets.pop(broker_id, None)
+        self._ends.pop(broker_id, None)
+        if why is not None:
+            self._ends[broker_id] = why
 
     def gone(self, broker_id: int, epoch: int) -> None:
         """Ends the session at once, because the process is known to be dead."""

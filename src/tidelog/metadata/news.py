@@ -53,7 +53,7 @@ def broker_lines(old: ClusterImage, new: ClusterImage, delta: ClusterDelta, why_
             yield f"broker {broker_id} is registered with epoch {after.epoch}{_place(after)}"
         if before is not None and after.fenced and not before.fenced:
             why = "it stops in order" if before.in_controlled_shutdown else why_fenced(broker_id)
-            yield f"broker {broker_id} is fenced{'' if why is None else f': {why}'}; {_handed_over(old, delta, broker_id)}"
+            yield f"broker {broker_id} is fenced{'' if why is None else f': {why}'}{_handed_over(old, delta, broker_id)}"
         elif not after.fenced and (before is None or before.fenced):
             yield f"broker {broker_id} is unfenced"
         elif before is not None and after.in_controlled_shutdown and not before.in_controlled_shutdown:
@@ -72,7 +72,9 @@ def _handed_over(old: ClusterImage, delta: ClusterDelta, broker_id: int) -> str:
         if before.leader == broker_id and after.leader != broker_id:
             taken += after.leader != NO_BROKER
             lost += after.leader == NO_BROKER
-    text = f"{_count(taken, 'partition')} {'gets' if taken == 1 else 'get'} another leader"
+    if not taken and not lost:
+        return ""
+    text = f"; {_count(taken, 'partition')} {'gets' if taken == 1 else 'get'} another leader"
     return f"{text}, {lost} {'has' if lost == 1 else 'have'} none" if lost else text
 
 

@@ -136,6 +136,9 @@ class RaftMachine:
             answers.count_vote(self.quorum, node_id, False, now_ms)
         elif refused and node_id == self.quorum.leader_id and not isinstance(state, (Candidate, Prospective)):
             polling.leader_unreachable(self.quorum, now_ms)
+        elif refused and isinstance(state, Resigned) and self.quorum.shut_down_ms is not None:
+            # That process is gone: this replica need not wait for its acknowledgement.
+            self.quorum.amend(state.acknowledged_by(node_id))
         change = self.quorum.leading().change if self.is_leader else None
         if change is not None and change.request_id == request_id:
             text = f"Node {node_id} could not be asked which versions it supports."

@@ -40,8 +40,10 @@ REFUSED_MS = 500
 """After a registration that was refused, mostly because an earlier life of this broker is not over for the controller."""
 SHUT_DOWN_MS = 20
 """Between heartbeats of a broker that stops: with each, some hundreds of its leaderships move."""
-FIRST_PROGRESS_MS = 1000
+FIRST_PROGRESS_MS = 3000
 PROGRESS_MS = 5000
+ALONE_MS = 500
+"""How long a broker that stops waits for a controller when no other broker is left to take its leaderships over."""
 LONGEST_SHUT_DOWN_MS = 300_000
 """Kafka's bound on handing over leaderships."""
 _HOPELESS = (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -131,6 +133,9 @@ class BrokerLife:
         while not self._may_stop and not self._replica.stopped and not self._beating.done():
             await self._next_change(SHUT_DOWN_MS / 1000)
             now = self._runtime.real_ms()
+            if now - self._heard_ms >= ALONE_MS and self._alone:
+                log.info("no controller answers, and no other broker is left to take leaderships over: stopping without consent")
+                return
             if now - self._heard_ms >= self._patience_ms:
                 log.warning("stopping without the controller's consent: it has not answered for %d ms", now - self._heard_ms)
                 return
@@ -140,6 +145,11 @@ class BrokerLife:
             if now - told >= PROGRESS_MS:
                 told = now
                 log.info("waiting for leaderships to move to other brokers, for %.0f s", (now - began) / 1000)
+
+    @property
+    def _alone(self) -> bool:
+        """Whether all other brokers are fenced, as far as this node has read."""
+        return all(each.fenced for each in self._replica.image.brokers.values() if each.id != self._config.node_id)
 
     @property
     def _patience_ms(self) -> int:
@@ -175,19 +185,18 @@ class BrokerLife:
             except KafkaError as error:
                 if error.code in _HOPELESS:
                     raise KafkaError(error.code, f"the controller refuses this broker's registration: {error.detail}") from error
-                why = str(error)
+                why = "" if error.code is ErrorCode.NOT_CONTROLLER else f": {error}"
                 pause_ms = RETRY_MS if error.code is ErrorCode.NOT_CONTROLLER else REFUSED_MS
             else:
                 return
             now = self._runtime.real_ms()
             if now - began >= timeout_ms:
-                raise KafkaError(
-                    ErrorCode.REQUEST_TIMED_OUT,
-                    f"this broker was not registered within {timeout_ms} ms (initial.broker.registration.timeout.ms): {why}",
-                )
+                limit = f"within {timeout_ms} ms (initial.broker.registration.timeout.ms)"
+                text = f"this broker was not registered {limit}{why}; {self._leader()}"
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text)
             if now - told >= PROGRESS_MS:
                 told = now
-                log.info("not registered yet, for %.0f s: %s (%s)", (now - began) / 1000, why, self._leader())
+                log.info("not registered after %.0f s%s; %s", (now - began) / 1000, why, self._leader())
             await asyncio.wait([poked], timeout=pause_ms / 1000)
 
     def _registered(self, response: BrokerRegistrationResponse) -> None:
@@ -209,7 +218,7 @@ class BrokerLife:
         place = runner.leader_endpoint
         if runner.leader_id < 0:
             asked = ", ".join(self._config.controller_quorum_bootstrap_servers) or "the voters"
-            return f"nobody is known to lead the metadata quorum; {asked} are asked"
+            return f"no leader of the metadata quorum is known, {asked} are asked"
         return f"node {runner.leader_id} leads" + (f" at {place[0]}:{place[1]}" if place is not None else "")
 
     # Heartbeats
@@ -256,8 +265,8 @@ class BrokerLife:
         self._unreachable = False
         changed = self.fenced != response.is_fenced
         self.fenced, self._may_stop = response.is_fenced, self._leaving and response.should_shut_down
-        if changed and not self._leaving:
-            log.info("broker %d is %s", self._config.node_id, "fenced by the active controller" if self.fenced else "unfenced")
+        if changed and self.fenced and not self._leaving:
+            log.info("broker %d is fenced by the active controller", self._config.node_id)
         if (changed or self._may_stop) and self._changed is not None:
             self._changed()
         interval_ms = max(1, self._config.broker_heartbeat_interval_ms)

@@ -387,8 +387,8 @@ class RaftRunner:
                 future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, "the leadership ended before it was committed"))
         if (effect.epoch, effect.leader_id) != self._told:
             self._told = effect.epoch, effect.leader_id
-            leader = str(effect.leader_id) if effect.leader_id >= 0 else "nobody known"
-            log.info("metadata quorum, epoch %d: %s leads", effect.epoch, leader)
+            leader = f"node {effect.leader_id} leads" if effect.leader_id >= 0 else "no leader is known"
+            (log.debug if self._stopped else log.info)("metadata quorum, epoch %d: %s", effect.epoch, leader)
         if self.on_leader is not None:
             self.on_leader()
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tidelog.cli import cluster as cluster_module
 from tidelog.cli.cluster import command, prepare
-from tidelog.cli.local_layout import load
+from tidelog.cli.local_layout import load, new_cluster
 from tidelog.cli.local_nodes import NodeFolder
 from tidelog.cli.refusal import CommandFailed
 
@@ -22,13 +27,13 @@ def run(*words: str) -> Result:
 def test_a_folder_is_made_once_and_grows(tmp_path: Path) -> None:
     directory = str(tmp_path / "c")
     first = prepare(directory, 3, 9092, ("x", "y"), {"num.partitions": "2"})
-    assert prepare(directory, None, 1, (), {}) == first == load(directory)
-    more = prepare(directory, 4, 1, (), {})
+    assert prepare(directory, None, None, (), {}) == first == load(directory)
+    more = prepare(directory, 4, None, (), {})
     assert more.nodes[:3] == first.nodes
     assert (tmp_path / "c" / "node-4" / "data" / "meta.properties").exists()
     assert "num.partitions=2" in NodeFolder(directory, more.nodes[3]).settings.read_text()
     with pytest.raises(CommandFailed, match=r"has 4 nodes.*tidelog drain 4.*tidelog cluster remove 4 --dir"):
-        prepare(directory, 3, 1, (), {})
+        prepare(directory, 3, None, (), {})
 
 
 def test_other_peoples_folders_are_left_alone(tmp_path: Path) -> None:
@@ -43,12 +48,59 @@ def test_status_shows_nodes_that_are_down(tmp_path: Path) -> None:
     directory = str(tmp_path / "c")
     prepare(directory, 2, 9092, (), {})
     lines = run("status", "--dir", directory).stdout.splitlines()
-    assert [line.split() for line in lines[1:]] == [
+    assert [line.split() for line in lines[1:3]] == [
         ["1", "both", "localhost:9092", "-", "-", "-", "down"],
         ["2", "broker", "localhost:9093", "-", "-", "-", "down"],
     ]
     values = json.loads(run("status", "--dir", directory, "--output", "json").stdout)
     assert (values["underReplicated"], [node["state"] for node in values["nodes"]]) == (None, ["down", "down"])
+
+
+def test_the_folder_may_be_named_before_the_word(tmp_path: Path) -> None:
+    directory = str(tmp_path / "c")
+    prepare(directory, 1, 9092, (), {})
+    for flags in (["--dir", directory, "status"], [f"--dir={directory}", "status"]):
+        assert run(*flags).stdout == run("status", "--dir", directory).stdout != ""
+
+
+def test_status_shows_where_metrics_are_and_a_process_that_is_suspended(tmp_path: Path) -> None:
+    directory = str(tmp_path / "c")
+    (node,) = prepare(directory, 1, 9092, (), {}).nodes
+    folder = NodeFolder(directory, node)
+    sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", str(folder.settings)])
+    try:
+        (folder.path / "pid").write_text(f"{sleeper.pid}\n")
+        os.kill(sleeper.pid, signal.SIGSTOP)
+        while not folder.suspended():
+            time.sleep(0.01)
+        lines = run("status", "--dir", directory).stdout.splitlines()
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+    assert lines[1].split() == ["1", "both", "localhost:9092", "-", str(sleeper.pid), "-", "suspended"]
+    assert lines[2] == "/metrics and /healthz: http://localhost:11092"
+
+
+def test_what_does_not_count_for_nodes_that_are_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = str(tmp_path / "c")
+    prepare(directory, 1, 9092, ("x",), {"num.partitions": "2"})
+    prepare(directory, None, None, (), {"num.partitions": "2"})
+    assert capsys.readouterr().err == ""
+    grown = prepare(directory, 2, 7000, ("x", "y"), {"num.partitions": "3"})
+    said = capsys.readouterr().err
+    assert "--port 7000 is ignored: the cluster in" in said
+    assert "-o num.partitions=3, --racks: not for the 1 nodes that are there" not in said
+    assert "-o num.partitions=3, --racks: not for the node that is there" in said
+    assert "num.partitions=3" in NodeFolder(directory, grown.nodes[1]).settings.read_text()
+    assert "num.partitions=2" in NodeFolder(directory, grown.nodes[0]).settings.read_text()
+
+
+@pytest.mark.parametrize(("active", "order"), [(1, [2, 3, 1]), (3, [1, 2, 3]), (None, [1, 2, 3])])
+def test_a_restart_of_all_ends_with_the_active_controller(
+    monkeypatch: pytest.MonkeyPatch, active: int | None, order: list[int]
+) -> None:
+    monkeypatch.setattr(cluster_module, "active_controller", lambda cluster: active)
+    assert cluster_module.active_last(new_cluster("c", 3, 9092, (), {})) == order
 
 
 @pytest.mark.parametrize("word", ["status", "stop", "restart", "add"])

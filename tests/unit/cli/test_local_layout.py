@@ -62,7 +62,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(CommandFailed, match="1 to 999 nodes, not 0"):
         made(0)
     with pytest.raises(CommandFailed, match="leaves no room for 3 nodes"):
-        new_cluster("c", 3, 65000, (), {})
+        new_cluster("c", 3, 63534, (), {})
     with pytest.raises(CommandFailed, match="There is no node 9; the cluster has 1, 2, 3"):
         made(3).node(9)
 

@@ -60,6 +60,7 @@ class World:
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(NodeFolder, "start", start)
     monkeypatch.setattr(local_supervisor, "TICK_S", 0.01)
+    monkeypatch.setattr(local_supervisor, "active_controller", lambda cluster: None)
     made = World(tmp_path, new_cluster("c", 2, 9092, (), {}))
     yield made
     made.supervisor.stop_all()
@@ -129,10 +130,14 @@ def test_who_is_stopped_before_all_nodes_serve_does_not_say_that_they_do(tmp_pat
     world.supervisor.stop_all()
 
 
-def test_all_are_stopped_brokers_first_and_the_last_controllers_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_are_stopped_one_after_another_and_the_active_controller_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(NodeFolder, "start", start)
     monkeypatch.setattr(local_supervisor, "TICK_S", 0.01)
+    monkeypatch.setattr(local_supervisor, "active_controller", lambda cluster: None)
     world = World(tmp_path, new_cluster("c", 5, 9092, (), {}))
+    monkeypatch.setattr(local_supervisor, "active_controller", lambda cluster: 2)
     order: list[int] = []
     stop = NodeFolder.stop
     monkeypatch.setattr(NodeFolder, "stop", lambda self: order.append(self.node.id) or stop(self))
@@ -140,13 +145,14 @@ def test_all_are_stopped_brokers_first_and_the_last_controllers_together(tmp_pat
     wait = Supervisor._wait
     monkeypatch.setattr(Supervisor, "_wait", lambda self, each: waited.append(tuple(order)) or wait(self, each))
     world.supervisor.stop_all()
-    assert order == [5, 4, 3, 2, 1]
-    assert waited == [(5,), (5, 4), (5, 4, 3), (5, 4, 3, 2, 1), (5, 4, 3, 2, 1)]
+    assert order == [5, 4, 3, 1, 2]
+    assert waited == [(5,), (5, 4), (5, 4, 3), (5, 4, 3, 1), (5, 4, 3, 1, 2)]
 
 
 def test_nodes_are_stopped_in_order_when_nobody_reads_what_they_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(NodeFolder, "start", start)
     monkeypatch.setattr(local_supervisor, "TICK_S", 0.01)
+    monkeypatch.setattr(local_supervisor, "active_controller", lambda cluster: None)
     cluster = new_cluster("c", 2, 9092, (), {})
     save(str(tmp_path), cluster)
 

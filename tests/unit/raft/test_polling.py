@@ -85,6 +85,25 @@ def test_a_leader_that_stops_hands_over_and_has_stopped_when_all_know() -> None:
     assert follower.machine.role is Role.FOLLOWER, "who stops calls for no election"
 
 
+def test_a_leader_that_stops_does_not_wait_for_voters_at_whose_address_nobody_listens() -> None:
+    node = Driver()
+    node.elect()
+    node.did(node.machine.shut_down(node.now, 5000))
+    for voter in (2, 3):
+        assert not node.machine.stopped
+        node.did(node.machine.failed(node.sends(EndQuorumEpochRequest)[voter].request_id, node.now, refused=True))
+    assert node.machine.stopped
+
+
+def test_a_leader_that_stops_tries_again_where_a_connection_broke() -> None:
+    node = Driver()
+    node.elect()
+    node.did(node.machine.shut_down(node.now, 5000))
+    for voter in (2, 3):
+        node.did(node.machine.failed(node.sends(EndQuorumEpochRequest)[voter].request_id, node.now))
+    assert not node.machine.stopped
+
+
 def test_an_observer_asks_around_who_leads_and_never_campaigns() -> None:
     node = Driver(VoterSet(()), level=0, bootstrap=(("a", 1), ("b", 2)))
     first = node.sends(fetch.FetchRequest)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,24 @@ def test_a_broker_that_stops_leads_nothing_any_more_before_it_ends(three: Severa
         assert led(leaving) == 0
 
     three.run(main)
+
+
+def test_the_last_broker_does_not_wait_for_a_controller_that_is_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = SeveralNodes(tmp_path, controllers=1, brokers=1, broker_session_timeout_ms="600000")
+
+    async def main() -> None:
+        await world.start()
+        last = world.nodes[2]
+        stopping = asyncio.ensure_future(world.stop(1))
+        await world.until(lambda: last.replica.image.brokers[1].fenced)
+        await stopping
+        with caplog.at_level("INFO"):
+            await world.stop(2)
+        assert "no other broker is left to take leaderships over" in caplog.text
+        assert "without the controller's consent" not in caplog.text
+
+    world.run(main)
+    world.close()
 
 
 def test_a_broker_only_observes_and_serves(tmp_path: Path) -> None:

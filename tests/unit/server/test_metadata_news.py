@@ -23,7 +23,7 @@ def test_every_node_logs_topics_and_a_broker_that_stops(tmp_path: Path, caplog: 
         created = "topic t is created: 3 partitions, replication factor 3"
         await world.until(lambda: caplog.messages.count(created) == 3)
         await world.stop(3)
-        stopped = [line for line in caplog.messages if line.startswith("broker 3 is fenced: it stops in order; ")]
+        stopped = [line for line in caplog.messages if line.startswith("broker 3 is fenced: it stops in order")]
         assert stopped
         await world.until(lambda: "broker 3 left the ISR of 3 partitions: t-0, t-1, t-2" in caplog.messages)
 
