@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix upgrade fuzz clean
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix upgrade fuzz clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ bench-spark: $(VENV)/.spark ## Spark's half beside Spark's Kafka connector: read
 bench-suite: $(VENV)/.dev ## Fifty tests with a fresh broker each, beside one Apache Kafka for all; ten minutes
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench.fifty $(ARGS)
+
+bench-pair: $(VENV)/.spark ## Two revisions in turns, with a C limit: make bench-pair OLD=v1 NEW=HEAD; an hour (ARGS='--count instructions', ARGS=--help)
+	$(BIN)/python -m bench.pair $(or $(OLD),$(error say which revisions: make bench-pair OLD=v1 NEW=HEAD)) $(or $(NEW),HEAD) $(ARGS)
 
 bench-smoke: $(VENV)/.dev ## The same harness, one short round: does it run
 	$(BIN)/python tools/jars.py

@@ -1,0 +1,103 @@
+"""What /proc says of processes and of the machine; Linux only. Times are seconds, memory is bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS = os.sysconf("SC_CLK_TCK")
+_KERNEL_THREADS = 2
+"""The pid of kthreadd, parent of all kernel threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process has used so far."""
+
+    user: float
+    system: float
+    switches: int
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.user + other.user, self.system + other.system, self.switches + other.switches)
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(self.user - other.user, self.system - other.system, self.switches - other.switches)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """CPU seconds of all cores so far: ``busy`` in user and system mode, ``kernel`` of it in kernel threads (writeback of the
+    page cache among them), ``steal`` taken by the hypervisor."""
+
+    at: float
+    busy: float
+    kernel: float
+    steal: float
+
+
+def parse_stat(text: str) -> tuple[int, float, float]:
+    """Parent, user and system seconds in ``/proc/PID/stat``."""
+    fields = text.rpartition(")")[2].split()
+    return int(fields[1]), int(fields[11]) / TICKS, int(fields[12]) / TICKS
+
+
+def parse_switches(text: str) -> int:
+    """Voluntary and other context switches in ``/proc/PID/task/TID/status``."""
+    return sum(int(line.split()[1]) for line in text.splitlines() if "voluntary_ctxt_switches:" in line)
+
+
+def parse_cpu(text: str) -> tuple[float, float]:
+    """Busy (user, nice, system) and stolen seconds in ``/proc/stat``."""
+    fields = [int(each) for each in text.splitlines()[0].split()[1:]]
+    return sum(fields[:3]) / TICKS, fields[7] / TICKS
+
+
+def usage(pid: int) -> Usage:
+    """Of one process; ended threads count for CPU, not for switches. FileNotFoundError when it is gone."""
+    _, user, system = parse_stat(Path(f"/proc/{pid}/stat").read_text())
+    switches = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            switches += parse_switches((task / "status").read_text())
+    return Usage(user, system, switches)
+
+
+def usage_of(pids: Iterable[int]) -> Usage:
+    """Of some processes together."""
+    return sum((usage(pid) for pid in pids), Usage(0, 0, 0))
+
+
+def machine() -> Machine:
+    """Now."""
+    kernel = 0.0
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                parent, user, system = parse_stat((folder / "stat").read_text())
+                kernel += user + system if _KERNEL_THREADS in (parent, int(folder.name)) else 0
+    busy, steal = parse_cpu(Path("/proc/stat").read_text())
+    return Machine(time.monotonic(), busy, kernel, steal)
+
+
+def others_share(before: Machine, after: Machine, own: float, cores: int) -> float:
+    """The share of the machine that other processes had, where ``own`` CPU seconds were ours; at least 0: ticks are coarse."""
+    capacity = (after.at - before.at) * cores
+    return max(0.0, (after.busy - before.busy - (after.kernel - before.kernel) - own) / capacity)
+
+
+def steal_share(before: Machine, after: Machine, cores: int) -> float:
+    """The share of the machine that the hypervisor took."""
+    return (after.steal - before.steal) / ((after.at - before.at) * cores)
+
+
+def resident(pid: int) -> int:
+    """Resident bytes of a process."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise ValueError(f"process {pid} has no resident memory")

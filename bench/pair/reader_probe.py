@@ -1,0 +1,58 @@
+"""Spark's half without Spark: the data source's reader reads a topic from its beginning to its end, in this process.
+
+Runs in the environment of a revision and imports nothing of the harness: ``python reader_probe.py BOOTSTRAP TOPIC [--count]``.
+Only PySpark's data source interface is used. Prints a line of JSON: rows, and the user and system seconds of the reading alone.
+With ``--count`` the process runs under callgrind: the reading is counted, and the count is dumped.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+from pyspark.sql import types
+
+from tidelog.spark.source import TidelogDataSource
+
+PASSES, COUNTED_PASSES = 20, 4
+
+
+def read(bootstrap: str, topic: str) -> int:
+    """One pass over the topic; its rows."""
+    source = TidelogDataSource(
+        {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest", "endingOffsets": "latest"}
+    )
+    names = {
+        "key": types.BinaryType(),
+        "value": types.BinaryType(),
+        "offset": types.LongType(),
+        "timestamp": types.TimestampType(),
+    }
+    reader = source.reader(types.StructType([types.StructField(name, kind) for name, kind in names.items()]))
+    return sum(batch.num_rows for partition in reader.partitions() for batch in reader.read(partition))
+
+
+def callgrind(*words: str) -> None:
+    """Tell callgrind, which runs this process, to do something."""
+    subprocess.run(["vgdb", f"--pid={os.getpid()}", "--wait=60", *words], check=True, stdout=subprocess.DEVNULL)
+
+
+def main() -> None:
+    """See the module."""
+    bootstrap, topic, count = sys.argv[1], sys.argv[2], "--count" in sys.argv
+    passes = COUNTED_PASSES if count else PASSES
+    once = read(bootstrap, topic)  # Python adapts its code, and connections are made
+    if count:
+        callgrind("instrumentation", "on")
+        callgrind("zero")
+    before = os.times()
+    rows = sum(read(bootstrap, topic) for _ in range(passes))
+    after = os.times()
+    if count:
+        callgrind("dump")
+    assert rows and rows == once * passes, f"{rows} rows in {passes} passes, {once} in the first"
+    print(json.dumps({"rows": rows, "user_s": after.user - before.user, "system_s": after.system - before.system}))
+
+
+if __name__ == "__main__":
+    main()

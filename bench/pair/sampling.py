@@ -1,0 +1,107 @@
+"""One sample: a fixed amount of work, and what it cost the processes that did it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.pair import frames, machine
+from bench.pair.frames import Frame
+from bench.pair.machine import Usage
+from bench.pair.processes import run
+from bench.pair.programs import program
+from bench.pair.servers import Server
+from bench.pair.voids import Noise
+
+LOAD_S = 900.0
+TAIL_GAP_US = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """``cost``: in the row's unit, what ratios are made of. CPU seconds and switches are those of the measured processes;
+    ``generator``: the cores that the generator used; ``noise``: None where it was not looked at (instructions)."""
+
+    cost: float
+    amount: int
+    user: float = 0.0
+    system: float = 0.0
+    switches: int = 0
+    seconds: float = 0.0
+    generator: float = 0.0
+    noise: Noise | None = None
+
+    def to_json(self) -> dict[str, object]:
+        """As it stands in the file of results."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What the generator says of itself."""
+
+    requests: int
+    seconds: float
+    user: float
+    system: float
+
+
+def parse_load(text: str) -> LoadResult:
+    """The line of JSON that ``load`` prints."""
+    found = json.loads(text)
+    return LoadResult(int(found["requests"]), found["seconds"], found["user_s"], found["system_s"])
+
+
+def generate(port: int, wanted: Sequence[Frame], connections: int, in_flight: int, requests: int) -> LoadResult:
+    """Run ``load``; ``connections`` 0 is its tail mode, with ``in_flight`` as the gap in microseconds. Raises Failed."""
+    with tempfile.NamedTemporaryFile(prefix="tidelog-pair-frames-") as file:
+        frames.write_frames(Path(file.name), wanted)
+        mode = "tail" if connections == 0 else str(connections)
+        command = [str(program("load")), file.name, mode, str(in_flight), str(requests), str(port)]
+        return parse_load(run(command, os.environ, Path.cwd(), LOAD_S))
+
+
+def timed(own: Callable[[], Usage], work: Callable[[], LoadResult | None], measured: Callable[[], Usage]) -> Sample:
+    """Do the work; ``measured`` gives what the processes under measurement have used, ``own`` what all processes of ours have
+    (the harness and ended children are added here). ``cost`` is the CPU in microseconds for all of the work."""
+    cores = os.cpu_count() or 1
+    before, mine, used = machine.machine(), own(), measured()
+    times, began = os.times(), time.monotonic()
+    result = work()
+    seconds = time.monotonic() - began
+    used, mine, ended = measured() - used, own() - mine, os.times()
+    after = machine.machine()
+    harness = sum(ended[:4]) - sum(times[:4])
+    total = mine.user + mine.system + harness
+    return Sample(
+        cost=(used.user + used.system) * 1e6,
+        amount=1 if result is None else result.requests,
+        user=used.user,
+        system=used.system,
+        switches=used.switches,
+        seconds=seconds,
+        generator=0.0 if result is None else (result.user + result.system) / result.seconds,
+        noise=Noise(machine.others_share(before, after, total, cores), machine.steal_share(before, after, cores)),
+    )
+
+
+def timed_run(command: Sequence[str], environment: dict[str, str], cwd: Path, times: int) -> tuple[Usage, float]:
+    """What some runs of a command used together, and their seconds. Raises CalledProcessError."""
+    before, began = os.times(), time.monotonic()
+    for _ in range(times):
+        subprocess.run(command, env=environment, cwd=cwd, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    after = os.times()
+    return Usage(
+        after.children_user - before.children_user, after.children_system - before.children_system, 0
+    ), time.monotonic() - began
+
+
+def server_usage(servers: Sequence[Server]) -> Usage:
+    """What these servers' processes have used so far."""
+    return machine.usage_of(pid for server in servers for pid in server.pids)
