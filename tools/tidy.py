@@ -23,9 +23,7 @@ ROOT_ENTRIES = 30
 MACHINES = ("controller", "coordinator", "raft", "replication", "metadata")
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "stuff"}
 MARKS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|NotImplementedError")
-PRIVATE = re.compile(
-    r"/(?:work|root)/|(?:repo\d?|registry|pypi)\.(?:maven(?!\.apache\.org/maven2\b)|npmjs|org)|//[a-z0-9.-]+\.(internal|corp|local)\b"
-)
+PRIVATE = re.compile(r"/(?:work|root)/|(?:repo\d?|registry|pypi)\.(?:maven|npmjs|org)|//[a-z0-9.-]+\.(internal|corp|local)\b")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 UNMIRRORED = {"__init__.py", "__main__.py"}
 # Modules that make sense only together with another one, and the test file that shows them.

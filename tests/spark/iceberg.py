@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
@@ -9,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.spark.session import session
+from tidelog.pipeline.ivy import repository_of, settings_text
 from tidelog.pipeline.model import SinkSpec
-from tidelog.pipeline.session import CENTRAL
 from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange
 from tidelog.pipeline.sinks.iceberg import JARS, SETTINGS, IcebergSink
 
@@ -20,7 +21,7 @@ ON_ITS_SPARK = metadata.version("pyspark").startswith("4.1.")
 @contextmanager
 def lake_in(folder: Path) -> Iterator[Any]:
     """A session that knows the catalog ``lake``."""
-    (folder / "ivy.xml").write_text(CENTRAL)
+    (folder / "ivy.xml").write_text(settings_text(repository_of(os.environ, Path.home())))
     settings = {
         **SETTINGS,
         "spark.jars.packages": JARS[(4, 1)],

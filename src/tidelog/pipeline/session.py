@@ -20,9 +20,10 @@ from typing import Any
 
 import tidelog.spark
 from tidelog.model.errors import ConfigError
+from tidelog.pipeline.ivy import REPOSITORY, repository_of, retrieve, settings_text
 from tidelog.pipeline.jvm_options import OPTIONS, with_room_for_code
 from tidelog.pipeline.model import Engine, PipelineModel
-from tidelog.pipeline.realtime.jars import fetched
+from tidelog.pipeline.realtime.jars import CONNECTOR_NAME, fetched
 from tidelog.pipeline.sinks import iceberg
 from tidelog.pipeline.sinks.kinds import KINDS
 from tidelog.spark.versions import check_versions
@@ -39,10 +40,6 @@ SPARK_HAS = (
     "org.apache.parquet:parquet-hadoop", "com.fasterxml.jackson.core:jackson-databind", "io.unitycatalog:unitycatalog-hadoop",
     "org.antlr:antlr4-runtime",
 )  # fmt: skip
-CENTRAL = (
-    '<ivysettings><settings defaultResolver="central"/><resolvers>'
-    '<ibiblio name="central" m2compatible="true"/></resolvers></ivysettings>\n'
-)
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.ui.enabled": "false",
@@ -107,6 +104,11 @@ def _with_iceberg(settings: dict[str, str], version: tuple[int, int], ivy_settin
         settings[name] = f"{settings[name]},{value}" if name in settings else value
 
 
+def brings_connector(settings: Mapping[str, str]) -> bool:
+    """Whether the user's own jars or packages have Spark's Kafka connector."""
+    return any(CONNECTOR_NAME in settings.get(name, "") for name in ("spark.jars", "spark.jars.packages"))
+
+
 def _all_sinks(model: PipelineModel) -> list[Any]:
     return [sink for sink in (*model.sinks, model.dead_letters, model.quarantine) if sink is not None]
 
@@ -122,11 +124,12 @@ def session_for(model: PipelineModel) -> Any:
         folder = cache()
         folder.mkdir(parents=True, exist_ok=True)
         ivy = folder / "ivysettings.xml"
-        ivy.write_text(CENTRAL)
+        ivy.write_text(settings_text(repository_of(os.environ, Path.home())))
         builder = SparkSession.builder.appName(f"tidelog {model.name}")
         settings = settings_of(model, version, str(ivy))
-        if model.engine is Engine.JVM:
-            jars = [str(jar) for jar in fetched(folder / "spark-kafka")]
+        if model.engine is Engine.JVM and not brings_connector(settings):
+            chosen = settings.get("spark.jars.ivySettings", str(ivy))
+            jars = [str(jar) for jar in fetched(folder / "spark-kafka", lambda module, to: retrieve(module, to, chosen))]
             settings["spark.jars"] = ",".join([*jars, *filter(None, [settings.get("spark.jars", "")])])
         for name, value in settings.items():
             builder = builder.config(name, value)
@@ -135,10 +138,10 @@ def session_for(model: PipelineModel) -> Any:
                 found = builder.getOrCreate()
         except Exception as error:
             raise ConfigError(
-                "Spark did not start; what it said is above. Where jars could not be fetched: they come from Maven Central, "
-                "once, into ~/.ivy2. With a mirror set spark.jars.repositories or spark.jars.ivySettings under `spark:`; where a "
-                "proxy shows a certificate of its own, let Java trust it: JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE. "
-                f"({str(error)[:200]})"
+                "Spark did not start; what it said is above. Where jars could not be fetched: Ivy fetches them once. It takes "
+                f"{REPOSITORY}, a mirror of central in Maven's settings.xml, or under `spark:` jars.repositories or "
+                "jars.ivySettings; where a proxy shows a certificate of its own, let Java trust it: "
+                f"JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=FILE. ({str(error)[:200]})"
             ) from error
     found.sparkContext.setLogLevel("ERROR")
     tidelog.spark.register(found)

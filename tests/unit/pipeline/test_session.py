@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.pipeline.samples import RIDES, model_of
 from tidelog.model.errors import ConfigError
-from tidelog.pipeline.session import ensure_java, java_script, read_java_version, settings_of, stdout_as_stderr
+from tidelog.pipeline.session import brings_connector, ensure_java, java_script, read_java_version, settings_of, stdout_as_stderr
 
 CONSOLE = """\
 pipeline: p
@@ -46,6 +46,12 @@ def test_what_the_user_says_wins_and_his_jars_come_beside_ours() -> None:
 def test_one_compiler_does_not_leave_a_small_code_cache() -> None:
     found = settings_of(model_of(RIDES + "spark: {driver.extraJavaOptions: '-XX:TieredStopAtLevel=1'}\n"), (4, 2), "ivy.xml")
     assert found["spark.driver.extraJavaOptions"] == "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+
+
+def test_a_user_may_bring_the_connector() -> None:
+    assert brings_connector({"spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"})
+    assert brings_connector({"spark.jars": "/jars/spark-sql-kafka-0-10_2.13-4.3.0.jar"})
+    assert not brings_connector({"spark.jars.packages": "a:b:1"})
 
 
 def test_iceberg_comes_with_its_jar_for_the_spark_that_it_is_for() -> None:

@@ -1,27 +1,27 @@
-"""Spark's Kafka connector: which jars it is, fetched once from Maven Central and held against their sums.
+"""Spark's Kafka connector: which jars it is, fetched once and compared with their sums.
 
-By itself and not by Ivy, because the connector asks for a library (the token provider) that is not published in its version; the
-one that is does the same.
+One by one and not as a package with all that it asks for, because the connector asks for a library (the token provider) that is
+not published in its version; the one that is does as well.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import urllib.request
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tidelog.model.errors import ConfigError
 
-CENTRAL = "https://repo.maven.apache.org/maven2"
-_TIMEOUT_S = 60
-_LARGEST = 64 << 20
+CONNECTOR_NAME = "spark-sql-kafka-0-10"
+Retrieve = Callable[[tuple[str, str, str], Path], None]
+"""Puts the jar of a module (group, artifact, version) into a file; ConfigError when it cannot be had."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """An artefact of Maven Central and the SHA-256 of its file."""
+    """An artefact and the SHA-256 of its file."""
 
     group: str
     artifact: str
@@ -34,9 +34,9 @@ class Jar:
         return f"{self.artifact}-{self.version}.jar"
 
     @property
-    def path(self) -> str:
-        """Below a repository's root."""
-        return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.name}"
+    def module(self) -> tuple[str, str, str]:
+        """As Ivy and Maven name it."""
+        return self.group, self.artifact, self.version
 
 
 CONNECTOR = (
@@ -60,31 +60,35 @@ CONNECTOR = (
 """What PySpark 4.3.0 runs with: there is no connector 4.3.0 yet, and that of 4.2.0 works there."""
 
 
-def fetched(folder: Path, jars: tuple[Jar, ...] = CONNECTOR, repository: str = CENTRAL) -> list[Path]:
+def fetched(folder: Path, retrieve: Retrieve, jars: tuple[Jar, ...] = CONNECTOR) -> list[Path]:
     """The files, fetched where they are not in ``folder`` yet. ConfigError when they cannot be had or are others."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [_one(folder, jar, repository) for jar in jars]
+    return [_one(folder, jar, retrieve) for jar in jars]
 
 
-def _one(folder: Path, jar: Jar, repository: str) -> Path:
+def _one(folder: Path, jar: Jar, retrieve: Retrieve) -> Path:
     target = folder / jar.name
     if target.exists():
-        content = target.read_bytes()
-    else:
+        _check(target, jar)
+        return target
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as scratch:
+        fresh = Path(scratch, jar.name)
         try:
-            with urllib.request.urlopen(f"{repository}/{jar.path}", timeout=_TIMEOUT_S) as answer:
-                content = answer.read(_LARGEST)
-        except OSError as error:
+            retrieve(jar.module, fresh)
+        except ConfigError as error:
             raise ConfigError(
-                f"Spark's Kafka connector could not be fetched ({error}): engine: jvm needs it once. Let this machine reach "
-                f"{repository} (https_proxy is heeded), or put {', '.join(one.name for one in CONNECTOR)} into {folder} yourself."
+                f"Spark's Kafka connector could not be fetched ({error}): engine: jvm needs it once. Name a repository that this "
+                "machine reaches (DEFAULT_ARTIFACT_REPOSITORY, a mirror in Maven's settings.xml, or spark.jars.ivySettings under "
+                f"`spark:`), or put {', '.join(one.name for one in CONNECTOR)} into {folder} yourself."
             ) from None
-    if hashlib.sha256(content).hexdigest() != jar.sha256:
-        raise ConfigError(
-            f"{target} is not the {jar.name} that was tried: remove it, or see what is between here and {repository}."
-        )
-    if not target.exists():
-        fresh = target.with_name(f".{jar.name}.{os.getpid()}")
-        fresh.write_bytes(content)
+        _check(fresh, jar)
         fresh.replace(target)
     return target
+
+
+def _check(file: Path, jar: Jar) -> None:
+    if hashlib.sha256(file.read_bytes()).hexdigest() != jar.sha256:
+        raise ConfigError(
+            f"{file.name} is not the one that was tried: remove it from the cache, or see what is between here and the "
+            "repository."
+        )
