@@ -73,7 +73,7 @@ class ChurnDriver(Driver):
 
     def send_commit(self, request: OffsetCommitRequest) -> list[int]:
         token = self.token()
-        self.run(self.machine.commit(token, request, 9, self.now))
+        self.run(self.machine.offsets.commit(token, request, 9, self.now))
         return [int(one.error_code) for topic in self.answers[token].topics for one in topic.partitions]
 
 
@@ -95,7 +95,7 @@ class Reader:
 
     def gain(self, places: set[Place]) -> None:
         for place in places:
-            stored = self.driver.machine.offsets.get(GROUP, *place)
+            stored = self.driver.machine.offsets.stored.get(GROUP, *place)
             self.positions[place] = 0 if stored is None else stored.offset
         self.owned |= places
 
@@ -491,7 +491,7 @@ class World:
             for place in [place for place in self.last_commit if place[0] == name]:
                 del self.last_commit[place]
             self.driver.set_topics(self.topics, created=False)
-            self.driver.run(self.driver.machine.forget_topics(frozenset({name})))
+            self.driver.run(self.driver.machine.offsets.forget_topics(frozenset({name})))
 
     # -- members -------------------------------------------------------------------------------------------------------------
 
@@ -592,7 +592,7 @@ class World:
         twice = sorted(place for place, count in holders.items() if count > 1)
         assert not twice, f"{twice} have two owners"
         for place, (offset, _) in self.last_commit.items():
-            stored = self.driver.machine.offsets.get(GROUP, *place)
+            stored = self.driver.machine.offsets.stored.get(GROUP, *place)
             assert stored is not None and stored.offset == offset, place
         if isinstance(group, ConsumerGroup) and group is self.last_group:
             for key, member in group.members.items():
@@ -653,7 +653,7 @@ class World:
 
 def durable(machine: GroupCoordinator) -> dict[str, Any]:
     """What a machine has to hold after a crash as it did before."""
-    found: dict[str, Any] = {"offsets": {key: machine.offsets.of(key) for key in machine.offsets.group_ids()}}
+    found: dict[str, Any] = {"offsets": {key: machine.offsets.stored.of(key) for key in machine.offsets.stored.group_ids()}}
     for key, group in machine.groups.items():
         if isinstance(group, ConsumerGroup):
             found[key] = (

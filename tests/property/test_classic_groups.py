@@ -139,7 +139,7 @@ class World:
 
     def check(self) -> None:
         for (topic, partition), offset in self.committed.items():
-            stored = self.driver.machine.offsets.get(GROUP, topic, partition)
+            stored = self.driver.machine.offsets.stored.get(GROUP, topic, partition)
             assert stored is not None and stored.offset >= offset, (topic, partition)
 
     def run(self, steps: int) -> None:

@@ -77,7 +77,7 @@ class Coordinator:
 
     def loaded(self) -> GroupCoordinator:
         machine = Driver().machine
-        machine.loading = True
+        machine._loading = True
         offset = self.log.log_start_offset
         while offset < self.log.log_end_offset:
             found = self.log.read(offset, LOAD_BYTES, upto=self.log.log_end_offset, min_one=True).slice
@@ -92,8 +92,8 @@ def known(machine: GroupCoordinator) -> dict[OffsetKey, tuple[int | None, bool]]
     """The offset that counts and whether one waits, by key."""
     found: dict[OffsetKey, tuple[int | None, bool]] = {}
     for key in KEYS:
-        committed = machine.offsets.get(key.group_id, key.topic, key.partition)
-        found[key] = None if committed is None else committed.offset, machine.offsets.pending.holds(key)
+        committed = machine.offsets.stored.get(key.group_id, key.topic, key.partition)
+        found[key] = None if committed is None else committed.offset, machine.offsets.stored.holds_back(key)
     return found
 
 

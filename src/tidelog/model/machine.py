@@ -1,10 +1,9 @@
-"""The contract of record machines: coordinators, the controller, Raft.
+"""The contract of record machines, in the shape that coordinators have; the controller's and Raft's are in ARCHITECTURE.
 
 A machine takes an event and the time and returns an ``Outcome``. Records first: whoever runs the machine makes them safe
-(synced for Raft, replicated to the high watermark for coordinators, committed by the quorum for the controller), replays
-them, and only then lets replies and sends leave the process. The machine never waits. Durable state changes only in
-``replay``; what a crash may lose (waiting tokens, session timers) may change in handlers. When an append fails, the machine
-is dropped and loaded again from its log.
+(replicated to the high watermark), replays them, and only then lets replies and sends leave the process. The machine never
+waits. Durable state changes in ``replay``; what a crash may lose (waiting tokens, session timers) may change in handlers, and a
+live classic group is ahead of its records. When an append fails, the machine is dropped and loaded again from its log.
 """
 
 from __future__ import annotations

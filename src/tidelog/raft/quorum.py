@@ -250,11 +250,6 @@ class Quorum:
             start = state.epoch_start if isinstance(state, LeaderState) else -1
             self.effects.add(LeaderChanged(self.leader_id, self._epoch, start))
 
-    def _answer_parked(self) -> None:
-        """Answers parked fetches, whose leadership has ended, in the current epoch."""
-        for each in self.parked.take_all():
-            self.out.reply(each.inbound, messages.fetch_answer(self, each.inbound, ErrorCode.NOT_LEADER_OR_FOLLOWER))
-
     def become_unattached(
         self,
         epoch: int,
@@ -274,7 +269,7 @@ class Quorum:
         self._epoch = epoch
         self._persist(leader_id, voted)
         self._move(Unattached(deadline_ms, voted, leader_id, leader_endpoints), why)
-        self._answer_parked()
+        answer_parked(self)
 
     def vote_for(self, candidate: ReplicaKey) -> None:
         """Gives the vote of this epoch: it is on disk before the answer leaves."""
@@ -326,14 +321,14 @@ class Quorum:
         self._persist(leader_id)
         self.timer.settled()
         self._move(_following(self.config, leader_id, endpoints, now_ms), why)
-        self._answer_parked()
+        answer_parked(self)
 
     def become_resigned(self, now_ms: int, why: str) -> None:
         """Gives up the leadership and notifies the others, the best successor first."""
         preferred = successors(self.leading(), self.me)
         state = Resigned(self.timer.deadline_ms(now_ms), preferred, tuple(key.id for key in preferred))
         self._move(state, why)
-        self._answer_parked()
+        answer_parked(self)
 
     def check(self) -> None:
         """Asserts the invariants."""
@@ -343,3 +338,10 @@ class Quorum:
         if isinstance(self._state, LeaderState):
             assert self.log.shape.last_epoch == self._epoch
             assert self._state.high_watermark is None or self._state.high_watermark > self._state.epoch_start
+
+
+def answer_parked(quorum: Quorum) -> None:
+    """The leadership that fetches wait on has ended; the answers name the epoch that is now."""
+    for each in quorum.parked.take_all():
+        answer = messages.fetch_answer(quorum, each.inbound, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        quorum.out.reply(each.inbound, answer)

@@ -128,7 +128,7 @@ class Coordinators:
             self.groups.tell_all(lambda machine: machine.topics_changed(created=created))
         if delta is not None and delta.topics.deleted:
             names = frozenset(image.name for image in delta.topics.deleted.values())
-            self.groups.tell_all(lambda machine: machine.forget_topics(names))
+            self.groups.tell_all(lambda machine: machine.offsets.forget_topics(names))
 
     def stop(self) -> None:
         """Everybody who waits is answered."""

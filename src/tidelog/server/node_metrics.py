@@ -207,8 +207,8 @@ def _groups(node: Node) -> list[list[Sample]]:
     machines = node.broker.groups.machines()
     for machine in [] if isinstance(machines, ErrorCode) else machines:
         members += [((group_id,), len(group.members)) for group_id, group in machine.groups.items()]
-        for group_id in machine.offsets.group_ids():
-            for (topic, index), committed in machine.offsets.of(group_id).items():
+        for group_id in machine.offsets.stored.group_ids():
+            for (topic, index), committed in machine.offsets.stored.of(group_id).items():
                 labels = (group_id, topic, str(index))
                 offsets.append((labels, committed.offset))
                 partition = node.broker.replicas.by_name(topic, index)

@@ -13,7 +13,7 @@ def unused_topics(broker: Broker) -> list[str]:
     """The coordinators' own topics that nothing was ever written for; they are as good as new."""
     unused = []
     groups, transactions = broker.groups.machines(), broker.transactions.machines()
-    if not isinstance(groups, ErrorCode) and not any(each.groups or list(each.offsets.group_ids()) for each in groups):
+    if not isinstance(groups, ErrorCode) and not any(each.groups or list(each.offsets.stored.group_ids()) for each in groups):
         unused.append(OFFSETS_TOPIC)
     if not isinstance(transactions, ErrorCode) and not any(each.transactions for each in transactions):
         unused.append(TRANSACTION_STATE_TOPIC)

@@ -13,7 +13,6 @@ from tidelog.broker.answers import Answer
 from tidelog.broker.apis.groups import ask
 from tidelog.broker.context import Context
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
-from tidelog.coordinator.group.consumer.consumer_describing import describe_consumer_group
 from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
 from tidelog.coordinator.group.consumer.heartbeat_validation import check_request
 from tidelog.coordinator.group.coordinator import GroupCoordinator
@@ -71,7 +70,7 @@ async def _describe(ctx: Context, group_id: str) -> DescribedGroup:
         return DescribedGroup(error_code=error, group_id=group_id, authorized_operations=NOT_ASKED)
 
     def call(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
-        return Outcome(replies=(Reply(token, describe_consumer_group(machine.coordination, group_id)),))
+        return Outcome(replies=(Reply(token, machine.describe_consumer_group(group_id)),))
 
     if not _is_served(ctx):
         return refuse(ErrorCode.UNSUPPORTED_VERSION)

@@ -13,7 +13,6 @@ from tidelog.broker.answers import Answer
 from tidelog.broker.apis.groups import ask
 from tidelog.broker.context import Context
 from tidelog.coordinator.group.coordinator import GroupCoordinator
-from tidelog.coordinator.group.offsets import consumer_offsets
 from tidelog.coordinator.group.records import CommittedOffset, OffsetKey
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_OFFSET, ZERO_UUID, Uuid
@@ -78,7 +77,7 @@ def offset_commit(ctx: Context, request: OffsetCommitRequest) -> Answer | Corout
     answer = ask(
         ctx,
         request.group_id,
-        lambda machine, token, now: machine.commit(token, inner, ctx.api_version, now),
+        lambda machine, token, now: machine.offsets.commit(token, inner, ctx.api_version, now),
         lambda error: commit_refused(inner, error),
     )
     if isinstance(answer, Coroutine):
@@ -210,7 +209,7 @@ def _found(
         topics = [_fetch_topic(ctx, machine, group.group_id, topic) for topic in group.topics]
         # As in Kafka, ids of no topic come last.
         topics.sort(key=_is_unknown)
-    if require_stable and machine.offsets.pending.is_open(group.group_id):
+    if require_stable and machine.offsets.stored.in_transaction(group.group_id):
         for topic in topics:
             topic.partitions = [_stable(machine, group.group_id, topic.name, each) for each in topic.partitions]
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
@@ -218,15 +217,14 @@ def _found(
 
 def _member_error(machine: GroupCoordinator, group: OffsetFetchRequestGroup) -> ErrorCode | None:
     """Members of the consumer protocol say who they are since v9; who was fenced is told so."""
-    known = machine.coordination.consumer(group.group_id)
-    return None if known is None else consumer_offsets.fetch_error(known, group.member_id, group.member_epoch)
+    return machine.offsets.fetch_error(group.group_id, group.member_id, group.member_epoch)
 
 
 def _stable(
     machine: GroupCoordinator, group_id: str, name: str, partition: OffsetFetchResponsePartitions
 ) -> OffsetFetchResponsePartitions:
     index = partition.partition_index
-    if partition.error_code or not machine.offsets.pending.holds(OffsetKey(group_id, name, index)):
+    if partition.error_code or not machine.offsets.stored.holds_back(OffsetKey(group_id, name, index)):
         return partition
     return _partition(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
@@ -243,7 +241,7 @@ def _fetch_topic(
             name = image.name
     partitions = []
     for index in topic.partition_indexes:
-        committed = machine.offsets.get(group_id, name, index) if error is ErrorCode.NONE else None
+        committed = machine.offsets.stored.get(group_id, name, index) if error is ErrorCode.NONE else None
         partitions.append(_partition(index, committed, error))
     return OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=partitions)
 
@@ -254,7 +252,7 @@ def _is_unknown(topic: OffsetFetchResponseTopics) -> bool:
 
 def _all_topics(ctx: Context, machine: GroupCoordinator, group_id: str) -> list[OffsetFetchResponseTopics]:
     topics: dict[str, OffsetFetchResponseTopics] = {}
-    for (name, index), committed in machine.offsets.of(group_id).items():
+    for (name, index), committed in machine.offsets.stored.of(group_id).items():
         entry = topics.get(name)
         if entry is None:
             image = ctx.image.topics.by_name.get(name)
@@ -299,7 +297,7 @@ def offset_delete(ctx: Context, request: OffsetDeleteRequest) -> Answer | Corout
     answer = ask(
         ctx,
         request.group_id,
-        lambda machine, token, _: machine.delete_offsets(token, known),
+        lambda machine, token, _: machine.offsets.delete_offsets(token, known),
         lambda error: OffsetDeleteResponse(error_code=error),
     )
     return _add_missing_later(answer, missing) if isinstance(answer, Coroutine) else _add_missing(answer, missing)

@@ -128,7 +128,7 @@ async def _delete_group(ctx: Context, group_id: str) -> DeletableGroupResult:
     def respond(error: ErrorCode) -> DeletableGroupResult:
         return DeletableGroupResult(group_id=group_id, error_code=error)
 
-    answer = ask(ctx, group_id, lambda machine, token, _: machine.delete_group(token, group_id, respond), respond)
+    answer = ask(ctx, group_id, lambda machine, token, _: machine.offsets.delete_group(token, group_id, respond), respond)
     result = await answer if isinstance(answer, Coroutine) else answer
     assert isinstance(result, DeletableGroupResult)
     return result

@@ -77,7 +77,7 @@ async def _commit(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCom
         return _refused(ctx, request, ErrorCode.NOT_COORDINATOR)
     transaction = WithinTransaction(request.producer_id, request.producer_epoch, proof)
     token, waiting = shards.ask_within(
-        shard, transaction, lambda machine, token, now_ms: machine.commit_transactional(token, request, now_ms)
+        shard, transaction, lambda machine, token, now_ms: machine.offsets.commit_transactional(token, request, now_ms)
     )
     if not waiting.done:
         try:

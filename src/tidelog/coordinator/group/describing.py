@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
-from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.coordinator import GroupCoordinator
+from tidelog.coordinator.group.group_kind import Group
 from tidelog.coordinator.placement import table_order
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from tidelog.protocol.messages.list_groups import ListedGroup
 
 UNKNOWN_IS_AN_ERROR_FROM = 6
-CLASSIC_TYPE = "classic"
-CONSUMER_TYPE = "consumer"
 
 
 def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> DescribedGroup:
     """One group; an unknown one is Dead, and since v6 an error as well. What members said is shown once it is agreed."""
-    group = coordinator.groups.get(group_id)
-    if group is None and coordinator.offsets.exist(group_id):
+    known, group = coordinator.groups.get(group_id), coordinator.classic_group(group_id)
+    if known is None and coordinator.offsets.stored.exist(group_id):
         group = ClassicGroup(group_id, 0)
-    if group is None or isinstance(group, ConsumerGroup):
+    if group is None:
         if version >= UNKNOWN_IS_AN_ERROR_FROM:
-            text = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
+            text = f"Group {group_id} not found." if known is None else f"Group {group_id} is not a classic group."
             return DescribedGroup(
                 error_code=ErrorCode.GROUP_ID_NOT_FOUND,
                 error_message=text,
@@ -56,16 +54,14 @@ def list_groups(coordinator: GroupCoordinator, states: list[str], types: list[st
     wanted_states = [state.lower() for state in states]
     wanted_types = [kind.lower() for kind in types]
     # A group that only ever stored offsets is as real as one that had members: tools list both.
-    stored = {group_id: ClassicGroup(group_id, 0) for group_id in coordinator.offsets.group_ids()}
+    groups: dict[str, Group] = {group_id: ClassicGroup(group_id, 0) for group_id in coordinator.offsets.stored.group_ids()}
+    groups.update(coordinator.groups)
     listed = []
-    groups = {**stored, **coordinator.groups}
     for group_id in table_order(groups):
         group = groups[group_id]
-        if isinstance(group, ConsumerGroup):
-            kind, protocol_type = CONSUMER_TYPE, "consumer"
-        else:
-            kind, protocol_type = CLASSIC_TYPE, group.protocol_type or ""
-        state = group.state.value
-        if (not wanted_types or kind in wanted_types) and (not wanted_states or state.lower() in wanted_states):
-            listed.append(ListedGroup(group_id=group_id, protocol_type=protocol_type, group_state=state, group_type=kind))
+        kind = coordinator.kind_of(group)
+        state = kind.state_name(group)
+        if (not wanted_types or kind.name in wanted_types) and (not wanted_states or state.lower() in wanted_states):
+            protocol_type = kind.protocol_type(group)
+            listed.append(ListedGroup(group_id=group_id, protocol_type=protocol_type, group_state=state, group_type=kind.name))
     return listed

@@ -20,6 +20,11 @@ class Effects:
         """Answers a waiting request once the records are safe."""
         self.replies.append(Reply(token, response))
 
+    def drop_all(self) -> None:
+        """The request is refused: nothing of what it gathered happens."""
+        self.records.clear()
+        self.replies.clear()
+
     def outcome(self) -> Outcome:
         """All of it, as the runner of a machine takes it."""
         if not self.records and not self.replies:

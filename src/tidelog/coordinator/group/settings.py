@@ -81,3 +81,7 @@ class GroupSettings:
     max_record_bytes: int = 1_000_000
     """Of key and value: what a batch of the offsets topic takes, with room for its header."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+
+    def takes_session_timeout(self, timeout_ms: int) -> bool:
+        """Whether a member of the classic protocol may ask for it."""
+        return self.min_session_timeout_ms <= timeout_ms <= self.max_session_timeout_ms

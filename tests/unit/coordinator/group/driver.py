@@ -115,7 +115,7 @@ class Driver:
         """The error for partition 0 of the topic."""
         token = self.token()
         topics = [OffsetDeleteRequestTopic(name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=0)])]
-        self.run(self.machine.delete_offsets(token, OffsetDeleteRequest(group_id=group, topics=topics)))
+        self.run(self.machine.offsets.delete_offsets(token, OffsetDeleteRequest(group_id=group, topics=topics)))
         assert self.answers[token].error_code == 0
         return int(self.answers[token].topics[0].partitions[0].error_code)
 
@@ -135,7 +135,7 @@ class Driver:
         request = OffsetCommitRequest(
             group_id=group, generation_id_or_member_epoch=generation, member_id=member, topics=list(topics.values())
         )
-        self.run(self.machine.commit(token, request, version, self.now))
+        self.run(self.machine.offsets.commit(token, request, version, self.now))
         return [int(p.error_code) for t in self.answers[token].topics for p in t.partitions]
 
 

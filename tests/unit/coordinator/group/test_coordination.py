@@ -36,8 +36,21 @@ def test_settings_come_from_the_group_then_from_the_cluster_then_from_the_broker
 
 def test_a_group_is_of_one_protocol() -> None:
     c = Coordination(GroupSettings(), TopicMetadata(lambda: image_of({})), random.Random(1), 0)
-    c.groups = {"old": ClassicGroup("old", 0), "new": ConsumerGroup("new")}
+    c.put(ClassicGroup("old", 0))
+    c.put(ConsumerGroup("new"))
     assert c.consumer("new") is c.groups["new"] and c.consumer("old") is None
     assert c.classic("old") is c.groups["old"] and c.classic("new") is None
     assert c.consumer("none") is c.classic("none") is None
     assert c.new_member_id() != c.new_member_id()
+
+
+def test_patterns_wait_in_turn_and_a_group_that_is_gone_is_passed_over() -> None:
+    c = Coordination(GroupSettings(), TopicMetadata(lambda: image_of({})), random.Random(1), 0)
+    c.put(ConsumerGroup("there"))
+    c.put(ConsumerGroup("gone"))
+    c.resolve_soon("gone")
+    c.resolve_soon("there")
+    c.drop("gone")
+    assert c.resolves_soon("there") and c.resolves_soon()
+    assert c.take_regex_job() is None
+    assert c.take_regex_job() is c.groups["there"] and not c.resolves_soon()

@@ -47,8 +47,8 @@ def test_only_a_group_without_members_is_deleted() -> None:
     driver.commit("g", {("t", 0): 1}, ids[0], 1)
     for expected in (E.NON_EMPTY_GROUP, E.NONE, E.GROUP_ID_NOT_FOUND):
         token = driver.token()
-        driver.run(driver.machine.delete_group(token, "g", lambda error: error))
+        driver.run(driver.machine.offsets.delete_group(token, "g", lambda error: error))
         assert driver.answers[token] == expected
         if expected is E.NON_EMPTY_GROUP:
             driver.leave("g", *[(member, None) for member in ids])
-    assert len(driver.machine.offsets) == 0
+    assert len(driver.machine.offsets.stored) == 0

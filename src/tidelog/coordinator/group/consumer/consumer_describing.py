@@ -15,9 +15,9 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 def describe_consumer_group(c: Coordination, group_id: str) -> DescribedGroup:
     """One group; GROUP_ID_NOT_FOUND for one of the classic protocol, or none."""
-    group = c.groups.get(group_id)
-    if not isinstance(group, ConsumerGroup):
-        text = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
+    group = c.consumer(group_id)
+    if group is None:
+        text = f"Group {group_id} not found." if group_id not in c.groups else f"Group {group_id} is not a consumer group."
         return DescribedGroup(error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=text, group_id=group_id)
     return DescribedGroup(
         group_id=group_id,

@@ -152,7 +152,7 @@ def change_member(
         records.append(member_record(group.group_id, updated))
     regex_changed, refresh = change_regex(c, group, member, updated, records, now_ms)
     if refresh:
-        c.regex_jobs[group.group_id] = None
+        c.resolve_soon(group.group_id)
     return updated.topics != member.topics, regex_changed
 
 
@@ -231,7 +231,7 @@ def check_sizes(c: Coordination, records: Iterable[GroupRecord]) -> None:
 
 def take_over(c: Coordination, opening: Opening, effects: Effects, now_ms: int) -> None:
     """The group is one of the consumer protocol from here on; whoever waits in the classic one is told to join again."""
-    c.groups[opening.group.group_id] = opening.group
+    c.put(opening.group)
     opening.release(effects, now_ms)
 
 

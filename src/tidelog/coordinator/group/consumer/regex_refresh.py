@@ -67,13 +67,13 @@ def _needs_refresh(c: Coordination, group: ConsumerGroup, updated: ConsumerMembe
         # Others that have patterns ask themselves.
         return False
     patterns = {member.regex for member in group.members_with(updated).values() if member.regex}
-    if not patterns or group.group_id in c.regex_jobs:
+    if not patterns or c.resolves_soon(group.group_id):
         return False
     last = next(iter(group.regexes.values()), None)
     if last is not None and now_ms <= last.timestamp_ms + LEAST_INTERVAL_MS:
         return False
     refresh = refresh or len(patterns) != len(group.regexes)
-    refresh = refresh or (last is not None and last.version < c.new_topics_version)
+    refresh = refresh or (last is not None and last.version < c.topics_created_version)
     return refresh or (last is not None and now_ms > last.timestamp_ms + c.settings.consumer_regex_refresh_interval_ms)
 
 

@@ -48,14 +48,15 @@ class Opening:
 
 def open_group(c: Coordination, group_id: str, *, create: bool, now_ms: int) -> Opening:
     """The consumer group of that id, made or converted when ``create``. KafkaError GROUP_ID_NOT_FOUND when that cannot be."""
-    group = c.groups.get(group_id)
-    if isinstance(group, ConsumerGroup):
-        return Opening(group)
-    if group is None:
+    known = c.consumer(group_id)
+    if known is not None:
+        return Opening(known)
+    group = c.classic(group_id)
+    if group_id not in c.groups:
         if not create:
             raise _not_found(f"Consumer group {group_id} not found.")
         return Opening(ConsumerGroup(group_id))
-    if not create:
+    if group is None or not create:
         raise _not_found(f"Group {group_id} is not a consumer group.")
     if group.state is GroupState.EMPTY:
         return Opening(ConsumerGroup(group_id), (group_tombstone(group_id),), group)
@@ -188,7 +189,7 @@ def downgrade(
     if record.size > c.settings.max_record_bytes:
         return False
     records += [*group_tombstones(group, renamed), record]
-    c.groups[group.group_id] = classic
+    c.put(classic)
     if why is not None:
         rebalance.begin(classic, effects, c.settings, now_ms, why)
     return True

@@ -8,6 +8,9 @@ not expire. Source: KIP-211, KIP-496.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupState
 from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.offsets.pending_offsets import PendingOffsets
@@ -19,23 +22,37 @@ UNKNOWN_GROUP_FROM = 9
 """From which version of OffsetCommit on a member of no group is told so; before, its generation is refused."""
 
 
-class Offsets:
-    """Committed offsets of all groups of one coordinator. ``pending``: those of transactions that are not over."""
+class OffsetsView(Protocol):
+    """``Offsets`` for reading."""
 
-    __slots__ = ("_groups", "pending")
+    def exist(self, group_id: str) -> bool: ...
+    def places(self, group_id: str) -> list[Topic]: ...
+    def of(self, group_id: str) -> Mapping[Topic, CommittedOffset]: ...
+    def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None: ...
+    def group_ids(self) -> list[str]: ...
+    def in_transaction(self, group_id: str) -> bool: ...
+    def holds_back(self, key: OffsetKey) -> bool: ...
+    def tombstones(self, group_id: str, topic: str | None = None) -> list[GroupRecord]: ...
+    def __len__(self) -> int: ...
+
+
+class Offsets:
+    """Committed offsets of all groups of one coordinator, and those of transactions that are not over."""
+
+    __slots__ = ("_groups", "_pending")
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[Topic, CommittedOffset]] = {}
-        self.pending = PendingOffsets()
+        self._pending = PendingOffsets()
 
     def replay(self, key: OffsetKey, committed: CommittedOffset | None) -> None:
         """A commit or its tombstone, as the log has it."""
         place = (key.topic, key.partition)
         if committed is not None:
-            self.pending.overtake(key)
+            self._pending.overtake(key)
             self._groups.setdefault(key.group_id, {})[place] = committed
             return
-        self.pending.drop(key)
+        self._pending.drop(key)
         group = self._groups.get(key.group_id)
         if group is not None:
             group.pop(place, None)
@@ -47,25 +64,25 @@ class Offsets:
         if committed is None:
             self.replay(key, None)
         else:
-            self.pending.replay(producer_id, key, committed)
+            self._pending.replay(producer_id, key, committed)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The marker of a producer's transaction, as the log has it."""
-        for key, offset in self.pending.end(producer_id, committed=committed):
+        for key, offset in self._pending.end(producer_id, committed=committed):
             self._groups.setdefault(key.group_id, {})[key.topic, key.partition] = offset
 
     def exist(self, group_id: str) -> bool:
         """Whether the group has offsets, counting or in an open transaction."""
-        return group_id in self._groups or self.pending.is_open(group_id)
+        return group_id in self._groups or self._pending.is_open(group_id)
 
     def places(self, group_id: str) -> list[Topic]:
         """Partitions with an offset of the group, counting or in an open transaction."""
         found = dict.fromkeys(self.of(group_id))
-        found.update(((key.topic, key.partition), None) for key in self.pending.keys(group_id))
+        found.update(((key.topic, key.partition), None) for key in self._pending.keys(group_id))
         return list(found)
 
-    def of(self, group_id: str) -> dict[Topic, CommittedOffset]:
-        """All commits of a group; not to be changed."""
+    def of(self, group_id: str) -> Mapping[Topic, CommittedOffset]:
+        """All commits of a group."""
         return self._groups.get(group_id, {})
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
@@ -74,7 +91,15 @@ class Offsets:
 
     def group_ids(self) -> list[str]:
         """Groups with at least one commit, counting or in an open transaction."""
-        return list(dict.fromkeys((*self._groups, *self.pending.group_ids())))
+        return list(dict.fromkeys((*self._groups, *self._pending.group_ids())))
+
+    def in_transaction(self, group_id: str) -> bool:
+        """Whether a transaction is open in which the group committed."""
+        return self._pending.is_open(group_id)
+
+    def holds_back(self, key: OffsetKey) -> bool:
+        """Whether a transaction that is not over yet may change this offset."""
+        return self._pending.holds(key)
 
     def __len__(self) -> int:
         return sum(len(group) for group in self._groups.values())
@@ -87,30 +112,31 @@ class Offsets:
             if topic is None or name == topic
         ]
 
-    def expired(self, group_id: str, group: ClassicGroup | None, now_ms: int, retention_ms: int) -> list[Topic]:
-        """Commits that have outlived their use, and that no open transaction is about to replace."""
-        outlived = self._outlived(group_id, group, now_ms, retention_ms)
-        if not self.pending.is_open(group_id):
-            return outlived
-        return [place for place in outlived if not self.pending.holds(OffsetKey(group_id, *place))]
 
-    def _outlived(self, group_id: str, group: ClassicGroup | None, now_ms: int, retention_ms: int) -> list[Topic]:
-        commits = self.of(group_id)
-        if group is None or group.protocol_type is None:
-            if group is not None and group.state is not GroupState.EMPTY:
-                return []
-            return [place for place, commit in commits.items() if now_ms - commit.commit_timestamp_ms >= retention_ms]
-        if group.state is GroupState.EMPTY:
-            since = group.state_since_ms
-            return [place for place, commit in commits.items() if now_ms - max(since, commit.commit_timestamp_ms) >= retention_ms]
+def expired(offsets: OffsetsView, group_id: str, group: ClassicGroup | None, now_ms: int, retention_ms: int) -> list[Topic]:
+    """Commits of a classic group, or of none, that have outlived their use, and that no open transaction is about to replace."""
+    outlived = _outlived(offsets.of(group_id), group, now_ms, retention_ms)
+    return [place for place in outlived if not offsets.holds_back(OffsetKey(group_id, *place))]
+
+
+def _outlived(
+    commits: Mapping[Topic, CommittedOffset], group: ClassicGroup | None, now_ms: int, retention_ms: int
+) -> list[Topic]:
+    since_ms, read = 0, frozenset[str]()
+    if group is not None and group.protocol_type is not None and group.state is GroupState.EMPTY:
+        since_ms = group.state_since_ms
+    elif group is not None and group.protocol_type is not None:
         subscribed = subscribed_topics(group)
         if subscribed is None or group.state is not GroupState.STABLE:
             return []
-        return [
-            place
-            for place, commit in commits.items()
-            if place[0] not in subscribed and now_ms - commit.commit_timestamp_ms >= retention_ms
-        ]
+        read = subscribed
+    elif group is not None and group.state is not GroupState.EMPTY:
+        return []
+    return [
+        place
+        for place, commit in commits.items()
+        if place[0] not in read and now_ms - max(since_ms, commit.commit_timestamp_ms) >= retention_ms
+    ]
 
 
 def is_too_long(metadata: str, limit: int) -> bool:

@@ -1,21 +1,20 @@
 """What a coordinator answers about the offsets of its groups, whichever protocol they use: commits, deletions, expiry.
 
-The part of ``GroupCoordinator`` that stores and takes back. Who may commit is decided in ``offsets`` (classic groups),
-``consumer_offsets`` and ``transactional_offsets``; deleting a group is here, as its offsets go with it.
+Who may commit or read is decided by the group's kind (``committed_offsets`` for classic groups and where there is no group,
+``consumer_offsets``, ``transactional_offsets``). Deleting a group is here, as its offsets go with it. Nothing is stored before
+the records of an Outcome are replayed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidelog.coordinator.group.classic import membership
-from tidelog.coordinator.group.classic.classic_group import GroupState
-from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
-from tidelog.coordinator.group.consumer.consumer_records import group_tombstones
-from tidelog.coordinator.group.coordination import Coordination, Group
+from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
-from tidelog.coordinator.group.offsets import consumer_offsets, transactional_offsets
-from tidelog.coordinator.group.offsets.committed_offsets import Offsets, commit_error, is_too_long, reads, take_commit
+from tidelog.coordinator.group.group_kind import Group
+from tidelog.coordinator.group.kinds import Kinds
+from tidelog.coordinator.group.offsets import transactional_offsets
+from tidelog.coordinator.group.offsets.committed_offsets import Offsets, OffsetsView, commit_error, expired, take_commit
 from tidelog.coordinator.group.records import (
     CommittedOffset,
     GroupRecord,
@@ -23,9 +22,7 @@ from tidelog.coordinator.group.records import (
     group_tombstone,
     offset_record,
 )
-from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import ZERO_UUID
 from tidelog.model.machine import Outcome, Token
 from tidelog.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -45,13 +42,18 @@ from tidelog.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 class OffsetService:
     """Offsets of all groups of one partition."""
 
-    __slots__ = ("_settings", "coordination", "groups", "offsets")
+    __slots__ = ("_c", "_kinds", "_settings", "_stored")
 
-    def __init__(self, settings: GroupSettings, coordination: Coordination) -> None:
-        self._settings = settings
-        self.coordination = coordination
-        self.groups: dict[str, Group] = coordination.groups
-        self.offsets = Offsets()
+    def __init__(self, coordination: Coordination, kinds: Kinds) -> None:
+        self._c = coordination
+        self._kinds = kinds
+        self._settings = coordination.settings
+        self._stored = Offsets()
+
+    @property
+    def stored(self) -> OffsetsView:
+        """What is committed."""
+        return self._stored
 
     def commit(self, token: Token, request: OffsetCommitRequest, version: int, now_ms: int) -> Outcome:
         """OffsetCommit for partitions that exist: the handler has answered for the others. The empty group id is one like any
@@ -75,20 +77,11 @@ class OffsetService:
         return effects.outcome()
 
     def _commit_error(self, request: OffsetCommitRequest, version: int, now_ms: int) -> ErrorCode | None:
-        group = self.groups.get(request.group_id)
-        epoch = request.generation_id_or_member_epoch
-        if isinstance(group, ConsumerGroup):
-            partitions = (
-                (topic.topic_id, partition.partition_index)
-                for topic in request.topics
-                for partition in topic.partitions
-                if not is_too_long(partition.committed_metadata or "", self._settings.offset_metadata_max_bytes)
-            )
-            return consumer_offsets.commit_error(group, request.member_id, epoch, version, partitions)
-        error = commit_error(group, request.member_id, request.group_instance_id, epoch, version)
-        if error is None and group is not None and request.member_id in group.members:
-            membership.touch(group.members[request.member_id], now_ms)
-        return error
+        group = self._c.groups.get(request.group_id)
+        if group is None:
+            epoch = request.generation_id_or_member_epoch
+            return commit_error(None, request.member_id, request.group_instance_id, epoch, version)
+        return self._kinds.of(group).commit_error(group, request, version, now_ms)
 
     def commit_transactional(self, token: Token, request: TxnOffsetCommitRequest, now_ms: int) -> Outcome:
         """TxnOffsetCommit for partitions that exist. Its records belong into a batch of the producer's transaction."""
@@ -97,33 +90,28 @@ class OffsetService:
         return transactional_offsets.commit(token, request, error, metadata_max_bytes=limit, now_ms=now_ms)
 
     def _transactional_error(self, request: TxnOffsetCommitRequest) -> ErrorCode | None:
-        group = self.groups.get(request.group_id)
-        if not isinstance(group, ConsumerGroup):
-            return transactional_offsets.commit_error(group, request)
-        if transactional_offsets.names_nobody(request):
-            return None
-        partitions = (
-            (self.coordination.topics.id_of(topic.name) or ZERO_UUID, partition.partition_index)
-            for topic in request.topics
-            for partition in topic.partitions
-            if not is_too_long(partition.committed_metadata or "", self._settings.offset_metadata_max_bytes)
-        )
-        error = consumer_offsets.commit_error(group, request.member_id, request.generation_id, None, partitions)
-        # Producers know generations only.
-        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+        group = self._c.groups.get(request.group_id)
+        if group is None:
+            return transactional_offsets.commit_error(None, request)
+        return self._kinds.of(group).transactional_commit_error(group, request)
+
+    def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode | None:
+        """Why OffsetFetch is refused to a member (KIP-848: who was fenced must not read)."""
+        group = self._c.groups.get(group_id)
+        return None if group is None else self._kinds.of(group).fetch_error(group, member_id, epoch)
 
     def delete_offsets(self, token: Token, request: OffsetDeleteRequest) -> Outcome:
         """OffsetDelete: not for topics that a live member reads, nor while members of another protocol type are there."""
         effects = Effects()
-        group = self.groups.get(request.group_id)
+        group = self._c.groups.get(request.group_id)
         error = self._delete_offsets_error(request.group_id, group)
         if error is not None:
             effects.reply(token, OffsetDeleteResponse(error_code=error))
             return effects.outcome()
-        places = frozenset(self.offsets.places(request.group_id))
+        places = frozenset(self._stored.places(request.group_id))
         topics = []
         for topic in request.topics:
-            in_use = group is not None and self._reads(group, topic.name)
+            in_use = group is not None and self._kinds.of(group).reads(group, topic.name)
             answers = []
             for partition in topic.partitions:
                 index = partition.partition_index
@@ -137,60 +125,60 @@ class OffsetService:
         effects.reply(token, OffsetDeleteResponse(topics=topics))
         return effects.outcome()
 
-    @staticmethod
-    def _reads(group: Group, topic: str) -> bool:
-        return topic in group.subscribed_topics() if isinstance(group, ConsumerGroup) else reads(group, topic)
-
     def _delete_offsets_error(self, group_id: str, group: Group | None) -> ErrorCode | None:
         if group is None:
-            return None if self.offsets.exist(group_id) else ErrorCode.GROUP_ID_NOT_FOUND
-        if isinstance(group, ConsumerGroup):
-            return None
-        if group.state is GroupState.DEAD:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        if group.state is not GroupState.EMPTY and group.protocol_type != "consumer":
-            return ErrorCode.NON_EMPTY_GROUP
-        return None
+            return None if self._stored.exist(group_id) else ErrorCode.GROUP_ID_NOT_FOUND
+        return self._kinds.of(group).delete_offsets_error(group)
 
     def delete_group(self, token: Token, group_id: str, respond: Callable[[ErrorCode], object]) -> Outcome:
         """DeleteGroups, one group: only without members; its offsets go with it."""
         effects = Effects()
-        group = self.groups.get(group_id)
-        if group is None and not self.offsets.exist(group_id):
+        group = self._c.groups.get(group_id)
+        if group is None and not self._stored.exist(group_id):
             effects.reply(token, respond(ErrorCode.GROUP_ID_NOT_FOUND))
-        elif group is not None and group.state not in {GroupState.EMPTY, ConsumerGroupState.EMPTY}:
+        elif group is not None and not self._kinds.of(group).may_be_deleted(group):
             effects.reply(token, respond(ErrorCode.NON_EMPTY_GROUP))
         else:
-            effects.records += [*self.offsets.tombstones(group_id), *self._tombstones(group_id, group)]
+            effects.records += [*self._stored.tombstones(group_id), *self._tombstones(group_id, group)]
             effects.reply(token, respond(ErrorCode.NONE))
         return effects.outcome()
 
-    @staticmethod
-    def _tombstones(group_id: str, group: Group | None) -> list[GroupRecord]:
-        return group_tombstones(group) if isinstance(group, ConsumerGroup) else [group_tombstone(group_id)]
+    def _tombstones(self, group_id: str, group: Group | None) -> list[GroupRecord]:
+        return [group_tombstone(group_id)] if group is None else self._kinds.of(group).tombstones(group)
 
     def forget_topics(self, names: frozenset[str]) -> Outcome:
         """Topics are gone: so are the offsets in them."""
         effects = Effects()
-        self.coordination.topics.forget(names)
-        for group_id in self.offsets.group_ids():
-            for topic, partition in self.offsets.places(group_id):
+        self._c.topics.forget(names)
+        for group_id in self._stored.group_ids():
+            for topic, partition in self._stored.places(group_id):
                 if topic in names:
                     effects.records.append(offset_record(OffsetKey(group_id, topic, partition), None))
         return effects.outcome()
 
-    def expire_offsets(self, effects: Effects, now_ms: int) -> None:
+    def expire(self, effects: Effects, now_ms: int) -> None:
         """Takes back commits that have outlived their use, and groups that have nothing else."""
-        retention = self._settings.offsets_retention_ms
-        for group_id in {**dict.fromkeys(self.offsets.group_ids()), **dict.fromkeys(self.groups)}:
-            group = self.groups.get(group_id)
-            if isinstance(group, ConsumerGroup):
-                gone = consumer_offsets.expired(group, self.offsets.of(group_id), now_ms, retention)
-                idle = not group.members
+        stored, retention_ms = self._stored, self._settings.offsets_retention_ms
+        for group_id in {**dict.fromkeys(stored.group_ids()), **dict.fromkeys(self._c.groups)}:
+            group = self._c.groups.get(group_id)
+            if group is None:
+                gone, idle = expired(stored, group_id, None, now_ms, retention_ms), False
             else:
-                gone = self.offsets.expired(group_id, group, now_ms, retention)
-                idle = group is not None and group.state is GroupState.EMPTY and not group.pending
+                kind = self._kinds.of(group)
+                gone, idle = kind.expired_offsets(group, stored, now_ms), kind.is_idle(group)
             effects.records += [offset_record(OffsetKey(group_id, topic, partition), None) for topic, partition in gone]
-            waiting = self.offsets.pending.is_open(group_id)
-            if idle and not waiting and len(gone) == len(self.offsets.of(group_id)):
+            if idle and not stored.in_transaction(group_id) and len(gone) == len(stored.of(group_id)):
                 effects.records += self._tombstones(group_id, group)
+
+    # the log
+
+    def replay(self, key: OffsetKey, committed: CommittedOffset | None, producer_id: int | None = None) -> None:
+        """A commit or its tombstone, as the log has it; of a producer's transaction when it names one."""
+        if producer_id is None:
+            self._stored.replay(key, committed)
+        else:
+            self._stored.replay_pending(producer_id, key, committed)
+
+    def replay_marker(self, producer_id: int, *, committed: bool) -> None:
+        """A producer's transaction is over, as the log has it."""
+        self._stored.end_transaction(producer_id, committed=committed)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from tests.unit.coordinator.group.classic_side import driver_with, newcomer
 from tests.unit.coordinator.group.consumer_driver import ConsumerDriver, settled_pair
-from tidelog.coordinator.group.consumer.consumer_describing import describe_consumer_group
 from tidelog.model.errors import ErrorCode as E
 
 
 def test_a_group_is_shown_with_what_its_members_read_and_should_read() -> None:
     driver = ConsumerDriver()
     settled_pair(driver)
-    group = describe_consumer_group(driver.machine.coordination, "g")
+    group = driver.machine.describe_consumer_group("g")
     assert (group.error_code, group.group_state, group.group_epoch, group.assignment_epoch) == (0, "Stable", 3, 3)
     assert group.assignor_name == "uniform"
     shown = {}
@@ -31,7 +30,7 @@ def test_what_a_member_is_giving_up_is_still_shown_as_its() -> None:
     driver.enter("g", "a")
     driver.enter("g", "b")
     driver.beat("g", "a", 2)
-    group = describe_consumer_group(driver.machine.coordination, "g")
+    group = driver.machine.describe_consumer_group("g")
     members = {member.member_id: member for member in group.members}
     assert group.group_state == "Reconciling"
     assert members["a"].assignment.topic_partitions[0].partitions == [0, 1, 2]
@@ -43,7 +42,7 @@ def test_members_of_the_classic_protocol_are_told_apart() -> None:
     driver = driver_with()
     driver.enter("g", "new")
     old = newcomer(driver).member_id
-    group = describe_consumer_group(driver.machine.coordination, "g")
+    group = driver.machine.describe_consumer_group("g")
     assert {member.member_id: member.member_type for member in group.members} == {"new": 1, old: 0}
 
 
@@ -51,12 +50,12 @@ def test_topics_that_are_gone_are_not_shown() -> None:
     driver = ConsumerDriver()
     driver.enter("g", "a")
     driver.set_topics({})
-    assert describe_consumer_group(driver.machine.coordination, "g").members[0].assignment.topic_partitions == []
+    assert driver.machine.describe_consumer_group("g").members[0].assignment.topic_partitions == []
 
 
 def test_other_groups_are_not_found() -> None:
     driver = ConsumerDriver()
     driver.join("classic", protocols=(("range", b"x"),))
     for group_id, text in (("none", "Group none not found."), ("classic", "Group classic is not a consumer group.")):
-        group = describe_consumer_group(driver.machine.coordination, group_id)
+        group = driver.machine.describe_consumer_group(group_id)
         assert (group.error_code, group.error_message) == (E.GROUP_ID_NOT_FOUND, text)

@@ -29,7 +29,7 @@ def test_the_last_member_leaves_an_empty_group_that_is_deleted_or_expires() -> N
         driver.beat(group, "a", -1)
         assert driver.consumers(group).state is ConsumerGroupState.EMPTY
     token = driver.token()
-    driver.run(driver.machine.delete_group(token, "deleted", lambda error: error))
+    driver.run(driver.machine.offsets.delete_group(token, "deleted", lambda error: error))
     assert driver.answers[token] is E.NONE
     position = len(driver.log)
     driver.advance(100_000)
@@ -42,7 +42,7 @@ def test_a_group_with_members_is_not_deleted() -> None:
     driver = ConsumerDriver()
     driver.enter("g", "a")
     token = driver.token()
-    driver.run(driver.machine.delete_group(token, "g", lambda error: error))
+    driver.run(driver.machine.offsets.delete_group(token, "g", lambda error: error))
     assert driver.answers[token] is E.NON_EMPTY_GROUP
 
 

@@ -13,7 +13,7 @@ def test_offsets_survive_with_metadata_and_epoch() -> None:
     ids = stable_group(driver)
     assert driver.commit("g", {("t", 0): 42, ("t", 1): 7}, ids[0], 1, "note") == [0, 0]
     driver.restart()
-    committed = driver.machine.offsets.get("g", "t", 0)
+    committed = driver.machine.offsets.stored.get("g", "t", 0)
     assert committed is not None
     assert (committed.offset, committed.leader_epoch, committed.metadata) == (42, 3, "note")
 
@@ -46,7 +46,7 @@ def test_offsets_of_a_topic_that_members_read_stay_also_where_their_metadata_do_
         assert driver.delete_offsets("g", "t") == (E.GROUP_SUBSCRIBED_TO_TOPIC if refused else E.NONE)
         driver.leave("g", (member, None))
         assert driver.delete_offsets("g", "t") == E.NONE
-        assert driver.machine.offsets.get("g", "t", 0) is None
+        assert driver.machine.offsets.stored.get("g", "t", 0) is None
 
 
 def test_offsets_of_an_empty_group_expire_a_week_after_it_became_empty_and_the_group_with_them() -> None:
@@ -56,18 +56,18 @@ def test_offsets_of_an_empty_group_expire_a_week_after_it_became_empty_and_the_g
     driver.leave("g", (ids[0], None))
     week = driver.settings.offsets_retention_ms
     driver.advance(week - 700_000)
-    assert driver.machine.offsets.get("g", "t", 0) is not None
+    assert driver.machine.offsets.stored.get("g", "t", 0) is not None
     driver.advance(1_400_000)
-    assert driver.machine.offsets.get("g", "t", 0) is None and "g" not in driver.machine.groups
+    assert driver.machine.offsets.stored.get("g", "t", 0) is None and "g" not in driver.machine.groups
     driver.restart()
-    assert not driver.machine.groups and len(driver.machine.offsets) == 0
+    assert not driver.machine.groups and len(driver.machine.offsets.stored) == 0
 
 
 def test_a_deleted_topic_takes_its_offsets_along() -> None:
     driver = Driver()
     driver.commit("g", {("t", 0): 1, ("u", 0): 2})
-    driver.run(driver.machine.forget_topics(frozenset({"t"})))
-    assert driver.machine.offsets.get("g", "t", 0) is None and driver.machine.offsets.get("g", "u", 0) is not None
+    driver.run(driver.machine.offsets.forget_topics(frozenset({"t"})))
+    assert driver.machine.offsets.stored.get("g", "t", 0) is None and driver.machine.offsets.stored.get("g", "u", 0) is not None
 
 
 def subscription(*topics: str) -> bytes:
@@ -91,7 +91,7 @@ def test_in_a_stable_group_only_topics_that_nobody_reads_expire() -> None:
     for _ in range(8 * 24 * 3):
         driver.advance(1_200_000)
         driver.heartbeat("g", member, 1)
-    assert list(driver.machine.offsets.of("g")) == [("read", 0)]
+    assert list(driver.machine.offsets.stored.of("g")) == [("read", 0)]
 
 
 def test_a_group_that_only_stores_offsets_loses_them_a_week_after_each_commit() -> None:
@@ -100,7 +100,7 @@ def test_a_group_that_only_stores_offsets_loses_them_a_week_after_each_commit() 
     driver.advance(4 * 24 * 3_600_000)
     driver.commit("g", {("t", 1): 1})
     driver.advance(4 * 24 * 3_600_000)
-    assert list(driver.machine.offsets.of("g")) == [("t", 1)]
+    assert list(driver.machine.offsets.stored.of("g")) == [("t", 1)]
 
 
 def test_what_members_read_is_known_while_one_of_them_changes_its_protocol() -> None:
@@ -116,5 +116,5 @@ def test_what_members_read_is_known_while_one_of_them_changes_its_protocol() -> 
     assert driver.delete_offsets("g", "read") == E.GROUP_SUBSCRIBED_TO_TOPIC
     assert driver.delete_offsets("g", "other") == 0
     effects = Effects()
-    driver.machine.expire_offsets(effects, driver.now + driver.settings.offsets_retention_ms)
+    driver.machine.offsets.expire(effects, driver.now + driver.settings.offsets_retention_ms)
     assert effects.records == [], "nothing expires while members come and go, and the other groups' timers run"

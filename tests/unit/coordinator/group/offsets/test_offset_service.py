@@ -26,7 +26,7 @@ def commit(driver: ConsumerDriver, member: str, epoch: int, metadata: dict[int, 
     ]
     topics = [OffsetCommitRequestTopic(name="t", topic_id=topic_id("t"), partitions=partitions)]
     request = OffsetCommitRequest(group_id="g", member_id=member, generation_id_or_member_epoch=epoch, topics=topics)
-    driver.run(driver.machine.commit(token, request, 9, driver.now))
+    driver.run(driver.machine.offsets.commit(token, request, 9, driver.now))
     return [partition.error_code for topic in driver.answers[token].topics for partition in topic.partitions]
 
 
@@ -66,7 +66,7 @@ def test_a_transactional_commit_is_held_to_the_members_epoch() -> None:
             group_id="g", member_id=member, generation_id=epoch,
             topics=[TxnOffsetCommitRequestTopic(name="t", partitions=partitions)],
         )  # fmt: skip
-        outcome = driver.machine.commit_transactional(token, request, driver.now)
+        outcome = driver.machine.offsets.commit_transactional(token, request, driver.now)
         return [part.error_code for topic in outcome.replies[0].response.topics for part in topic.partitions]
 
     assert errors("a", 3) == [0] == errors("", -1)
@@ -80,6 +80,6 @@ def test_offsets_and_the_group_expire_together() -> None:
     commit(driver, "a", 2, {0: ""})
     driver.beat("g", "a", -1)
     driver.advance(900_000)
-    assert driver.machine.offsets.get("g", "t", 0) is not None and "g" in driver.machine.groups
+    assert driver.machine.offsets.stored.get("g", "t", 0) is not None and "g" in driver.machine.groups
     driver.advance(200_000)
-    assert driver.machine.offsets.get("g", "t", 0) is None and "g" not in driver.machine.groups
+    assert driver.machine.offsets.stored.get("g", "t", 0) is None and "g" not in driver.machine.groups

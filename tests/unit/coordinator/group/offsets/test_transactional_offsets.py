@@ -84,7 +84,7 @@ def pend(driver: Driver, producer: int, offset: int) -> None:
 
 
 def committed(driver: Driver) -> int | None:
-    found = driver.machine.offsets.get("g", "t", 0)
+    found = driver.machine.offsets.stored.get("g", "t", 0)
     return None if found is None else found.offset
 
 
@@ -93,10 +93,10 @@ def test_trap_40_offsets_of_a_transaction_are_invisible_until_its_marker(commits
     driver = Driver()
     driver.commit("g", {("t", 0): 1})
     pend(driver, 7, 5)
-    assert committed(driver) == 1 and driver.machine.offsets.pending.holds(OffsetKey("g", "t", 0))
+    assert committed(driver) == 1 and driver.machine.offsets.stored.holds_back(OffsetKey("g", "t", 0))
     driver.machine.replay_marker(7, committed=commits)
     assert committed(driver) == (5 if commits else 1)
-    assert not driver.machine.offsets.pending.is_open("g")
+    assert not driver.machine.offsets.stored.in_transaction("g")
 
 
 def test_a_plain_commit_after_a_transactional_one_is_not_undone_by_the_marker() -> None:
@@ -112,7 +112,7 @@ def test_offsets_that_an_open_transaction_may_change_do_not_expire_and_keep_thei
     driver.commit("g", {("t", 0): 1, ("t", 1): 1})
     pend(driver, 7, 5)
     driver.advance(driver.settings.offsets_retention_ms + 1_300_000)
-    assert committed(driver) == 1 and driver.machine.offsets.get("g", "t", 1) is None
+    assert committed(driver) == 1 and driver.machine.offsets.stored.get("g", "t", 1) is None
     driver.machine.replay_marker(7, committed=False)
     driver.advance(1_300_000)
     assert committed(driver) is None
@@ -129,16 +129,16 @@ def test_deleting_offsets_takes_away_what_waits_in_a_transaction() -> None:
 def test_deleting_a_group_takes_away_what_waits_in_a_transaction() -> None:
     driver = Driver()
     pend(driver, 7, 5)
-    assert driver.machine.offsets.exist("g") and driver.machine.offsets.group_ids() == ["g"]
-    driver.run(driver.machine.delete_group(driver.token(), "g", lambda error: error))
+    assert driver.machine.offsets.stored.exist("g") and driver.machine.offsets.stored.group_ids() == ["g"]
+    driver.run(driver.machine.offsets.delete_group(driver.token(), "g", lambda error: error))
     driver.machine.replay_marker(7, committed=True)
-    assert committed(driver) is None and not driver.machine.offsets.exist("g")
+    assert committed(driver) is None and not driver.machine.offsets.stored.exist("g")
 
 
 def test_offsets_of_a_topic_that_is_gone_go_also_from_transactions() -> None:
     driver = Driver()
     pend(driver, 7, 5)
-    driver.run(driver.machine.forget_topics(frozenset({"t"})))
+    driver.run(driver.machine.offsets.forget_topics(frozenset({"t"})))
     driver.machine.replay_marker(7, committed=True)
     assert committed(driver) is None
 

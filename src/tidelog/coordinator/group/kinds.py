@@ -1,0 +1,40 @@
+"""Kinds: which kind of group a group, and a record of the log, belongs to. One row for each protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidelog.coordinator.group.classic.classic_group import ClassicGroup
+from tidelog.coordinator.group.classic.classic_kind import ClassicKind
+from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
+from tidelog.coordinator.group.consumer.consumer_kind import ConsumerKind
+from tidelog.coordinator.group.consumer.consumer_records import read_consumer_key
+from tidelog.coordinator.group.coordination import Coordination
+from tidelog.coordinator.group.group_kind import Group, GroupKind
+from tidelog.coordinator.group.records import GroupRecord, UnknownKey
+
+
+class Kinds:
+    """See the module."""
+
+    __slots__ = ("_by_class", "_consumer", "classic")
+
+    def __init__(self, coordination: Coordination) -> None:
+        self.classic = ClassicKind(coordination)
+        """What a group is that JoinGroup begins."""
+        self._consumer = ConsumerKind(coordination, self.classic)
+        self._by_class: dict[type, GroupKind[Any]] = {ClassicGroup: self.classic, ConsumerGroup: self._consumer}
+
+    def of(self, group: Group) -> GroupKind[Any]:
+        """The rules that the group goes by."""
+        return self._by_class[type(group)]
+
+    def replay(self, key: str | UnknownKey, record: GroupRecord, now_ms: int, *, loading: bool) -> None:
+        """A record of a group. ``key``: the id of a classic one, or a type of record that a later protocol brought; one that no
+        protocol here knows is passed over."""
+        if isinstance(key, str):
+            self.classic.replay(key, record.value, now_ms, loading=loading)
+            return
+        of_consumers = read_consumer_key(key.type, record.key[2:])
+        if of_consumers is not None:
+            self._consumer.replay(of_consumers, record.value, loading=loading)
