@@ -10,8 +10,8 @@ PREFIX: Final = "tidelog."
 
 OPTIONS = (
     Option("tidelog.http.listener", STRING, "127.0.0.1:9644", MEDIUM, READ_ONLY,
-           "host:port of /metrics and /healthz. Port 0 picks a free port; an empty value disables it. When the default port "
-           "is in use, the node picks a free one and logs it; when a port that you set is in use, the node does not start."),
+           "host:port of /metrics, /healthz, /livez and /readyz. Port 0 picks a free port; an empty value disables it. When the "
+           "default port is in use, the node picks a free one and warns; when a port that you set is in use, it does not start."),
     Option("tidelog.log.level", STRING, "info", LOW, READ_ONLY,
            "The log level on standard error: debug, info, warning or error, with other levels for single loggers, such as "
            "info,tidelog.storage=debug."),

@@ -86,6 +86,12 @@ class BrokerLife:
         """Whether a heartbeat was answered so lately that this broker's session cannot be over."""
         return self._runtime.real_ms() - self._standing_ms < self._config.broker_session_timeout_ms
 
+    def why_not_ready(self) -> str | None:
+        """Why clients are not served by this broker; None when they are."""
+        if self._leaving or self._replica.stopped:
+            return "the broker stops"
+        return "the broker is fenced by the active controller" if self.fenced else None
+
     # What the node says
 
     async def register(self, request: BrokerRegistrationRequest) -> None:

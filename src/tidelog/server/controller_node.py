@@ -39,6 +39,7 @@ class ControllerNode:
         self.fs = fs or DiskFileSystem()
         self.failed = asyncio.Event()
         """Set when the node cannot go on: its disk failed, or the quorum has lost what was committed."""
+        self.monitoring = Monitoring(self)
 
     @property
     def listeners(self) -> list[Listener]:
@@ -59,6 +60,7 @@ class ControllerNode:
         config, runtime = self.config, self.runtime
         sockets = {p.listener: runtime.bind(p.listener, p.host, p.port) for p in config.controller_endpoints}
         try:
+            await self.monitoring.listen()
             self._open_dir()
             ports = {name: each.getsockname()[1] for name, each in sockets.items()}
             self.replica = MetadataReplica(config, runtime, self._quorum_failed)
@@ -67,11 +69,11 @@ class ControllerNode:
             self._follow_settings(self.replica.image)
             self.replica.add_listener(self._committed)
             self.replica.listen(sockets)
-            self.monitoring = Monitoring(self, of_controller(self.replica, self._dir), [self._dir])
-            await self.monitoring.start()
+            self.monitoring.serve(of_controller(self.replica, self._dir), [self._dir], self._why_not_ready)
         except BaseException:
             for listener in self.replica.listeners if hasattr(self, "replica") else ():
                 listener.stop_accepting()
+            await self.monitoring.stop()
             for listening in sockets.values():
                 listening.close()
             if hasattr(self, "_dir"):
@@ -84,6 +86,9 @@ class ControllerNode:
         await self.monitoring.stop()
         await self.replica.stop()
         self._dir.release()
+
+    def _why_not_ready(self) -> str | None:
+        return None if self.runner.leader_id >= 0 else "no leader of the metadata quorum is known"
 
     def ready_line(self, seconds: float) -> str:
         """What is printed once the controller can be reached."""

@@ -1,4 +1,4 @@
-"""A small HTTP server for /metrics and /healthz: GET and HEAD, HTTP/1.1, nothing else.
+"""A small HTTP server for /metrics and health: GET and HEAD, HTTP/1.1, nothing else.
 
 What is decided here: what a stranger may cost. Header lines, connections, idle time and the time for a request are bounded,
 bodies are not read, and an answer that nobody takes is given up. The protocol itself is h11's; sockets are asyncio's, since

@@ -52,7 +52,7 @@ from tidelog.server.replica_fetching import Replication
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.checkpoints import META_PROPERTIES
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.log_dir import find_partition_dir
+from tidelog.storage.log_dir import find_partition_dir, previous_broker_epoch
 from tidelog.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -97,6 +97,7 @@ class Node:
         self._stopping = False
         self._in_flight: set[asyncio.Future[None]] = set()
         self._known_offline: set[str] = set()
+        self.monitoring = Monitoring(self)
 
     @property
     def ports(self) -> dict[str, int]:
@@ -109,6 +110,7 @@ class Node:
         config, runtime = self.config, self.runtime
         sockets = {p.listener: runtime.bind(p.listener, p.host, p.port) for p in config.endpoints}
         try:
+            await self.monitoring.listen()
             self._open_logs()
             ports = {name: each.getsockname()[1] for name, each in sockets.items()}
             advertised = config.advertised(ports, _hostname())
@@ -119,8 +121,7 @@ class Node:
             await self._checked(self._load_logs())
             self._check_dirs()
             self._make_broker()
-            self.monitoring = Monitoring(self, on_loop(self), self.logs.dirs)
-            await self.monitoring.start()
+            self.monitoring.serve(on_loop(self), self.logs.dirs, self.life.why_not_ready)
             self._listen({p.listener: sockets[p.listener] for p in config.broker_endpoints})
             accepting = runtime.loop.call_later(ACCEPT_WITHIN_S, self._accept)
             try:
@@ -160,6 +161,7 @@ class Node:
         if hasattr(self.replica, "member"):
             await self.replica.stop()
         self.channels.close()
+        await self.monitoring.stop()
         for listening in sockets:
             listening.close()
         if hasattr(self, "logs"):
@@ -201,8 +203,7 @@ class Node:
     # Starting
 
     def _open_logs(self) -> None:
-        config = self.config
-        dirs = settings.log_dirs(config)
+        config, dirs = self.config, settings.log_dirs(self.config)
         if config.embedded and not any(self.fs.exists(f"{path}/{META_PROPERTIES}") for path in dirs):
             self._format(dirs)
         self.logs = LogManager(
@@ -259,13 +260,8 @@ class Node:
             endpoints=advertised,
             rack=self.config.broker_rack,
             log_dirs=sorted(Uuid(each.directory_id) for each in online),
-            previous_broker_epoch=self._epoch_before(),
+            previous_broker_epoch=previous_broker_epoch(self.logs.dirs),
         )
-
-    def _epoch_before(self) -> int:
-        """Under which epoch this broker stopped in order; -1 unless each of its log dirs says so, and the same."""
-        epochs = {each.previous_broker_epoch if each.online else -1 for each in self.logs.dirs}
-        return epochs.pop() if len(epochs) == 1 else -1
 
     def _cordoned(self) -> list[bytes]:
         """The log dirs that take no new replicas."""
@@ -311,8 +307,9 @@ class Node:
                 log.info("loading logs: %d of %d partitions, %.0f s", done, len(jobs), (now - started) / 1000)
 
         threads = min(LOAD_THREADS, max(1, self.config.num_recovery_threads_per_data_dir) * len(self.logs.dirs))
-        runs = [partial(job.run, now_ms) for job in jobs]
-        await self.runtime.run_long(lambda: self.runtime.in_parallel(runs, threads, "load", tell))
+        await self.runtime.run_long(
+            lambda: self.runtime.in_parallel([partial(j.run, now_ms) for j in jobs], threads, "load", tell)
+        )
         for job in jobs:
             self.logs.loaded(job)
 
@@ -420,7 +417,7 @@ class Node:
         except ConfigError as error:
             log.error("dynamic settings are not taken over: %s", error)
         else:
-            log.info("dynamic settings changed: %s", ", ".join(sorted(changed)) or "none")
+            (log.info if changed else log.debug)("dynamic settings changed: %s", ", ".join(sorted(changed)))
             self._take_over_settings()
             self.life.poke()
 

@@ -8,6 +8,7 @@ before anything is written (trap 57).
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import METADATA_TOPIC, TopicPartition, parse_partition_dir, random_uuid, uuid_to_text
@@ -215,6 +216,12 @@ def set_aside_name(partition: TopicPartition, rng: Rng, suffix: str) -> str:
     """``<topic>-<n>.<32 hex digits><suffix>``; a topic name too long for the file system is cut (it is never read back)."""
     tail = f"-{partition.partition}.{rng.getrandbits(128):032x}{suffix}"
     return partition.topic[: _LONGEST_NAME - len(tail)] + tail
+
+
+def previous_broker_epoch(dirs: Iterable[LogDir]) -> int:
+    """The broker epoch of the last clean stop; -1 unless every log dir has one, and the same."""
+    epochs = {each.previous_broker_epoch if each.online else -1 for each in dirs}
+    return epochs.pop() if len(epochs) == 1 else -1
 
 
 def check_same_owner(dirs: list[LogDir], node_id: int, cluster_id: str | None) -> str:

@@ -8,6 +8,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from tests.unit.server.controllers import Controllers
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metrics.catalog import CATALOG
 from tidelog.model.errors import ConfigError, StorageFailure
+from tidelog.server.monitoring import Monitoring
 from tidelog.server.node import Node
 from tidelog.server.runtime import LoopRuntime
 
@@ -106,14 +108,52 @@ def test_where_the_default_port_is_taken_a_free_one_is_used_and_told(
         await node.monitoring.stop()
         del node.config.static["tidelog.http.listener"]
         node.config.tidelog_http_listener = f"127.0.0.1:{taken_port}"
-        await node.monitoring.start()
+        await node.monitoring.listen()
         assert node.monitoring.address is not None
         assert node.monitoring.address[1] != taken_port
         assert (await get(node, "/healthz"))[0] == 200
 
     with caplog.at_level(logging.INFO):
         with_node(tmp_path, talk)
-    assert "Taken instead: 127.0.0.1:" in caplog.text
+    (warning,) = [each for each in caplog.records if "Metrics are at 127.0.0.1:" in each.getMessage()]
+    assert warning.levelno == logging.WARNING
+
+
+def test_a_wrong_address_is_refused_before_anything_is_formatted(tmp_path: Path) -> None:
+    async def talk(node: Node) -> None:
+        raise AssertionError("it started")
+
+    with pytest.raises(ConfigError, match=r"tidelog\.http\.listener"):
+        with_node(tmp_path, talk, **{"tidelog.http.listener": "no.such.host.invalid:9644"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_node_is_live_while_it_starts_and_ready_once_it_serves(tmp_path: Path) -> None:
+    async def talk(node: Node) -> None:
+        assert await get(node, "/livez") == (200, b"live\n")
+        assert await get(node, "/readyz") == (200, b"ready\n")
+        node.life.fenced = True
+        assert await get(node, "/readyz") == (503, b"the broker is fenced by the active controller\n")
+        starting: Any = SimpleNamespace(monitoring=Monitoring(node))
+        await starting.monitoring.listen()
+        assert await get(starting, "/livez") == (200, b"live\n")
+        assert await get(starting, "/readyz") == (503, b"the node is starting\n")
+        assert (await get(starting, "/metrics"))[0] == 503
+        assert json.loads((await get(starting, "/healthz"))[1])["status"] == "starting"
+        await starting.monitoring.stop()
+        node.failed.set()
+        assert (await get(node, "/livez"))[0] == (await get(node, "/readyz"))[0] == 503
+
+    with_node(tmp_path, talk)
+
+
+def test_a_broker_that_stops_is_not_ready(tmp_path: Path) -> None:
+    async def talk(node: Node) -> None:
+        assert node.life.why_not_ready() is None
+        await node.life.shut_down()
+        assert node.life.why_not_ready() == "the broker stops"
+
+    with_node(tmp_path, talk)
 
 
 def test_a_controller_has_metrics_and_health_of_its_own(tmp_path: Path) -> None:
@@ -130,6 +170,7 @@ def test_a_controller_has_metrics_and_health_of_its_own(tmp_path: Path) -> None:
         assert families["kafka_server_raftmetrics_current_epoch"].samples[0].value >= 1
         status, body = await get(node, "/healthz")
         assert (status, json.loads(body)["status"]) == (200, "ok")
+        assert await get(node, "/readyz") == (200, b"ready\n")
 
     world.run(main)
     world.close()

@@ -8,7 +8,7 @@ from tidelog.model.errors import ConfigError
 from tidelog.model.ids import TopicPartition
 from tidelog.storage import checkpoints
 from tidelog.storage.checkpoints import MetaProperties
-from tidelog.storage.log_dir import LogDir, check_same_owner, set_aside_name
+from tidelog.storage.log_dir import LogDir, check_same_owner, previous_broker_epoch, set_aside_name
 from tidelog.testing.simulation.disk import SimDisk
 
 
@@ -84,6 +84,15 @@ def test_the_marker_of_a_clean_stop_is_gone_before_anything_is_written() -> None
         assert not disk.crash(seed).exists("/a/.kafka_cleanshutdown")
     log_dir.read_state()
     assert (log_dir.clean, log_dir.previous_broker_epoch) == (False, -1)
+
+
+def test_a_broker_epoch_counts_only_when_every_dir_has_it() -> None:
+    disk = SimDisk()
+    dirs = [formatted(disk, "/a"), formatted(disk, "/b", directory_id=b"\x08" * 16)]
+    for epochs, expected in (((77, 77), 77), ((77, 78), -1), ((77, -1), -1)):
+        for log_dir, epoch in zip(dirs, epochs, strict=True):
+            log_dir.previous_broker_epoch = epoch
+        assert previous_broker_epoch(dirs) == expected
 
 
 def test_unreadable_checkpoints_cost_a_scan_not_the_start() -> None:
