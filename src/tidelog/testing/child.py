@@ -19,14 +19,12 @@ import weakref
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any
 
-from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.testing.broker import DEFAULTS, START_TIMEOUT_S, Broker
-from tidelog.testing.clock import Clock
 from tidelog.testing.faults import HELD_TIMEOUT_S
+from tidelog.testing.node_thread import NOT_RUNNING, START_TIMEOUT_S, settings_of
 from tidelog.testing.records import Message, Text
 
 LOG_LINES = 40
@@ -97,8 +95,8 @@ class ChildFaults:
         return pending
 
 
-class ChildBroker(Broker):
-    """See ``Broker``; made by ``Broker(process=True)``."""
+class ChildBroker:
+    """What ``Broker(process=True)`` does, by remote control; each method has the docstring of ``Broker``'s."""
 
     _process: subprocess.Popen[bytes] | None = None
     _owner = 0
@@ -106,30 +104,17 @@ class ChildBroker(Broker):
     _log = Path()
     _last_log = ""
 
-    def __init__(
-        self,
-        *,
-        data: str | PathLike[str] | None = None,
-        port: int = 0,
-        config: Mapping[str, str | int] | None = None,
-        process: bool = True,
-        clock: Clock | None = None,
-    ) -> None:
-        if clock is not None:
-            raise ValueError("a clock cannot be shared with another process; use advance() on each broker")
-        BrokerConfig.from_properties(
-            DEFAULTS | {name: str(value) for name, value in (config or {}).items()} | {"log.dirs": "/memory"}
-        )
+    def __init__(self, data: str | PathLike[str] | None, port: int, config: Mapping[str, str | int] | None) -> None:
+        settings_of(config)  # what is wrong with it is said here, not in the child
         self._arguments = {"data": None if data is None else str(data), "config": dict(config or {})}
         self._given_port = port
         self._turn = threading.Lock()
         CHILDREN.add(self)
-        self.faults = ChildFaults(self)  # type: ignore[assignment]
+        self.faults = ChildFaults(self)
 
     # -- life ----------------------------------------------------------------------------------------------------------------
 
-    def start(self) -> Self:
-        """Returns when clients are served; ChildFailed with the end of the log when not."""
+    def start(self) -> None:
         if self._process is not None:
             raise RuntimeError("the broker runs already")
         handle, name = tempfile.mkstemp(prefix="tidelog-", suffix=".log")
@@ -153,7 +138,6 @@ class ChildBroker(Broker):
             raise
         finally:
             watchdog.cancel()
-        return self
 
     def stop(self) -> None:
         """Clean, as SIGTERM would. Its port stays its own for the next start."""
@@ -181,16 +165,15 @@ class ChildBroker(Broker):
                 with contextlib.suppress(OSError):
                     stream.close()
 
-    def restart(self) -> Self:
-        """Stopped if it runs, and started on the same port and on what it left."""
+    def restart(self) -> None:
         self.stop()
-        return self.start()
+        self.start()
 
     @property
     def pid(self) -> int:
         """Of the child."""
         if self._process is None:
-            raise RuntimeError("the broker does not run; use it in a with block or call start()")
+            raise RuntimeError(NOT_RUNNING)
         return self._process.pid
 
     @property
@@ -222,7 +205,7 @@ class ChildBroker(Broker):
         """The child's broker does it: its answer, or its exception."""
         process = self._process
         if process is None:
-            raise RuntimeError("the broker does not run; use it in a with block or call start()")
+            raise RuntimeError(NOT_RUNNING)
         assert process.stdin is not None
         assert process.stdout is not None
         with self._turn:
@@ -243,33 +226,46 @@ class ChildBroker(Broker):
     @property
     def port(self) -> int:
         if self._process is None:
-            raise RuntimeError("the broker does not run; use it in a with block or call start()")
+            raise RuntimeError(NOT_RUNNING)
         return self._given_port
+
+    @property
+    def where(self) -> str:
+        """Its address and process for people; "not running" without one."""
+        return f"127.0.0.1:{self._given_port}, pid {self._process.pid}" if self._process is not None else "not running"
 
     @property
     def last_port(self) -> int:
         """The port, also of one that does not run any more; 0 before the first start."""
         return self._given_port
 
-    def create_topic(self, name: str, partitions: int = 1, **config: str | int) -> None:
-        self.ask("create_topic", name, partitions, **config)
+    def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str | int]) -> None:
+        self.ask("create_topic", name, partitions, replicas, dict(config))
 
     @property
     def topics(self) -> list[str]:
         topics: list[str] = self.ask("topics")
         return topics
 
-    def produce(self, topic: str, *values: Text | tuple[Text, Text] | Message, partition: int = 0) -> None:
+    def produce(self, topic: str, *values: Text | tuple[Text, Text] | Message, partition: int) -> None:
         self.ask("produce", topic, *values, partition=partition)
 
-    def messages(self, topic: str, partition: int | None = None) -> list[Message]:
-        messages: list[Message] = self.ask("messages", topic, partition)
+    def messages(self, topic: str, partition: int | None, committed: bool) -> list[Message]:
+        messages: list[Message] = self.ask("messages", topic, partition, committed)
         return messages
 
     def advance(self, seconds: float) -> None:
         self.ask("advance", seconds)
 
-    def expire_member(self, group: str, member_id: str | None = None) -> list[str]:
+    def groups(self) -> list[str]:
+        groups: list[str] = self.ask("groups")
+        return groups
+
+    def committed_offsets(self, group: str) -> dict[tuple[str, int], int]:
+        offsets: dict[tuple[str, int], int] = self.ask("committed_offsets", group)
+        return offsets
+
+    def expire_member(self, group: str, member_id: str | None) -> list[str]:
         gone: list[str] = self.ask("expire_member", group, member_id)
         return gone
 
@@ -279,5 +275,5 @@ class ChildBroker(Broker):
     def reset(self) -> None:
         self.ask("reset")
 
-    def fill_disk(self, full: bool = True) -> None:
+    def fill_disk(self, full: bool) -> None:
         self.ask("fill_disk", full)

@@ -9,8 +9,8 @@ import sys
 from functools import reduce
 from typing import IO, Any
 
-from tidelog.testing.broker import Broker
 from tidelog.testing.child import receive, send
+from tidelog.testing.local import LocalBroker
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
 
 def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
     """Calls, each with its answer, until the stream ends or ``stop`` came."""
-    broker: Broker | None = None
+    broker: LocalBroker | None = None
     while True:
         try:
             method, args, named = receive(commands)
@@ -34,7 +34,8 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
             return
         try:
             if method == "start":
-                broker = Broker(**args[0]).start()
+                broker = LocalBroker(**args[0], clock=None)
+                broker.start()
                 result: Any = broker.port
             else:
                 assert broker is not None, "started first"
@@ -47,7 +48,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
             return
 
 
-def call(broker: Broker, method: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def call(broker: LocalBroker, method: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """A method or property by its name, which may lie in ``faults``."""
     found = reduce(getattr, method.split("."), broker)
     return found(*args, **named) if callable(found) else found

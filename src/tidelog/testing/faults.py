@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import difflib
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, settled
 from tidelog.broker.api import Handler, Route
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tidelog.server.coordinators import Coordinators
     from tidelog.server.markers import WriteMarker
 
+E = TypeVar("E", bound=Enum)
 Sleep = Callable[[float], Coroutine[Any, Any, None]]
 MARKER = "MARKER"
 COORDINATOR_LOAD = "COORDINATOR_LOAD"
@@ -64,7 +66,8 @@ class LoadFailed(Exception):
 class Faults:
     """Planned faults of one broker; every method may be called from the test's thread.
 
-    ``api`` is always ``ApiKey.PRODUCE`` or ``"PRODUCE"`` and so on, or ``"MARKER"``, or ``"COORDINATOR_LOAD"``.
+    ``api`` is always ``ApiKey.PRODUCE`` or ``"PRODUCE"`` and so on, or ``"MARKER"``, or ``"COORDINATOR_LOAD"``; ``error`` is
+    ``ErrorCode.NOT_LEADER_OR_FOLLOWER`` or its name. A name that does not exist is a ValueError with the closest that does.
     """
 
     def __init__(self, sleep: Sleep) -> None:
@@ -75,7 +78,7 @@ class Faults:
 
     def refuse(self, api: ApiKey | str, error: ErrorCode | str, times: int = 1) -> None:
         """The next ``times`` of ``api`` are answered with ``error``."""
-        self._plan(api, _Fault(_Kind.REFUSE, ErrorCode[error] if isinstance(error, str) else error), times)
+        self._plan(api, _Fault(_Kind.REFUSE, _named(ErrorCode, error, "error")), times)
 
     def delay(self, api: ApiKey | str, seconds: float, times: int = 1) -> None:
         """The next ``times`` of ``api`` are served that much later."""
@@ -134,7 +137,7 @@ class Faults:
     def _key(api: ApiKey | str) -> int | str:
         if api in {MARKER, COORDINATOR_LOAD}:
             return str(api)
-        return int(ApiKey[api] if isinstance(api, str) else api)
+        return int(_named(ApiKey, api, "API", MARKER, COORDINATOR_LOAD))
 
     def _plan(self, api: ApiKey | str, fault: _Fault, times: int) -> None:
         if times < 1:
@@ -249,6 +252,18 @@ class Faults:
         if fault.kind is _Kind.DROP:
             raise LoadFailed(f"{where}: a planned fault has ended the load")
         await self._pause(COORDINATOR_LOAD, fault)
+
+
+def _named(kind: type[E], member: E | str, what: str, *more: str) -> E:
+    """The member of an enum, also by its name. ``more`` are other names that would have been right."""
+    if not isinstance(member, str):
+        return member
+    try:
+        return kind[member]
+    except KeyError:
+        close = difflib.get_close_matches(member.upper(), [*kind.__members__, *more], n=1)
+        hint = f" Did you mean {close[0]}?" if close else f" The names are those of {kind.__name__}."
+        raise ValueError(f"there is no {what} {member}.{hint}") from None
 
 
 async def _answer(serve: Callable[[Context, Any], Any], ctx: Context, request: Any) -> Any:

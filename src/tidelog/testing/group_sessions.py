@@ -1,4 +1,4 @@
-"""What a test does to coordinators: ends sessions of group members as their clock would, and asks whether they hold anything."""
+"""What a test does to coordinators: ends sessions of group members as their clock would, and reads what the groups hold."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ def end(groups: Shards[GroupCoordinator], group_id: str, member_id: str | None, 
 
     ValueError when there is no such member, or none at all.
     """
-    machines = groups.machines()
-    if isinstance(machines, ErrorCode):
-        raise ValueError(f"the groups are still being loaded ({machines.name})")
-    members = [each for machine in machines for each in machine.member_ids(group_id)]
+    members = [each for machine in _loaded(groups) for each in machine.member_ids(group_id)]
     if not members:
         raise ValueError(f"group {group_id} has no members")
     if member_id is not None and member_id not in members:
@@ -37,3 +34,26 @@ def end(groups: Shards[GroupCoordinator], group_id: str, member_id: str | None, 
     for each in gone:
         groups.tell_all(lambda machine, each=each: machine.end_session(group_id, each, now_ms))  # type: ignore[misc]
     return gone
+
+
+def names(groups: Shards[GroupCoordinator]) -> list[str]:
+    """All groups, with members or with offsets only, sorted. ValueError while they are being loaded."""
+    found: set[str] = set()
+    for machine in _loaded(groups):
+        found |= {*machine.groups, *machine.offsets.group_ids()}
+    return sorted(found)
+
+
+def committed_offsets(groups: Shards[GroupCoordinator], group_id: str) -> dict[tuple[str, int], int]:
+    """(topic, partition) to committed offset. ValueError when there is no such group."""
+    if group_id not in names(groups):
+        raise ValueError(f"there is no group {group_id}; there are {', '.join(names(groups)) or 'none'}")
+    every = (item for machine in _loaded(groups) for item in machine.offsets.of(group_id).items())
+    return {(topic, partition): found.offset for (topic, partition), found in sorted(every, key=lambda item: item[0])}
+
+
+def _loaded(groups: Shards[GroupCoordinator]) -> list[GroupCoordinator]:
+    machines = groups.machines()
+    if isinstance(machines, ErrorCode):
+        raise ValueError(f"the groups are still being loaded ({machines.name})")
+    return list(machines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tidelog.records.batch import iter_headers
+from tidelog.records.batch import BatchHeader
 from tidelog.records.builder import RecordData
 from tidelog.records.record import iter_records
 
@@ -55,11 +55,8 @@ def to_records(values: Iterable[Text | tuple[Text, Text] | Message], now_ms: int
     return records
 
 
-def from_batches(data: bytes, partition: int) -> Iterator[Message]:
-    """The messages in whole batches; markers of transactions are left out."""
-    for header in iter_headers(data):
-        if header.is_control:
-            continue
-        for record in iter_records(data, header):
-            headers = {key if isinstance(key, str) else key.decode(): value for key, value in record.headers}
-            yield Message(record.value, record.key, headers, partition, record.offset, record.timestamp)
+def of_batch(data: bytes, header: BatchHeader, partition: int) -> Iterator[Message]:
+    """The messages of the batch at ``header``."""
+    for record in iter_records(data, header):
+        headers = {key if isinstance(key, str) else key.decode(): value for key, value in record.headers}
+        yield Message(record.value, record.key, headers, partition, record.offset, record.timestamp)

@@ -45,7 +45,7 @@ def hang(broker: Broker, partition: int = 2) -> None:
     """An open transaction that no coordinator knows, as a bug or a lost coordinator would leave it."""
     record = RecordData(b"k", b"v", LONG_AGO_MS, ())
     batch = build_batch([record], producer_id=4711, producer_epoch=3, base_sequence=0, transactional=True)
-    where = broker._partition("orders", partition)
+    where = broker._host._partition("orders", partition)
     assert where.log is not None
 
     def append() -> None:
@@ -53,7 +53,7 @@ def hang(broker: Broker, partition: int = 2) -> None:
         assert result.error is ErrorCode.NONE
         where.log.update_high_watermark(result.last_offset + 1)
 
-    broker._call(append)
+    broker._host.thread.call(append)
 
 
 def run(broker: Broker, *words: str) -> Result:

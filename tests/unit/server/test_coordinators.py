@@ -31,12 +31,12 @@ def test_what_a_stopping_node_hears_of_the_cluster_loads_nothing() -> None:
     with Broker() as broker:
 
         def stopped() -> bool:
-            coordinators = broker._running().coordinators
+            coordinators = broker._host.thread.running().coordinators
             coordinators.stop()
             coordinators.follow()
             return coordinators.groups.running or coordinators.transactions.running
 
-        assert broker._call(stopped) is False
+        assert broker._host.thread.call(stopped) is False
 
 
 def test_settings_of_transactions_come_from_the_nodes_settings() -> None:

@@ -87,8 +87,8 @@ def test_groups_and_requests_are_counted_on_a_running_node() -> None:
         topic = OffsetCommitRequestTopic(name="t", partitions=[partition])
         talk.ask(OffsetCommitRequest(group_id="g", topics=[topic]), 8)
         talk.close()
-        node = broker._running()
-        families = {family.metric: family.samples for family in broker._call(lambda: on_loop(node).collect())}
+        node = broker._host.thread.running()
+        families = {family.metric: family.samples for family in broker._host.thread.call(lambda: on_loop(node).collect())}
     assert list(families[catalog.GROUP_OFFSET]) == [(("g", "t", "0"), 1)]
     assert list(families[catalog.GROUP_LAG]) == [(("g", "t", "0"), 2)]
     assert (("OffsetCommit",), 1) in list(families[catalog.REQUESTS])
@@ -101,8 +101,8 @@ def test_transactions_are_counted_by_state_and_the_oldest_tells_its_age() -> Non
         find(talk, "open")
         begin(talk, "open", ("t", 0))
         init(talk, "idle")
-        node = broker._running()
-        families = {family.metric: dict(family.samples) for family in broker._call(lambda: on_loop(node).collect())}
+        node = broker._host.thread.running()
+        families = {family.metric: dict(family.samples) for family in broker._host.thread.call(lambda: on_loop(node).collect())}
         talk.close()
     states = {labels[0]: count for labels, count in families[catalog.TRANSACTIONAL_IDS].items() if count}
     assert states == {"Ongoing": 1, "Empty": 1}

@@ -51,7 +51,7 @@ def limit(broker: Broker, entity: QuotaEntity = ANY_CLIENT, **limits: float | No
         ]
         return ControllerResult.of(None, records)
 
-    broker._ask(decide, None)
+    broker._host.thread.ask(decide, None)
 
 
 class Client:
@@ -103,7 +103,7 @@ class Client:
 
     @property
     def connection(self) -> Connection:
-        return next(reversed(self._broker._running().listeners[0].connections))
+        return next(reversed(self._broker._host.thread.running().listeners[0].connections))
 
 
 def records_of(response: Any) -> bytes:
@@ -112,7 +112,7 @@ def records_of(response: Any) -> bytes:
 
 def test_without_quotas_requests_go_straight_to_the_dispatcher_also_after_there_were_some(broker: Broker) -> None:
     client = Client(broker)
-    (listener,) = broker._running().listeners
+    (listener,) = broker._host.thread.running().listeners
     straight = listener.dispatcher.handle
     assert client.connection._handle == straight and client.connection._ctx.mute is None
     limit(broker, producer_byte_rate=1.0)
@@ -134,8 +134,8 @@ def test_a_producer_above_its_quota_is_answered_and_heard_again_when_its_time_is
     assert 5000 < wait_ms < 6000
     client.send(MetadataRequest())
     assert not client.answered_without_time()
-    node = broker._running()
-    seen = {family.metric: dict(family.samples) for family in broker._call(lambda: on_loop(node).collect())}
+    node = broker._host.thread.running()
+    seen = {family.metric: dict(family.samples) for family in broker._host.thread.call(lambda: on_loop(node).collect())}
     assert seen[catalog.PRODUCE_BYTE_RATE][("", "c")] > 1000
     assert seen[catalog.PRODUCE_THROTTLE_TIME][("", "c")] == wait_ms
     broker.advance(wait_ms / 1000)
@@ -250,7 +250,7 @@ def test_addresses_that_connect_too_fast_are_held_and_then_closed(broker: Broker
     served = [Client(broker) for _ in range(10)]
     held = socket.create_connection(("127.0.0.1", broker.port), timeout=20)
     broker.advance(0)
-    (listener,) = broker._running().listeners
+    (listener,) = broker._host.thread.running().listeners
     while not listener._held:
         broker.advance(0)
     assert len(listener.connections) == 10 and not select.select([held], [], [], 0)[0]

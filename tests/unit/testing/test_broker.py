@@ -14,6 +14,7 @@ from tidelog.model import errors
 from tidelog.model.errors import ConfigError, ErrorCode
 from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.testing import Broker, Message
+from tidelog.testing.node_thread import NodeThread
 
 
 def test_what_a_client_writes_is_read_in_one_line() -> None:
@@ -161,7 +162,7 @@ def test_a_broker_whose_start_fails_late_gives_its_port_back(monkeypatch: pytest
     async def fail(node: object) -> None:
         raise TimeoutError("no coordinators")
 
-    monkeypatch.setattr(Broker, "_prepare", staticmethod(fail))
+    monkeypatch.setattr(NodeThread, "prepare", staticmethod(fail))
     with pytest.raises(TimeoutError, match="no coordinators"):
         Broker(port=port).start()
     with socket.socket() as probe:
@@ -188,3 +189,55 @@ def test_threads_that_produce_to_a_new_topic_at_once_all_do() -> None:
             for done in [pool.submit(broker.produce, topic, str(number)) for number in range(8)]:
                 done.result(30)
             assert sorted(message.text or "" for message in broker.messages(topic)) == [str(number) for number in range(8)]
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_its_repr_has_the_address(process: bool) -> None:
+    broker = Broker(process=process)
+    assert repr(broker) == "<Broker not running>"
+    with broker:
+        assert repr(broker) == f"<Broker 127.0.0.1:{broker.port}{f', pid {broker.pid}' if process else ''}>"
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_broker_is_one_class_wherever_it_runs(process: bool) -> None:
+    assert type(Broker(process=process)) is Broker
+
+
+def test_what_belongs_to_the_other_kind_of_process_says_so() -> None:
+    with pytest.raises(RuntimeError, match="own process; ask"):
+        Broker().pid  # noqa: B018
+    with pytest.raises(RuntimeError, match="own process; ask"):
+        Broker().log  # noqa: B018
+    with pytest.raises(RuntimeError, match="use advance"):
+        Broker(process=True).clock  # noqa: B018
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_a_setting_that_does_not_exist_is_refused(process: bool) -> None:
+    with pytest.raises(ConfigError, match=r"Did you mean message\.max\.bytes"):
+        Broker(config={"message.max.bite": 3}, process=process)
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_groups_and_their_committed_offsets(process: bool) -> None:
+    with Broker(process=process) as broker:
+        broker.create_topic("t", partitions=2)
+        assert broker.groups() == []
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"})
+        consumer.commit(offsets=[TopicPartition("t", 1, 5), TopicPartition("t", 0, 3)], asynchronous=False)
+        consumer.close()
+        assert broker.groups() == ["g"]
+        assert broker.committed_offsets("g") == {("t", 0): 3, ("t", 1): 5}
+        with pytest.raises(ValueError, match="there is no group h; there are g"):
+            broker.committed_offsets("h")
+        broker.produce("t", "v")
+        assert [message.text for message in broker.messages("t", 0, committed=True)] == ["v"]
+
+
+@pytest.mark.parametrize("process", [False, True])
+def test_more_replicas_than_brokers_are_refused(process: bool) -> None:
+    with Broker(process=process) as broker:
+        broker.create_topic("one", replicas=1)
+        with pytest.raises(ValueError, match="topic three was not created"):
+            broker.create_topic("three", replicas=3)

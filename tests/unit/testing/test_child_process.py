@@ -31,7 +31,9 @@ def test_calls_and_properties_are_answered_until_stop() -> None:
 
 
 def test_an_error_travels_and_the_next_call_is_served() -> None:
-    _, failed, fine, _ = exchange(("start", ({"port": 0},), {}), ("messages", ("x",), {}), ("topics", (), {}), ("stop", (), {}))
+    _, failed, fine, _ = exchange(
+        ("start", ({"port": 0},), {}), ("messages", ("x", None, False), {}), ("topics", (), {}), ("stop", (), {})
+    )
     assert not failed[0]
     assert isinstance(failed[1], ValueError)
     assert fine == (True, [])

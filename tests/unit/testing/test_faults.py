@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
@@ -11,7 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.unit.broker.apis.live import Talk
 from tidelog.protocol.messages.metadata import MetadataRequest
-from tidelog.testing import Broker
+from tidelog.testing import Broker, Faults
 
 
 def produce(broker: Broker, value: str, **settings: object) -> list[object]:
@@ -251,7 +252,7 @@ def test_nonsense_is_refused() -> None:
             broker.faults.repeat("PRODUCE", seconds=1)
         with pytest.raises(ValueError, match="at least one"):
             broker.faults.drop("FETCH", times=0)
-        with pytest.raises(KeyError):
+        with pytest.raises(ValueError, match="Did you mean FETCH"):
             broker.faults.drop("FETSCH")
 
 
@@ -265,3 +266,16 @@ def test_what_was_held_when_its_broker_ended_is_not_there_to_be_released(monkeyp
         broker.restart()
         assert broker.faults.release() == 0
         broker.reset()
+
+
+def test_a_wrong_name_is_refused_with_the_closest_one() -> None:
+    faults = Faults(asyncio.sleep)
+    with pytest.raises(ValueError, match=r"there is no API PRODUCEE\. Did you mean PRODUCE\?"):
+        faults.drop("PRODUCEE")
+    with pytest.raises(ValueError, match=r"there is no API MARKERS\. Did you mean MARKER\?"):
+        faults.drop("MARKERS")
+    with pytest.raises(ValueError, match=r"there is no error NOT_LEADER\. Did you mean"):
+        faults.refuse("PRODUCE", "NOT_LEADER")
+    with pytest.raises(ValueError, match=r"there is no API xyzzy\. The names are those of ApiKey"):
+        faults.hold("xyzzy")
+    assert faults.pending == 0

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from tidelog.records.batch import read_header
 from tidelog.records.builder import RecordData, build_batch
-from tidelog.testing.records import Message, from_batches, to_records
+from tidelog.testing.records import Message, of_batch, to_records
 
 
 def test_values_pairs_and_messages_become_records() -> None:
@@ -26,10 +27,9 @@ def test_what_is_no_record_is_refused_and_not_cut() -> None:
             to_records([wrong], now_ms=9)  # type: ignore[list-item]
 
 
-def test_batches_become_messages_and_markers_do_not() -> None:
-    data = build_batch([RecordData(b"k", b"v", 7, (("h", None),))], base_offset=4)
-    marker = build_batch([RecordData(b"\0\0\0\1", b"", 7)], base_offset=5, control=True, producer_id=1, producer_epoch=0)
-    assert list(from_batches(bytes(data + marker), 2)) == [Message(b"v", b"k", {"h": None}, 2, 4, 7)]
+def test_a_batch_becomes_messages() -> None:
+    data = bytes(build_batch([RecordData(b"k", b"v", 7, (("h", None),))], base_offset=4))
+    assert list(of_batch(data, read_header(data), 2)) == [Message(b"v", b"k", {"h": None}, 2, 4, 7)]
 
 
 def test_text_is_read_as_utf_8_and_null_stays_null() -> None:

@@ -65,7 +65,7 @@ def test_a_transaction_has_lasted_no_longer_where_the_clock_was_set_meanwhile() 
         broker.create_topic("t")
         find(talk, "open")
         begin(talk, "open", ("t", 0))
-        runtime = broker._running().runtime
+        runtime = broker._host.thread.running().runtime
         set_ms = runtime.now_ms() + 7_200_000
         runtime.now_ms = lambda: set_ms
         talk.close()
