@@ -213,15 +213,11 @@ class ChildBroker:
                 send(process.stdin, (method, args, named))
                 done, answer = receive(process.stdout)
             except (EOFError, OSError) as gone:
-                raise ChildFailed(f"the broker's process ended ({process.poll()}) during {method}{self._log_end()}") from gone
+                raise ChildFailed(f"the broker's process ended ({process.poll()}) during {method}{_log_end(self.log)}") from gone
         if done:
             return answer
-        answer.add_note(f"in the broker's process{self._log_end()}")
+        answer.add_note(f"in the broker's process{_log_end(self.log)}")
         raise answer
-
-    def _log_end(self) -> str:
-        lines = self.log.splitlines()[-LOG_LINES:]
-        return "; its log ends:\n" + "\n".join(lines) if lines else ", which logged nothing"
 
     @property
     def port(self) -> int:
@@ -277,3 +273,9 @@ class ChildBroker:
 
     def fill_disk(self, full: bool) -> None:
         self.ask("fill_disk", full)
+
+
+def _log_end(log: str) -> str:
+    """The last lines of a log, as the end of a message."""
+    lines = log.splitlines()[-LOG_LINES:]
+    return "; its log ends:\n" + "\n".join(lines) if lines else ", which logged nothing"
