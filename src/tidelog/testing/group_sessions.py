@@ -40,7 +40,7 @@ def names(groups: Shards[GroupCoordinator]) -> list[str]:
     """All groups, with members or with offsets only, sorted. ValueError while they are being loaded."""
     found: set[str] = set()
     for machine in _loaded(groups):
-        found |= {*machine.groups, *machine.offsets.group_ids()}
+        found |= {*machine.groups, *machine.offsets.stored.group_ids()}
     return sorted(found)
 
 
@@ -48,7 +48,7 @@ def committed_offsets(groups: Shards[GroupCoordinator], group_id: str) -> dict[t
     """(topic, partition) to committed offset. ValueError when there is no such group."""
     if group_id not in names(groups):
         raise ValueError(f"there is no group {group_id}; there are {', '.join(names(groups)) or 'none'}")
-    every = (item for machine in _loaded(groups) for item in machine.offsets.of(group_id).items())
+    every = (item for machine in _loaded(groups) for item in machine.offsets.stored.of(group_id).items())
     return {(topic, partition): found.offset for (topic, partition), found in sorted(every, key=lambda item: item[0])}
 
 
