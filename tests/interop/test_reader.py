@@ -2,93 +2,38 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import (
-    AdminClient,
-    NewTopic,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
-)
+from confluent_kafka.admin import AdminClient, NewTopic
 
 pytest.importorskip("pyarrow", reason="the reader gives out Arrow's record batches")
 
 from tests.interop.java import JavaSide
-from tests.interop.nodes import Node, free_ports, running
+from tests.interop.secured_apache import Brokers, secured_apache
+from tidelog.client.failures import NotAuthenticated
 from tidelog.client.settings import ClientSettings, parse_settings
 from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, TopicPartition
 from tidelog.spark.cluster import Cluster
-from tidelog.spark.network import NotAuthenticated
 from tidelog.spark.reader import PartitionReader, ReadSettings, ReadTask
 
 pytestmark = pytest.mark.interop
 
-LISTENERS = {"SSL": "SSL", "SASLSSL": "SASL_SSL", "SASLPLAIN": "SASL_PLAINTEXT"}
-JAAS = "org.apache.kafka.common.security"
-
 
 @pytest.fixture(scope="module")
-def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Key and certificate of the broker, for 127.0.0.1."""
-    folder = tmp_path_factory.mktemp("pem")
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key", "-out", "crt", "-days", "2"]
-    subprocess.run(
-        [*command, "-subj", "/CN=broker", "-addext", "subjectAltName=IP:127.0.0.1"], cwd=folder, check=True, capture_output=True
-    )
-    both = folder / "both.pem"
-    both.write_text((folder / "key").read_text() + (folder / "crt").read_text())
-    return both
-
-
-@dataclass(frozen=True)
-class Brokers:
-    """The addresses of one node, by security protocol, and the file to trust."""
-
-    addresses: dict[str, str]
-    pem: Path
-
-
-@pytest.fixture(scope="module")
-def apache(java: JavaSide, pem: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+def apache(java: JavaSide, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
     """An Apache Kafka node with a listener of every security protocol."""
-    ports = free_ports(5)
-    named = dict(zip(("PLAINTEXT", "CONTROLLER", *LISTENERS), ports, strict=True))
-    properties = {
-        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in named.items()),
-        "advertised.listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in named.items() if name != "CONTROLLER"),
-        "listener.security.protocol.map": ",".join(f"{name}:{LISTENERS.get(name, 'PLAINTEXT')}" for name in named),
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(pem),
-        "log.retention.ms": "-1",
-    }
-    for name in ("saslssl", "saslplain"):
-        prefix = f"listener.name.{name}"
-        properties[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
-        properties[f"{prefix}.plain.sasl.jaas.config"] = f'{JAAS}.plain.PlainLoginModule required user_me="secret";'
-        for digest in ("256", "512"):
-            properties[f"{prefix}.scram-sha-{digest}.sasl.jaas.config"] = f"{JAAS}.scram.ScramLoginModule required;"
-    node = Node("apache", tmp_path_factory.mktemp("reader"), java, properties, ports=ports[:2])
-    with running(node):
-        fill(node.bootstrap)
-        addresses = {LISTENERS.get(name, name): f"127.0.0.1:{port}" for name, port in named.items()}
-        yield Brokers(addresses, pem)
+    with secured_apache(java, tmp_path_factory.mktemp("reader")) as brokers:
+        fill(brokers.addresses["PLAINTEXT"])
+        yield brokers
 
 
 def fill(bootstrap: str) -> None:
-    """A topic that all read, one with transactions, and a user."""
+    """A topic that all read, and one with transactions."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for created in admin.create_topics([NewTopic("t", 1, 1), NewTopic("txn", 1, 1)]).values():
         created.result()
-    kinds = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-    changes = [UserScramCredentialUpsertion("me", ScramCredentialInfo(kind, 8192), b"secret") for kind in kinds]
-    for change in changes:
-        admin.alter_user_scram_credentials([change])["me"].result()
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 50})
         for i in range(50):

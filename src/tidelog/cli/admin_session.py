@@ -1,98 +1,71 @@
-"""What administration commands ask of a cluster, each request to the broker that can answer it.
-
-A session begins with one connection; connections to other brokers are made when a partition's leader or a group's coordinator
-is there. Everything ends with the session.
-"""
+"""What administration commands ask of a cluster, each request to the node that can answer it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
-from tidelog.cli.broker_connection import BrokerConnection
-from tidelog.cli.refusal import CommandFailed, check, error_text
-from tidelog.config.listeners import address_text
+from tidelog.cli.broker_connection import Session, client_settings
+from tidelog.cli.refusal import CommandFailed, error_text
+from tidelog.client.admin import topics as topics_calls
+from tidelog.client.admin.topics import Partition
+from tidelog.client.calls import GROUP, TRANSACTION, Ask, Call, Coordinator, Locate, Node
+from tidelog.client.routing import PASSING
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_BROKER
-from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
-from tidelog.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from tidelog.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
-    MetadataResponse,
-    MetadataResponseBroker,
-    MetadataResponseTopic,
-)
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.messages.metadata import MetadataResponseBroker, MetadataResponseTopic
 from tidelog.protocol.structure import Message
 
+__all__ = ["GROUP", "TRANSACTION", "AdminSession", "NodeConnection", "Partition"]
+
 T = TypeVar("T")
-Partition = tuple[str, int]
-"""Topic and partition."""
-SEVERAL_COORDINATORS_FROM = 4
-GROUP, TRANSACTION = 0, 1
-"""Kinds of keys that coordinators are found by."""
 RETRY_S = 0.1
-_COORDINATOR_PASSES = frozenset(
-    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
-)
 
 
-class AdminSession:
-    """A context manager."""
+class NodeConnection:
+    """One node of a session's cluster."""
 
-    def __init__(self, bootstrap: str, command_config: str | None = None, client_id: str = "adminclient-1") -> None:
-        """``command_config``: a properties file, as Kafka's tools take it. CannotConnect when no broker answers."""
-        self._first = BrokerConnection(bootstrap, command_config, client_id)
-        self._command_config = command_config
-        self._client_id = client_id
-        self._connections: dict[int, BrokerConnection] = {}
-        self._brokers: dict[int, MetadataResponseBroker] = {}
-        self.timeout_ms = self._first.timeout_ms
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for connection in (self._first, *self._connections.values()):
-            connection.__exit__(kind, error, trace)
+    def __init__(self, session: AdminSession, node_id: int) -> None:
+        self._session = session
+        self._to = Node(node_id)
+        self.timeout_ms = session.timeout_ms
 
     def ask(self, request: Message) -> Any:
-        """The answer of any broker."""
-        return self._first.ask(request)
+        """The response of this node."""
+        return self._session.ask(request, self._to)
 
     def version_of(self, api_key: int) -> int:
-        """The version at which requests of this API go to the first broker."""
-        return self._first.version_of(api_key)
+        """The version at which requests of this API go to this node."""
+        return self._session.version_of(api_key, self._to)
 
-    def connection(self, broker_id: int) -> BrokerConnection:
+
+class AdminSession(Session):
+    """Connected to brokers."""
+
+    def __init__(self, bootstrap: str, command_config: str | None = None, client_id: str = "adminclient-1") -> None:
+        """As ``BrokerConnection``."""
+        super().__init__(client_settings(bootstrap, command_config, client_id))
+        self._brokers: dict[int, MetadataResponseBroker] = {}
+
+    def connection(self, broker_id: int) -> NodeConnection:
         """The connection to that broker. CommandFailed when the cluster has none of that id."""
-        if broker_id not in self._connections:
-            broker = self.brokers().get(broker_id)
-            if broker is None:
-                raise CommandFailed(f"The cluster has no broker {broker_id}; it has {', '.join(map(str, self.brokers()))}.")
-            address = address_text(broker.host, broker.port)
-            self._connections[broker_id] = BrokerConnection(address, self._command_config, self._client_id)
-        return self._connections[broker_id]
+        self.version_of(ApiKey.API_VERSIONS, Node(broker_id))
+        return NodeConnection(self, broker_id)
 
     def forget_connections(self) -> None:
-        """Connect anew to brokers from now on, but for the first."""
-        for connection in self._connections.values():
-            connection.__exit__(None, None, None)
-        self._connections.clear()
+        """Close the connections to brokers; the next request to each opens another."""
+        self._client.connections.close()
 
     def brokers(self) -> dict[int, MetadataResponseBroker]:
         """The brokers that are there, by id."""
         if not self._brokers:
-            self.metadata([])
+            self._brokers = self.run(topics_calls.brokers())
         return self._brokers
 
     def metadata(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
         """These topics, or all of them, by name; those that are not there have an error code. None is created."""
-        asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        response: MetadataResponse = self.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False))
-        check(response.error_code)
+        response = self.run(topics_calls.metadata(topics))
         self._brokers = {broker.node_id: broker for broker in sorted(response.brokers, key=lambda each: each.node_id)}
         return sorted(response.topics, key=lambda topic: topic.name or "")
 
@@ -105,63 +78,37 @@ class AdminSession:
 
     def leaders(self, topics: Iterable[str]) -> dict[Partition, int]:
         """The leader of each partition that has one."""
-        return {
-            (topic.name or "", partition.partition_index): partition.leader_id
-            for topic in self.metadata(sorted(set(topics)))
-            for partition in topic.partitions
-            if partition.leader_id != NO_BROKER
-        }
+        return self.run(topics_calls.leaders(topics))
 
     def list_offsets(self, wanted: dict[Partition, int], *, isolation_level: int = 0) -> dict[Partition, Any]:
         """The answer for each partition, by a timestamp in ms or one of the special ones; each leader is asked once.
 
         Partitions without a leader are missing.
         """
-        leaders = self.leaders(topic for topic, _ in wanted)
-        by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
-        for (topic, index), timestamp in wanted.items():
-            leader = leaders.get((topic, index))
-            if leader is not None:
-                part = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-                by_leader.setdefault(leader, {}).setdefault(topic, []).append(part)
-        found: dict[Partition, Any] = {}
-        for leader, topics in by_leader.items():
-            response = self.connection(leader).ask(
-                ListOffsetsRequest(
-                    replica_id=-1,
-                    isolation_level=isolation_level,
-                    topics=[ListOffsetsTopic(name=name, partitions=parts) for name, parts in topics.items()],
-                    timeout_ms=self.timeout_ms,
-                )
-            )
-            found.update({(topic.name, part.partition_index): part for topic in response.topics for part in topic.partitions})
-        return found
+        return self.run(topics_calls.list_offsets(wanted, isolation_level, self.timeout_ms))
 
     def coordinator(self, key: str, key_type: int = GROUP) -> tuple[int, str, int]:
         """Id, host and port of the coordinator of a group or a transactional id. CommandFailed when there is none in time."""
-
-        def find() -> Any:
-            if self._first.version_of(FindCoordinatorRequest.API_KEY) >= SEVERAL_COORDINATORS_FROM:
-                return self.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])).coordinators[0]
-            return self.ask(FindCoordinatorRequest(key=key, key_type=key_type))
-
-        answer = self.until_settled(find, lambda found: found.error_code)
-        check(answer.error_code, answer.error_message)
-        return answer.node_id, answer.host, answer.port
+        return self.run(_located(Coordinator(key, key_type)))
 
     def ask_coordinator(self, key: str, request: Message, code_of: Callable[[Any], int], key_type: int = GROUP) -> Any:
         """The answer of the coordinator of a group, or a transactional id, asked again while it moves or loads."""
-
-        def ask() -> Any:
-            return self.connection(self.coordinator(key, key_type)[0]).ask(request)
-
-        return self.until_settled(ask, code_of)
+        return self.run(_asked(Ask(request, Coordinator(key, key_type), code_of=code_of)))
 
     def until_settled(self, ask: Callable[[], T], code_of: Callable[[T], int]) -> T:
         """Ask until the answer is not that a coordinator is on its way, or the time is up."""
         deadline = time.monotonic() + self.timeout_ms / 1000
         while True:
             answer = ask()
-            if code_of(answer) not in _COORDINATOR_PASSES or time.monotonic() >= deadline:
+            if code_of(answer) not in PASSING or time.monotonic() >= deadline:
                 return answer
             time.sleep(RETRY_S)
+
+
+def _located(coordinator: Coordinator) -> Call[tuple[int, str, int]]:
+    found: tuple[int, str, int] = yield Locate(coordinator)
+    return found
+
+
+def _asked(step: Ask) -> Call[Any]:
+    return (yield step)

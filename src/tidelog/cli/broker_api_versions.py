@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidelog.cli import columns, refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession
 
 
 @click.command("broker-api-versions", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@bootstrap_option
+@command_config_option
 @columns.output_option
 def command(bootstrap_server: str | None, command_config: str | None, output: str) -> None:
     """Show the versions of each request that brokers serve, and the one that is used here."""

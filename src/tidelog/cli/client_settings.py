@@ -53,6 +53,7 @@ ASSIGNORS = {
     "cooperativestickyassignor": "cooperative-sticky",
     "stickyassignor": "cooperative-sticky",
 }
+STORES = ("ssl.truststore.", "ssl.keystore.")
 _JAAS_FIELD = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -68,8 +69,10 @@ def gather(files: Iterable[str | None], pairs: Iterable[str]) -> dict[str, str]:
 
 def to_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
     """The same settings for librdkafka. ConfigError for those that cannot be had; a note on stderr for moot ones."""
-    result: dict[str, str] = {}
+    result = _stores(settings)
     for name, value in settings.items():
+        if name.startswith(STORES) or (result and name == "ssl.key.password"):
+            continue
         if name in JAVA_ONLY or name.startswith(("key.deserializer.", "value.deserializer.")):
             print(f"The setting {name} is one of Java clients; it does nothing here.", file=sys.stderr)
         elif name in SPECIAL:
@@ -80,6 +83,41 @@ def to_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
         else:
             result[name] = value
     return result
+
+
+def _stores(settings: Mapping[str, str]) -> dict[str, str]:
+    """Certificates and keys of Java's trust and key stores, as PEM."""
+    if not any(name.startswith(STORES) for name in settings):
+        return {}
+    from tidelog.client.net.tls import material
+    from tidelog.client.settings import parse_tls
+
+    try:
+        found = material(parse_tls({name: text for name, text in settings.items() if name.startswith((*STORES, "ssl.key."))}))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"The certificates or the key of the ssl settings cannot be used: {error}.") from error
+    made = {
+        "ssl.ca.pem": found.authorities,
+        "ssl.certificate.pem": found.certificates,
+        "ssl.key.pem": found.key,
+        "ssl.key.password": found.key_password,
+    }
+    return {name: text for name, text in made.items() if text is not None}
+
+
+def check_reachable(settings: Mapping[str, str], bootstrap: str) -> None:
+    """CannotConnect unless one of the servers accepts this client: librdkafka would try for a minute and longer.
+
+    Settings that only librdkafka knows are left to it, and then nothing is checked.
+    """
+    from tidelog.cli.broker_connection import Session
+    from tidelog.client.settings import parse_admin_settings
+
+    try:
+        parsed = parse_admin_settings({**settings, "client.id": "probe"}, bootstrap)
+    except ConfigError:
+        return
+    Session(parsed).close()
 
 
 def _buffer_memory(value: str) -> dict[str, str]:
@@ -109,22 +147,6 @@ def _jaas(value: str) -> dict[str, str]:
     return {"sasl.username": fields["username"], "sasl.password": fields["password"]}
 
 
-def _truststore(value: str) -> dict[str, str]:
-    if value.endswith((".jks", ".p12", ".pfx")):
-        raise ConfigError(
-            f"ssl.truststore.location is {value}, a Java key store. Export its certificates to a PEM file and name that."
-        )
-    return {"ssl.ca.location": value}
-
-
-def _store_type(value: str) -> dict[str, str]:
-    if value.upper() not in {"PEM", "PKCS12"}:
-        raise ConfigError(
-            f"A key store of the type {value} can be read by Java only. Use PEM for trusted certificates, PKCS12 for keys."
-        )
-    return {}
-
-
 def _endpoint_check(value: str) -> dict[str, str]:
     return {"ssl.endpoint.identification.algorithm": value.lower() or "none"}
 
@@ -135,9 +157,5 @@ SPECIAL = {
     "partition.assignment.strategy": _strategy,
     "sasl.jaas.config": _jaas,
     "ssl.endpoint.identification.algorithm": _endpoint_check,
-    "ssl.keystore.type": _store_type,
-    "ssl.truststore.location": _truststore,
-    "ssl.truststore.password": lambda value: {},
-    "ssl.truststore.type": _store_type,
 }
 """Settings whose value changes as well."""

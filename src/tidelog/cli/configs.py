@@ -15,6 +15,7 @@ import click
 
 from tidelog.cli import columns, config_entities, quota_configs, refusal
 from tidelog.cli.config_entities import Named
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.quota_configs import QUOTA_TYPES
 from tidelog.cli.refusal import CommandFailed
 
@@ -60,8 +61,8 @@ class Entity:
 
 
 @click.command("configs", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
-@click.option("--command-config", type=FILE, help="A file with settings of the client.")
+@bootstrap_option
+@command_config_option
 @click.option("--describe", is_flag=True, help="Show settings.")
 @click.option("--alter", is_flag=True, help="Change settings.")
 @config_entities.options

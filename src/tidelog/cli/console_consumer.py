@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidelog.cli import client_settings, refusal
+from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.consumed_record import Consumed
 from tidelog.cli.message_formatters import DEFAULT_FORMATTER, MessageFormatter, formatter
 from tidelog.cli.refusal import CommandFailed
@@ -36,7 +37,7 @@ PRINTED = "print.key=true, print.partition=true and others: see the guide."
 
 
 @click.command(NAME, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
+@bootstrap_option
 @click.option("--topic", help="The topic to consume.")
 @click.option("--include", metavar="REGEX", help="Topics to consume, by a regular expression.")
 @click.option("--partition", type=click.IntRange(min=0), help="Only this partition, without a group.")
@@ -71,7 +72,9 @@ def command(**flags: Any) -> None:
     _check(flags)
     with refusal.one_line(""):
         printer = _formatter(flags)
-        reading = Reading(settings(flags), printer, flags)
+        config = settings(flags)
+        client_settings.check_reachable(_own(flags), flags["bootstrap_server"])
+        reading = Reading(config, printer, flags)
         count, wrong = reading.run()
         print(f"Processed a total of {count} messages", file=sys.stderr)
     sys.exit(1 if wrong else 0)
@@ -108,9 +111,7 @@ def _check(flags: dict[str, Any]) -> None:
 
 def settings(flags: dict[str, Any]) -> dict[str, str]:
     """librdkafka's settings, CommandFailed when group or reset are said twice, and differently."""
-    own = client_settings.gather(
-        [flags["consumer_config"], flags["command_config"]], [*flags["consumer_property"], *flags["command_property"]]
-    )
+    own = _own(flags)
     groups = {group for group in (flags["group"], own.get("group.id")) if group is not None}
     if len(groups) > 1:
         raise CommandFailed(f"The group is said twice: {' and '.join(sorted(groups))}. Say it once, with --group or group.id.")
@@ -130,6 +131,13 @@ def settings(flags: dict[str, Any]) -> dict[str, str]:
     java["bootstrap.servers"] = flags["bootstrap_server"]
     java["isolation.level"] = flags["isolation_level"]
     return {"enable.auto.offset.store": "false"} | client_settings.to_librdkafka(java)
+
+
+def _own(flags: dict[str, Any]) -> dict[str, str]:
+    """The settings of files and properties."""
+    return client_settings.gather(
+        [flags["consumer_config"], flags["command_config"]], [*flags["consumer_property"], *flags["command_property"]]
+    )
 
 
 def _formatter(flags: dict[str, Any]) -> MessageFormatter:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidelog.cli import client_settings, refusal
+from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.line_reader import Line, LineReader
 from tidelog.cli.refusal import CommandFailed
 
@@ -32,7 +33,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.command(NAME, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
+@bootstrap_option
 @click.option("--topic", help="The topic to produce to. Required.")
 @click.option("--command-property", multiple=True, metavar="NAME=VALUE", help="A setting of the producer.")
 @click.option("--producer-property", multiple=True, metavar="NAME=VALUE", help="The old name of --command-property.")
@@ -67,15 +68,15 @@ def command(**flags: Any) -> None:
     _both(flags, "producer_config", "command_config", "--producer.config", "--command-config")
     with refusal.one_line(""):
         reader = _reader(flags)
-        sender = Sender(settings(flags), flags["topic"], sync=flags["sync"], max_block_ms=flags["max_block_ms"])
+        config = settings(flags)
+        client_settings.check_reachable(_own(flags), flags["bootstrap_server"])
+        sender = Sender(config, flags["topic"], sync=flags["sync"], max_block_ms=flags["max_block_ms"])
         sender.send_all(reader.read(_lines()))
 
 
 def settings(flags: dict[str, Any]) -> dict[str, str]:
     """librdkafka's settings. Flags that were given win over files and properties; Kafka's defaults for this tool lose to both."""
-    own = client_settings.gather(
-        [flags["producer_config"], flags["command_config"]], [*flags["producer_property"], *flags["command_property"]]
-    )
+    own = _own(flags)
     named = {
         "acks": flags["request_required_acks"],
         "batch.size": flags["max_partition_memory_bytes"] or flags["batch_size"],
@@ -93,6 +94,13 @@ def settings(flags: dict[str, Any]) -> dict[str, str]:
     if "enable.idempotence" not in java and java["acks"] in {"all", "-1"} and java["retries"] != "0":
         java["enable.idempotence"] = "true"
     return {"partitioner": "murmur2_random"} | client_settings.to_librdkafka(java)
+
+
+def _own(flags: dict[str, Any]) -> dict[str, str]:
+    """The settings of files and properties."""
+    return client_settings.gather(
+        [flags["producer_config"], flags["command_config"]], [*flags["producer_property"], *flags["command_property"]]
+    )
 
 
 DEFAULTS = {

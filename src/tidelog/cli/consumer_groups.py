@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from tidelog.cli import columns, refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 
 NAME = "consumer-groups"
@@ -23,8 +24,8 @@ FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.command(NAME, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
-@click.option("--command-config", type=FILE, help="A file with settings of the client.")
+@bootstrap_option
+@command_config_option
 @click.option("--list", "list_", is_flag=True, help="List the groups of consumers.")
 @click.option("--describe", is_flag=True, help="Show offsets and lag, or --members, or --state.")
 @click.option("--delete", is_flag=True, help="Delete groups that have no members, and their offsets.")

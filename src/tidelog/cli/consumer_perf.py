@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from tidelog.cli import client_settings, progress, refusal
+from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 
 MEBIBYTE = 1024 * 1024
@@ -48,7 +49,7 @@ class Span:
 
 
 @click.command("consumer-perf-test", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
+@bootstrap_option
 @click.option("--topic", help="The topic to consume.")
 @click.option("--include", metavar="REGEX", help="Topics to consume, by a regular expression.")
 @click.option("--num-records", type=click.IntRange(min=1), help="How many records. Required.")
@@ -73,12 +74,14 @@ def command(**flags: Any) -> None:
     if (flags["num_records"] is None) == (flags["messages"] is None):
         refusal.usage("Exactly one of the following arguments is required: [num-records], [messages]")
     with refusal.one_line("Error: "):
-        _measure(settings(flags), flags)
+        config = settings(flags)
+        client_settings.check_reachable(_own(flags), flags["bootstrap_server"])
+        _measure(config, flags)
 
 
 def settings(flags: dict[str, Any]) -> dict[str, str]:
     """librdkafka's settings."""
-    own = client_settings.gather([flags["consumer_config"], flags["command_config"]], flags["command_property"])
+    own = _own(flags)
     java = {
         "group.id": f"perf-consumer-{random.randrange(100_000)}",
         "receive.buffer.bytes": str(flags["socket_buffer_size"]),
@@ -90,6 +93,11 @@ def settings(flags: dict[str, Any]) -> dict[str, str]:
     if flags["group"]:
         java["group.id"] = flags["group"]
     return {"log_level": "2", "queued.min.messages": "1000000"} | client_settings.to_librdkafka(java)
+
+
+def _own(flags: dict[str, Any]) -> dict[str, str]:
+    """The settings of files and properties."""
+    return client_settings.gather([flags["consumer_config"], flags["command_config"]], flags["command_property"])
 
 
 def _measure(config: dict[str, str], flags: dict[str, Any]) -> None:

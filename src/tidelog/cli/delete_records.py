@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidelog.cli import refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ FORM = '{"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version
 
 
 @click.command("delete-records", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
+@bootstrap_option
 @click.option("--offset-json-file", type=click.Path(exists=True, dir_okay=False), help=f"Required: {FORM}")
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@command_config_option
 def command(bootstrap_server: str | None, offset_json_file: str | None, command_config: str | None) -> None:
     """Delete the records of partitions that lie before an offset; -1 is the high watermark."""
     from tidelog.cli.admin_session import AdminSession

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from tidelog.cli import columns, refusal, topic_choice
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 from tidelog.model.ids import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -32,8 +33,8 @@ _RULE = re.compile(r"([^:,]*)(?::(?:(\d*)|(\d*)-(\d*)))?")
 
 
 @click.command("get-offsets", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@bootstrap_option
+@command_config_option
 @click.option("--topic", metavar="REGEX", help="The topics: a name, or a regular expression. [all]")
 @click.option("--partitions", metavar="0,1", help="The partitions of those topics. [all]")
 @click.option(

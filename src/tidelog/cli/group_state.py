@@ -11,8 +11,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from tidelog.cli.admin_session import AdminSession, Partition
-from tidelog.cli.broker_connection import BrokerConnection
+from tidelog.cli.admin_session import AdminSession, NodeConnection, Partition
 from tidelog.cli.refusal import CommandFailed, check, error_text
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.model.errors import ErrorCode, ProtocolViolation
@@ -72,7 +71,7 @@ def list_groups(session: AdminSession) -> list[ListedGroup]:
     return [found[name] for name in sorted(found)]
 
 
-def _listed(connection: BrokerConnection) -> Any:
+def _listed(connection: NodeConnection) -> Any:
     return connection.ask(ListGroupsRequest())
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import click
 
 from tidelog.cli import columns, refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 
 TYPES = ("classic", "consumer", "share", "streams")
 LEAST_WIDTH = 20
 
 
 @click.command("groups", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@bootstrap_option
+@command_config_option
 @click.option("--list", "list_", is_flag=True, help="List the groups.")
 @click.option("--group-type", type=click.Choice(TYPES, case_sensitive=False), help="Only groups of this type.")
 @click.option("--protocol", help="Only groups of this protocol type.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from tidelog.cli import refusal
 from tidelog.cli.controller_session import ControllerSession, Session, session, target, target_options
 
+cluster_options = partial(target_options, old=("--config",))
 TITLES = ("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")
 WIDTHS = (10, 9, 10, 10, 10, 15)
 
@@ -19,7 +21,7 @@ def group() -> None:
 
 
 @group.command("cluster-id")
-@target_options
+@cluster_options
 def cluster_id(bootstrap_server: str | None, bootstrap_controller: str | None, command_config: str | None) -> None:
     """Print the id of the cluster."""
     with refusal.one_line(""), session(*target(bootstrap_server, bootstrap_controller), command_config) as connected:
@@ -27,7 +29,7 @@ def cluster_id(bootstrap_server: str | None, bootstrap_controller: str | None, c
 
 
 @group.command()
-@target_options
+@cluster_options
 @click.option("--id", "-i", "broker_id", type=int, required=True, help="The broker's id.")
 def unregister(
     bootstrap_server: str | None, bootstrap_controller: str | None, command_config: str | None, broker_id: int
@@ -42,7 +44,7 @@ def unregister(
 
 
 @group.command("list-endpoints")
-@target_options
+@cluster_options
 @click.option("--include-fenced-brokers", is_flag=True, help="Also brokers that are registered and not there.")
 def list_endpoints(
     bootstrap_server: str | None, bootstrap_controller: str | None, command_config: str | None, include_fenced_brokers: bool

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidelog.cli import refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ FORM = '{"partitions": [{"topic": "foo", "partition": 1}]}'
 
 
 @click.command("leader-election", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@bootstrap_option
+@command_config_option
 @click.option("--admin.config", "admin_config", type=click.Path(exists=True, dir_okay=False), hidden=True)
 @click.option(
     "--election-type",

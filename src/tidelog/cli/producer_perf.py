@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from tidelog.cli import client_settings, progress, refusal
+from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 
 MAX_SAMPLES = 500_000
@@ -60,7 +61,7 @@ class Latencies:
 
 
 @click.command("producer-perf-test", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first.")
+@bootstrap_option
 @click.option("--topic", required=True, help="The topic to produce to.")
 @click.option("--num-records", required=True, type=click.IntRange(min=1), help="How many records.")
 @click.option("--throughput", required=True, type=float, help="At most so many records a second; -1 for no bound.")
@@ -89,6 +90,7 @@ def command(**flags: Any) -> None:
         if "transactional.id" in java:
             raise CommandFailed("transactional.id is set, and this command measures producing without transactions only.")
         config = {"partitioner": "murmur2_random", "log_level": "2"} | client_settings.to_librdkafka(java)
+        client_settings.check_reachable(java, java["bootstrap.servers"])
         Run(config, flags).measure()
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidelog.cli import refusal
+from tidelog.cli.connection_options import command_config_option
 from tidelog.cli.refusal import CommandFailed
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Options:
 @click.command("reassign-partitions", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first.")
 @click.option("--bootstrap-controller", metavar="HOST:PORT,...", help="The controllers instead, for --list and --cancel.")
-@click.option("--command-config", type=FILE, help="A file with settings of the client.")
+@command_config_option
 @click.option("--generate", is_flag=True, help="Propose replicas for topics, and begin nothing.")
 @click.option("--execute", is_flag=True, help="Begin to move replicas as the file says.")
 @click.option("--verify", is_flag=True, help="Say how far it is; take the throttles away when it is done.")

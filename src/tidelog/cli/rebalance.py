@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tidelog.cli import columns, refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.sizes import rate, size_text, time_text
 
@@ -43,10 +44,8 @@ def moving_options(command: F) -> F:
             show_default=True,
             help="Bytes per second that each broker gives and takes for it, such as 50M; or none.",
         ),
-        click.option(
-            "--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client."
-        ),
-        click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required."),
+        command_config_option,
+        bootstrap_option,
     ):
         command = option(command)
     return command

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tidelog.cli.admin_session import AdminSession
-from tidelog.cli.broker_connection import BrokerConnection
+from tidelog.cli.admin_session import AdminSession, NodeConnection
 from tidelog.cli.controller_session import Session
 from tidelog.cli.reassignment_json import Partition
 from tidelog.cli.reassignments import Ongoing
@@ -126,7 +125,7 @@ def _alter(session: Session, resources: list[AlterConfigsResource]) -> None:
             _ask(session.connection(int(resource.resource_name)), [resource])
 
 
-def _ask(connection: Session | BrokerConnection, resources: list[AlterConfigsResource]) -> None:
+def _ask(connection: Session | NodeConnection, resources: list[AlterConfigsResource]) -> None:
     if resources:
         for result in connection.ask(IncrementalAlterConfigsRequest(resources=resources)).responses:
             if result.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # deleted meanwhile

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidelog.cli import columns, refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession
@@ -122,8 +123,8 @@ def wait_until_safe(session: AdminSession, node: int, seconds: float) -> Verdict
 
 @click.command("safe-to-stop", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("node", type=click.IntRange(min=0))
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@bootstrap_option
+@command_config_option
 @click.option("--wait", "seconds", type=click.FloatRange(min=0), default=0.0, metavar="SECONDS", help="Wait so long for it. [0]")
 @columns.output_option
 def command(node: int, bootstrap_server: str | None, command_config: str | None, seconds: float, output: str) -> None:

@@ -11,8 +11,10 @@ import click
 
 from tidelog.cli import columns, topic_choice
 from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.eligible_leaders import columns as eligible_columns
 from tidelog.cli.eligible_leaders import eligible_leaders
+from tidelog.cli.refusal import required
 from tidelog.client.connection import UnsupportedByBroker
 from tidelog.config.describe import Source
 from tidelog.config.topic_warnings import warnings
@@ -86,8 +88,8 @@ class Options:
 
 
 @click.command("topics", context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", required=True, metavar="HOST:PORT,...", help="The brokers to connect to first.")
-@click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="A file with settings of the client.")
+@bootstrap_option
+@command_config_option
 @click.option("--create", is_flag=True, help="Create a topic.")
 @click.option("--list", is_flag=True, help="List the names of all topics.")
 @click.option("--describe", is_flag=True, help="Show topics and their partitions.")
@@ -111,7 +113,7 @@ class Options:
 @click.option("--at-min-isr-partitions", "at_min_isr", is_flag=True, help="Only partitions at min.insync.replicas.")
 @topic_choice.yes_option
 @columns.output_option
-def command(bootstrap_server: str, command_config: str | None, **flags: object) -> None:
+def command(bootstrap_server: str | None, command_config: str | None, **flags: object) -> None:
     """Create, list, describe and delete topics."""
     chosen = [action for action in ACTIONS if flags.pop(action)]
     if len(chosen) != 1:
@@ -122,7 +124,7 @@ def command(bootstrap_server: str, command_config: str | None, **flags: object) 
         raise click.UsageError(f'Missing required argument "[topic]" for --{action}')
     _check_flags(action, flags)
     try:
-        with BrokerConnection(bootstrap_server, command_config) as broker:
+        with BrokerConnection(required(bootstrap_server), command_config) as broker:
             ACTIONS[action](broker, options)
     except (Failed, CannotConnect, ConfigError, UnsupportedByBroker, ProtocolViolation) as error:
         print(f"Error while executing topic command : {error}", file=sys.stderr)

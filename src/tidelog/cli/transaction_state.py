@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 
-from tidelog.cli.admin_session import TRANSACTION, AdminSession, Partition
-from tidelog.cli.broker_connection import BrokerConnection
+from tidelog.cli.admin_session import TRANSACTION, AdminSession, NodeConnection, Partition
 from tidelog.cli.refusal import CommandFailed, check, error_text
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse, TopicRequest
@@ -93,7 +92,7 @@ def list_transactions(
     return found
 
 
-def _listed(connection: BrokerConnection, request: ListTransactionsRequest) -> ListTransactionsResponse:
+def _listed(connection: NodeConnection, request: ListTransactionsRequest) -> ListTransactionsResponse:
     response: ListTransactionsResponse = connection.ask(request)
     return response
 
@@ -139,7 +138,7 @@ def producers(session: AdminSession, partitions: Iterable[Partition], broker_id:
     return found
 
 
-def _producers_of(connection: BrokerConnection, partitions: Sequence[Partition]) -> list[Producer]:
+def _producers_of(connection: NodeConnection, partitions: Sequence[Partition]) -> list[Producer]:
     by_topic: dict[str, list[int]] = {}
     for topic, index in partitions:
         by_topic.setdefault(topic, []).append(index)

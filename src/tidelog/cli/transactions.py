@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from tidelog.cli import columns, refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 
 NAME = "transactions"
@@ -31,8 +32,8 @@ class _Words(click.Group):
 
 
 @click.group(NAME, cls=_Words, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first. Required.")
-@click.option("--command-config", type=FILE, help="A file with settings of the client.")
+@bootstrap_option
+@command_config_option
 @click.pass_context
 def command(ctx: click.Context, bootstrap_server: str | None, command_config: str | None) -> None:
     """Look at transactions, find those that hang, end them."""

@@ -30,10 +30,32 @@ class UnsupportedByBroker(Exception):
     """The broker does not serve the API, or no version of it that we know."""
 
 
+_STRANGERS = (
+    (b"HTTP", "it answers HTTP: that is the port of a web server, give the port of a Kafka listener"),
+    (b"\x15\x03", "it speaks TLS there: set {prefix}security.protocol to SSL or SASL_SSL"),
+    (b"SSH-", "it answers SSH: give the port of a Kafka listener"),
+)
+"""How answers of servers begin that speak another protocol; read as the size of a frame they would be hundreds of megabytes."""
+
+
+def check_speaks_kafka(head: bytes, prefix: str = "") -> None:
+    """ProtocolViolation when the first bytes of a server's first answer are those of another protocol.
+
+    ``prefix``: what users write before the names of settings.
+    """
+    for beginning, said in _STRANGERS:
+        if head.startswith(beginning):
+            raise ProtocolViolation(said.format(prefix=prefix))
+
+
 class ClientConnection:
     """State of one connection. The caller moves the bytes."""
 
-    def __init__(self, client_id: str, software_version: str = "0", max_response_bytes: int = MAX_RESPONSE_BYTES) -> None:
+    def __init__(
+        self, client_id: str, software_version: str = "0", max_response_bytes: int = MAX_RESPONSE_BYTES, prefix: str = ""
+    ) -> None:
+        """``prefix``: what users write before the names of settings."""
+        self._prefix = prefix
         self._client_id = client_id
         self._software_version = software_version
         self._next_correlation = 0
@@ -75,6 +97,8 @@ class ClientConnection:
 
     def receive(self, data: bytes) -> list[Any]:
         """The responses that ``data`` completes. ProtocolViolation when they are not answers to what was asked."""
+        if self._served is None:
+            check_speaks_kafka((self._reader.head(4) + data[:4])[:4], self._prefix)
         return [self._decode(frame) for frame in self._reader.feed(data)]
 
     def writable(self) -> memoryview:
@@ -84,6 +108,8 @@ class ClientConnection:
     def received(self, count: int) -> list[Any]:
         """The responses that ``count`` bytes written there complete; bulk inside them stays where it came in."""
         self._reader.received(count)
+        if self._served is None:
+            check_speaks_kafka(self._reader.head(4), self._prefix)
         responses = []
         while (frame := self._reader.next_frame()) is not None:
             responses.append(self._decode(frame))
@@ -96,9 +122,9 @@ class ClientConnection:
         return encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request)
 
     def accept(self, frame: bytes | memoryview) -> tuple[int, int, memoryview]:
-        """(API key, version, body) of the next response, for whoever cuts frames himself."""
+        """(API key, version, body) of the next response, for callers that cut the frames."""
         if not self._waiting:
-            raise ProtocolViolation("the broker answers what nobody asked")
+            raise ProtocolViolation("the broker sends an answer that no request asked for")
         correlation_id, api_key, version = self._waiting.popleft()
         if api_key == ApiKey.API_VERSIONS and frame[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
             # That answer is in version 0, whatever version was asked in.

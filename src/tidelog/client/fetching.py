@@ -1,6 +1,6 @@
 """Fetch and ListOffsets as a reader of partitions asks them, and what each answer means for it.
 
-One partition a Fetch: whoever reads has a range of one partition to read, and several of them read beside each other. From Fetch
+One partition a Fetch: a reader has a range of one partition, and several readers work side by side. From Fetch
 13 on the topic is named by its id, so that the answer can only be about the topic that was meant; before that by name.
 """
 

@@ -1,6 +1,6 @@
 """What a client knows of a cluster: brokers, topics with their ids, and who leads each partition.
 
-Answers come from any broker and in any order, so what is older is told by the leader epoch (KIP-320): for a topic that is still
+Answers come from any broker and in any order, so the leader epoch says which is older (KIP-320): for a topic that is still
 the same (same id), a leader with a lower epoch than the one known is not believed. A new topic id is a new topic.
 """
 
@@ -16,7 +16,7 @@ from tidelog.protocol.messages.metadata import MetadataResponse, MetadataRespons
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """Who leads a partition. ``broker`` -1: nobody at the moment; ``epoch`` -1: the broker is too old to say."""
+    """The leader of a partition. ``broker`` -1: none at the moment; ``epoch`` -1: the broker is too old to say."""
 
     broker: int
     epoch: int

@@ -1,10 +1,10 @@
 """One transaction of one transactional id, without a socket: what to ask, and what each answer means for it.
 
-The order is: ``begin`` (InitProducerId, which ends whatever was open under this id and fences whoever held it), partitions joined
-and batches produced, a group's offset, ``end``. Under transaction.version 2 (KIP-890) partitions and groups join by being written
-to; before it they are added first. Every request may be repeated until it is answered: batches carry sequence numbers, the rest
-is idempotent within an epoch. Errors are sorted as KIP-1050 does: what passes, what this transaction does not survive, what no
-transaction of this producer survives, and what only the user can change.
+The order is: ``begin`` (InitProducerId, which ends the open transaction of this id and fences the producer that had it),
+partitions joined and batches produced, a group's offset, ``end``. Under transaction.version 2 (KIP-890) partitions and groups
+join by being written to; before it they are added first. Every request may be repeated until it is answered: batches carry
+sequence numbers, the rest is idempotent within an epoch. Errors are sorted as KIP-1050 does: what passes, what this transaction
+does not survive, what no transaction of this producer survives, and what only the user can change.
 
 Invariants: batches of a partition are numbered without gaps from 0, in the order in which they were stamped; nothing is produced
 before ``begin`` or after ``end``; a transaction that met an error which it does not survive is never committed.
@@ -62,7 +62,7 @@ class Verdict(Enum):
     RETRY = "wait and ask again"
     REFRESH = "ask who leads or coordinates now, then again"
     ABORT = "this transaction cannot be committed any more"
-    FENCED = "somebody else has begun with this transactional id, or the transaction timed out"
+    FENCED = "another producer has begun with this transactional id, or the transaction timed out"
     FAIL = "tell the user"
 
 

@@ -1,12 +1,11 @@
 """The settings of a Kafka client under the names that Java's and librdkafka's clients have them: checked, typed, none ignored.
 
-One table says what is known. A setting that would be accepted and do nothing is refused with the reason instead, and a name that
-nobody knows with the names that come closest. Files (certificates, keys) are named here and read by whoever owns the sockets.
+One table lists the settings. A setting that would do nothing is refused with the reason, and an unknown name with the names that
+come closest. Files (certificates, keys) are only named here; the drivers read them.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,8 @@ from tidelog.config.listeners import parse_address
 from tidelog.model.errors import ConfigError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+STORE_TYPES = ("PEM", "PKCS12")
+TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
@@ -33,7 +34,10 @@ class Sasl:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whom to trust and what to show. Each of the three is a file's name or the PEM text itself; None: the system's trust."""
+    """Whom to trust and what to show. Each of the three is a file's name or the PEM text itself; None: the system's trust.
+
+    A file is PEM or PKCS12, whichever its content is; the passwords of stores are those of PKCS12 files.
+    """
 
     ca_file: str | None = None
     ca_text: str | None = None
@@ -42,6 +46,9 @@ class Tls:
     key_file: str | None = None
     key_text: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)
+    ca_password: str | None = field(default=None, repr=False)
+    store_password: str | None = field(default=None, repr=False)
+    versions: tuple[str, ...] = ()
     verify: bool = True
     verify_hostname: bool = True
 
@@ -67,6 +74,8 @@ class ClientSettings:
     partition_max_bytes: int
     receive_buffer_bytes: int
     rack: str
+    prefix: str = ""
+    """What users write before the names of settings; errors name settings with it."""
 
 
 def _integer(lowest: int, highest: int = 0x7FFFFFFF) -> Any:
@@ -105,13 +114,20 @@ def _protocol(name: str, text: str) -> str:
     return str(_one_of(*PROTOCOLS)(name, text.upper()))
 
 
-def _pem(name: str, text: str) -> str:
-    if text.upper() != "PEM":
+def _store_type(name: str, text: str) -> str:
+    if text.upper() not in STORE_TYPES:
         raise ConfigError(
-            f"{name} is {text!r}, and only PEM can be read without Java: "
-            "`keytool -importkeystore -deststoretype PKCS12` and `openssl pkcs12 -nodes` turn a key store into PEM files."
+            f"{name} is {text!r}, and only PEM and PKCS12 can be read without Java: "
+            "`keytool -importkeystore -deststoretype PKCS12` makes PKCS12 of it, `openssl pkcs12 -nodes` makes PEM of that."
         )
-    return "PEM"
+    return text.upper()
+
+
+def _tls_versions(name: str, text: str) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    for each in found:
+        _one_of(*TLS_VERSIONS)(name, each)
+    return found
 
 
 KNOWN: dict[str, tuple[Any, str | None]] = {
@@ -128,11 +144,15 @@ KNOWN: dict[str, tuple[Any, str | None]] = {
     "ssl.certificate.location": (_text, None),
     "ssl.key.location": (_text, None),
     "ssl.key.password": (_text, None),
-    "ssl.truststore.type": (_pem, None),
+    "ssl.protocol": (_one_of("TLS", *TLS_VERSIONS), None),
+    "ssl.enabled.protocols": (_tls_versions, None),
+    "ssl.truststore.type": (_store_type, None),
     "ssl.truststore.location": (_text, None),
+    "ssl.truststore.password": (_text, None),
     "ssl.truststore.certificates": (_text, None),
-    "ssl.keystore.type": (_pem, None),
+    "ssl.keystore.type": (_store_type, None),
     "ssl.keystore.location": (_text, None),
+    "ssl.keystore.password": (_text, None),
     "ssl.keystore.certificate.chain": (_text, None),
     "ssl.keystore.key": (_text, None),
     "ssl.endpoint.identification.algorithm": (_text, "https"),
@@ -169,13 +189,34 @@ REFUSED: dict[str, str] = {
 
 def unknown(name: str, known: Mapping[str, Any], what: str) -> ConfigError:
     """The error for a name that is in no table, with those that come closest."""
+    import difflib
+
     close = difflib.get_close_matches(name, list(known), 3, 0.6)
     hint = f"Did you mean {' or '.join(close)}?" if close else f"Known are: {', '.join(sorted(known))}."
     return ConfigError(f"{what} {name!r} is not known. {hint}")
 
 
-def parse_settings(given: Mapping[str, str]) -> ClientSettings:
-    """The settings, every one of them checked. ConfigError names the first that is wrong and what to do."""
+CONNECTION = frozenset(
+    {"client.id", "socket.connection.setup.timeout.ms", "request.timeout.ms", "default.api.timeout.ms"}
+    | {"retry.backoff.ms", "retry.backoff.max.ms", "enable.ssl.certificate.verification"}
+)
+SECURITY = ("security.", "sasl.", "ssl.")
+
+
+def parse_admin_settings(given: Mapping[str, str], bootstrap: str) -> ClientSettings:
+    """The settings of an admin client connecting to ``bootstrap``, from a file that may hold a producer's or consumer's as well.
+
+    Settings that a connection does not have are passed over, as Kafka's tools do; those about security never are. ConfigError.
+    """
+    own = {name: text for name, text in given.items() if name in CONNECTION or name.startswith(SECURITY)}
+    return parse_settings({"request.timeout.ms": "60000", **own, "bootstrap.servers": bootstrap})
+
+
+def parse_settings(given: Mapping[str, str], prefix: str = "") -> ClientSettings:
+    """The settings, every one of them checked. ConfigError names the first that is wrong and what to do.
+
+    ``prefix``: what users write before the names, for errors that come later.
+    """
     values: dict[str, Any] = {name: parse(name, text) for name, (parse, text) in KNOWN.items() if text is not None}
     for name, text in given.items():
         if name in REFUSED:
@@ -206,6 +247,7 @@ def parse_settings(given: Mapping[str, str]) -> ClientSettings:
         partition_max_bytes=min(values["max.partition.fetch.bytes"], values["fetch.max.bytes"]),
         receive_buffer_bytes=values["receive.buffer.bytes"],
         rack=values["client.rack"],
+        prefix=prefix,
     )
 
 
@@ -245,10 +287,18 @@ def _sasl(values: Mapping[str, Any]) -> Sasl:
     return Sasl(mechanism, username, password)
 
 
+def parse_tls(given: Mapping[str, str]) -> Tls:
+    """What the ``ssl.*`` settings among ``given`` say. ConfigError as ``parse_settings``."""
+    own = {name: text for name, text in given.items() if name.startswith("ssl.") or name == "enable.ssl.certificate.verification"}
+    tls = parse_settings({**own, "security.protocol": "SSL", "bootstrap.servers": "localhost:1"}).tls
+    assert tls is not None
+    return tls
+
+
 def _tls(values: Mapping[str, Any]) -> Tls:
     for store in ("truststore", "keystore"):
-        if f"ssl.{store}.location" in values and values.get(f"ssl.{store}.type") is None:
-            _pem(f"ssl.{store}.type", "JKS")
+        if values.get(f"ssl.{store}.location", "").endswith(".jks") and values.get(f"ssl.{store}.type") is None:
+            _store_type(f"ssl.{store}.type", "JKS")
     certificate = values.get("ssl.certificate.location") or values.get("ssl.keystore.location")
     tls = Tls(
         ca_file=values.get("ssl.ca.location") or values.get("ssl.truststore.location"),
@@ -259,9 +309,19 @@ def _tls(values: Mapping[str, Any]) -> Tls:
         key_file=values.get("ssl.key.location") or values.get("ssl.keystore.location"),
         key_text=values.get("ssl.keystore.key"),
         key_password=values.get("ssl.key.password"),
+        ca_password=values.get("ssl.truststore.password"),
+        store_password=values.get("ssl.keystore.password"),
+        versions=_allowed_versions(values),
         verify=values["enable.ssl.certificate.verification"],
         verify_hostname=values["ssl.endpoint.identification.algorithm"].lower() not in ("", "none"),
     )
     if (tls.certificate_text is None) != (tls.key_text is None):
         raise ConfigError("ssl.keystore.certificate.chain and ssl.keystore.key belong together: set both or none.")
     return tls
+
+
+def _allowed_versions(values: Mapping[str, Any]) -> tuple[str, ...]:
+    """``ssl.enabled.protocols`` counts; without it ``ssl.protocol`` where that names one version."""
+    enabled: tuple[str, ...] = values.get("ssl.enabled.protocols", ())
+    single = values.get("ssl.protocol")
+    return enabled or ((single,) if single in TLS_VERSIONS else ())

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tidelog.client.connection import UnsupportedByBroker
+from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.model.errors import ErrorCode
 from tidelog.pipeline.sinks.base import OffsetRange
 from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from tidelog.spark.cluster import Cluster
-from tidelog.spark.network import NoConnection, NotAuthenticated
 
 PATIENCE_MS = 5000
 

@@ -211,6 +211,10 @@ class FrameReader:
         self._start = start + size
         return self._view[start : self._start]
 
+    def head(self, count: int) -> bytes:
+        """The first bytes, ``count`` at most, of what came and was not given out."""
+        return bytes(self._view[self._start : min(self._end, self._start + count)])
+
     def next_key(self) -> int:
         """The API key of the next request, whole or not; -1 while that has not come."""
         if self._end - self._start < 6:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from tidelog.client.connection import UnsupportedByBroker
+from tidelog.client.failures import NoConnection
+from tidelog.client.net.blocking import BrokerSocket
 from tidelog.client.producing import (
     Appended,
     Transaction,
@@ -25,7 +27,6 @@ from tidelog.model.ids import TopicPartition
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.produce import ProduceRequest
 from tidelog.spark.cluster import Cluster
-from tidelog.spark.network import BrokerSocket, NoConnection
 
 WINDOW_BYTES = 8 << 20
 """So much of a stream of batches is looked at to find partitions that can be written at the same time."""

@@ -13,16 +13,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from tidelog.client.connection import UnsupportedByBroker
+from tidelog.client.failures import NoConnection
 from tidelog.client.fetching import Verdict, judge, list_offsets_request, read_offsets
 from tidelog.client.metadata import ClusterMetadata, Leader, Topic
+from tidelog.client.net.blocking import BrokerSocket, Connections
+from tidelog.client.routing import Pauses
 from tidelog.client.settings import READ_UNCOMMITTED, ClientSettings
 from tidelog.model.errors import ConfigError, ErrorCode, ProtocolViolation
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.protocol.structure import Message
-from tidelog.spark.network import BrokerSocket, NoConnection, tls_context
 
 T = TypeVar("T")
+_SPREAD = random.Random()
 
 
 class ClusterUnavailable(Exception):
@@ -43,15 +46,12 @@ class Cluster:
     def __init__(self, settings: ClientSettings, now: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._now = now
-        self._tls = None if settings.tls is None else tls_context(settings.tls)
-        self._sockets: dict[tuple[str, int], BrokerSocket] = {}
+        self._connections = Connections(settings)
         self.metadata = ClusterMetadata()
 
     def close(self) -> None:
         """End all connections."""
-        for connection in self._sockets.values():
-            connection.close()
-        self._sockets.clear()
+        self._connections.close()
 
     def topics(self, names: tuple[str, ...] | None, pattern: str | None = None) -> dict[str, Topic]:
         """The topics of these names, or whose whole name the pattern matches, as they are now.
@@ -93,15 +93,12 @@ class Cluster:
 
     def socket_at(self, address: tuple[str, int]) -> BrokerSocket:
         """A connection to this host and port. NoConnection when nobody answers there."""
-        found = self._sockets.get(address)
-        if found is None:
-            found = self._sockets[address] = BrokerSocket(self._settings, *address, self._tls)
-        return found
+        return self._connections.at(address)
 
     def any_socket(self) -> BrokerSocket:
         """A connection to some broker. NoConnection when none answers."""
         problems = []
-        addresses = dict.fromkeys([*self._sockets, *self.metadata.brokers.values(), *self._settings.bootstrap])
+        addresses = dict.fromkeys([*self._connections.addresses, *self.metadata.brokers.values(), *self._settings.bootstrap])
         for address in addresses:
             try:
                 return self.socket_at(address)
@@ -111,11 +108,7 @@ class Cluster:
 
     def ask(self, connection: BrokerSocket, request: Message, highest: int | None = None) -> Any:
         """The response to ``request``. A connection on which none comes is forgotten: the next attempt opens another."""
-        try:
-            return connection.ask(request, highest)
-        except NoConnection:
-            self.forget(connection)
-            raise
+        return self._connections.ask(connection, request, highest)
 
     def unknown_leaders(self) -> None:
         """What was known of leaders was wrong: it is asked anew when it is needed."""
@@ -135,21 +128,17 @@ class Cluster:
 
     def forget(self, connection: BrokerSocket) -> None:
         """The connection has ended, or its broker is no good for now."""
-        connection.close()
-        self._sockets = {address: kept for address, kept in self._sockets.items() if kept is not connection}
+        self._connections.forget(connection)
 
     def pauses(self, limit_ms: int, first_ms: int | None = None) -> Iterator[str]:
         """Pauses between attempts, growing (from ``first_ms``), until ``limit_ms`` are over. Yields before each attempt."""
-        deadline = self._now() + limit_ms / 1000
-        pause = self._settings.retry_backoff_ms if first_ms is None else min(first_ms, self._settings.retry_backoff_ms)
+        pauses = Pauses(self._settings, limit_ms, self._now, _SPREAD, first_ms)
         while True:
             yield ""
-            left = deadline - self._now()
-            if left <= 0:
+            pause = pauses.next()
+            if pause is None:
                 return
-            # Spread by a fifth, so that the tasks of a job do not come back all at once.
-            time.sleep(min(left, pause / 1000 * random.uniform(0.8, 1.2)))
-            pause = min(2 * pause, self._settings.retry_backoff_max_ms)
+            time.sleep(pause)
 
     def _retried(self, what: str, attempt: Callable[[], T]) -> T:
         problem = ""

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelog.client.connection import UnsupportedByBroker
+from tidelog.client.failures import NoConnection
 from tidelog.client.fetching import error_of
+from tidelog.client.net.blocking import BrokerSocket
 from tidelog.client.producer_settings import ProducerSettings
 from tidelog.client.producing import Transaction, Verdict, joins_by_writing, judge
 from tidelog.model.errors import ErrorCode, ProtocolViolation
@@ -26,7 +28,6 @@ from tidelog.protocol.messages.offset_fetch import (
 from tidelog.protocol.structure import Message
 from tidelog.spark.appending import Appender, Batch, WriteFailed, refused, rounds
 from tidelog.spark.cluster import Cluster
-from tidelog.spark.network import BrokerSocket, NoConnection
 
 GROUP, TRANSACTION = 0, 1
 MAX_METADATA, MAX_PIECES = 4000, 8

@@ -108,7 +108,7 @@ def parse_options(given: Mapping[str, str], *, streaming: bool | None) -> Source
         include_headers=_choice(options, "includeHeaders", "false", ("true", "false")) == "true",
         poll_timeout_ms=_number(options, "kafkaConsumer.pollTimeoutMs") or 120_000,
         max_batch_bytes=_number(options, "maxBatchBytes") or DEFAULT_MAX_BATCH_BYTES,
-        client=parse_settings(client),
+        client=parse_settings(client, "kafka."),
     )
 
 

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelog.client.connection import UnsupportedByBroker
+from tidelog.client.failures import NoConnection
 from tidelog.client.fetching import Fetched, Verdict, fetch_request, judge, read_fetch
 from tidelog.client.metadata import Leader
+from tidelog.client.net.blocking import BrokerSocket
 from tidelog.client.settings import READ_COMMITTED, ClientSettings
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ZERO_UUID, TopicPartition, uuid_to_text
@@ -23,7 +25,6 @@ from tidelog.spark.arrow import record_batch, wanted_columns
 from tidelog.spark.cluster import Cluster, ClusterUnavailable
 from tidelog.spark.columns import columns
 from tidelog.spark.decoding import BatchDecoder
-from tidelog.spark.network import BrokerSocket, NoConnection
 
 ROWS_PER_BATCH = 1 << 16
 BYTES_PER_BATCH = 8 << 20

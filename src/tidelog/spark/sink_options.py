@@ -63,7 +63,7 @@ def parse_sink_options(given: Mapping[str, str], *, streaming: bool) -> SinkOpti
         staging_topic=_topic(options, "stagingTopic") or DEFAULT_STAGING_TOPIC,
         inline_bytes=1 << 20 if "inlineBytes" not in options else _number(options, "inlineBytes") or 0,
         producer=producer,
-        client=parse_settings(client),
+        client=parse_settings(client, "kafka."),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tidelog.client.connection import UnsupportedByBroker
+from tidelog.client.failures import NoConnection
 from tidelog.client.fetching import error_of
 from tidelog.client.producer_settings import ProducerSettings
 from tidelog.client.settings import ClientSettings
@@ -21,7 +22,6 @@ from tidelog.records.batch import CorruptBatch, crc_is_valid, read_header
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.spark.appending import Appender, Batch, WriteFailed
 from tidelog.spark.cluster import Cluster, TopicMissing
-from tidelog.spark.network import NoConnection
 from tidelog.spark.reader import DataLost, PartitionReader, ReadSettings, ReadTask
 
 PARTITIONS = 8

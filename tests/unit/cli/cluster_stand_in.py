@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.unit.client.scripted import answered
 from tidelog.cli.admin_session import AdminSession
+from tidelog.client.calls import Call, Node, VersionOf
 from tidelog.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -66,6 +68,14 @@ class StandIn(AdminSession):
 
     def __exit__(self, *error: object) -> None:
         pass
+
+    def run(self, call: Call[Any]) -> Any:
+        return answered(call, self._step)
+
+    def _step(self, step: Any) -> Any:
+        if isinstance(step, VersionOf):
+            return self.version_of(step.api_key)
+        return (self.connection(step.to.node_id) if isinstance(step.to, Node) else self).ask(step.request)
 
     def ask(self, request: Message) -> Any:
         self.asked.append((self.at, request))

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tidelog.cli.client_settings import gather, to_librdkafka
+from tidelog.cli.broker_connection import CannotConnect
+from tidelog.cli.client_settings import check_reachable, gather, to_librdkafka
 from tidelog.model.errors import ConfigError
 
 
@@ -45,3 +46,28 @@ def test_properties_win_over_files(tmp_path):
     file = tmp_path / "client.properties"
     file.write_text("acks=1\nlinger.ms=7\n")
     assert gather([None, str(file)], ["acks=all"]) == {"acks": "all", "linger.ms": "7"}
+
+
+def test_stores_become_pem_for_librdkafka(tmp_path):
+    both = tmp_path / "both.pem"
+    both.write_text("PEM of key and certificate")
+    given = {
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": "PEM of authorities",
+        "ssl.keystore.location": str(both),
+        "ssl.key.password": "p",
+    }
+    assert to_librdkafka(given) == {
+        "ssl.ca.pem": "PEM of authorities",
+        "ssl.certificate.pem": "PEM of key and certificate",
+        "ssl.key.pem": "PEM of key and certificate",
+        "ssl.key.password": "p",
+    }
+    with pytest.raises(ConfigError, match="cannot be used"):
+        to_librdkafka({"ssl.truststore.location": "/nowhere.pem"})
+
+
+def test_what_only_librdkafka_knows_is_left_to_it_and_the_rest_is_tried():
+    check_reachable({"sasl.mechanism": "OAUTHBEARER", "security.protocol": "SASL_SSL"}, "127.0.0.1:1")
+    with pytest.raises(CannotConnect, match=r"127\.0\.0\.1:1"):
+        check_reachable({"acks": "all"}, "127.0.0.1:1")

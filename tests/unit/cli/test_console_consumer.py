@@ -37,7 +37,7 @@ def test_the_beginning_and_another_reset_contradict_each_other():
         settings(FLAGS | {"command_property": ("auto.offset.reset=latest",), "from_beginning": True})
 
 
-def test_that_nobody_answers_is_told_while_it_waits():
-    result = CliRunner().invoke(command, ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--timeout-ms", "1500"])
-    assert result.stderr.count("Connection refused") == 1
-    assert "WARN [Consumer clientId=console-consumer] _ALL_BROKERS_DOWN" in result.stderr
+def test_where_no_broker_answers_it_ends_at_once():
+    result = CliRunner().invoke(command, ["--bootstrap-server", "127.0.0.1:1", "--topic", "t"])
+    assert result.stderr == "No broker answers at 127.0.0.1:1 (Connection refused). Is it running, and listening there?\n"
+    assert result.exit_code == 1

@@ -29,9 +29,8 @@ def test_old_and_new_names_are_not_mixed():
     assert "cannot be specified together" in CliRunner().invoke(command, words).output
 
 
-def test_that_nobody_answers_is_told_while_the_topic_is_waited_for():
-    args = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t", "--max-block-ms", "1500"]
+def test_where_no_broker_answers_it_ends_at_once():
+    args = ["--bootstrap-server", "127.0.0.1:1", "--topic", "t"]
     result = CliRunner().invoke(command, args, input="a\n")
-    first, *_, last = result.stderr.splitlines()
-    assert (result.exit_code, first.startswith("WARN [Producer"), "Connection refused" in first) == (1, True, True)
-    assert "Is a broker running at --bootstrap-server?" in last
+    assert result.stderr == "No broker answers at 127.0.0.1:1 (Connection refused). Is it running, and listening there?\n"
+    assert result.exit_code == 1

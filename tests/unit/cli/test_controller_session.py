@@ -1,79 +1,26 @@
 """Past the brokers to the active controller."""
 
-from types import SimpleNamespace
-from typing import Any
+from __future__ import annotations
 
-import click
+from pathlib import Path
+
 import pytest
 
-from tidelog.cli import controller_session
-from tidelog.cli.controller_session import ControllerSession, target
+from tests.unit.cli.running_node import running_node
+from tidelog.cli.admin_session import AdminSession
+from tidelog.cli.broker_connection import CannotConnect
+from tidelog.cli.controller_session import ControllerSession, session
 from tidelog.cli.refusal import CommandFailed
-from tidelog.model.errors import ErrorCode
-from tidelog.protocol.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 
 
-class Connections:
-    """Stands for BrokerConnection; remembers where it connected."""
-
-    def __init__(self, response: DescribeClusterResponse) -> None:
-        self.response = response
-        self.to: list[str] = []
-
-    def __call__(self, bootstrap: str, command_config: str | None, client_id: str) -> Any:
-        self.to.append(bootstrap)
-        return self
-
-    timeout_ms = 1000
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def ask(self, request: Any) -> Any:
-        return self.response if isinstance(request, DescribeClusterRequest) else SimpleNamespace(asked=request)
-
-    def version_of(self, api_key: int) -> int:
-        return api_key
+def test_brokers_are_not_controllers_and_the_flag_is_named(tmp_path: Path) -> None:
+    with running_node(tmp_path) as address:
+        with session(address, False, None) as connected:
+            assert isinstance(connected, AdminSession)
+        with pytest.raises(CommandFailed, match="is a listener of a broker: give it as --bootstrap-server"):
+            session(address, True, None)
 
 
-def connecting(monkeypatch: pytest.MonkeyPatch, **response: Any) -> Connections:
-    made = Connections(DescribeClusterResponse(**response))
-    monkeypatch.setattr(controller_session, "BrokerConnection", made)
-    return made
-
-
-NODES = [DescribeClusterBroker(broker_id=each, host="h", port=9000 + each) for each in (1, 2)]
-
-
-def test_any_controller_leads_to_the_active_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = connecting(monkeypatch, controller_id=2, brokers=NODES)
-    with ControllerSession("h:9001") as session:
-        assert session.ask("x").asked == "x"  # type: ignore[arg-type]
-        assert session.version_of(5) == 5
-    assert made.to == ["h:9001", "h:9002"]
-
-
-@pytest.mark.parametrize(
-    ("response", "says"),
-    [
-        ({"error_code": ErrorCode.MISMATCHED_ENDPOINT_TYPE}, "is a listener of a broker"),
-        ({"controller_id": -1, "brokers": NODES}, "have no leader at present"),
-        ({"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "error_message": "odd"}, "odd"),
-    ],
-)
-def test_who_cannot_lead_there_says_why(monkeypatch: pytest.MonkeyPatch, response: dict[str, Any], says: str) -> None:
-    connecting(monkeypatch, **response)
-    with pytest.raises(CommandFailed, match=says):
-        ControllerSession("h:9001")
-
-
-def test_exactly_one_kind_of_address_is_given() -> None:
-    assert target("b:1", None) == ("b:1", False)
-    assert target(None, "c:1") == ("c:1", True)
-    with pytest.raises(click.UsageError, match="Only one of"):
-        target("b:1", "c:1")
-    with pytest.raises(click.UsageError, match="bootstrap-server"):
-        target(None, None)
+def test_where_no_controller_answers_the_address_is_named() -> None:
+    with pytest.raises(CannotConnect, match=r"127\.0\.0\.1:1 \(Connection refused\)"):
+        ControllerSession("127.0.0.1:1")

@@ -200,7 +200,12 @@ def test_a_client_file_is_read(server: str, tmp_path: Path) -> None:
     file.write_text("request.timeout.ms=5000\nclient.id=me\n")
     assert topics(server, "--list", "--command-config", str(file)).exit_code == 0
     file.write_text("security.protocol=SSL\n")
-    assert "security.protocol is SSL" in topics(server, "--list", "--command-config", str(file)).stderr
+    assert "a listener without TLS (security.protocol)?" in topics(server, "--list", "--command-config", str(file)).stderr
+    file.write_text("ssl.unheard.of=1\n")
+    assert (
+        f"{file}: The client setting 'ssl.unheard.of' is not known"
+        in topics(server, "--list", "--command-config", str(file)).stderr
+    )
     file.write_text("request.timeout.ms=soon\n")
     assert "request.timeout.ms is 'soon'" in topics(server, "--list", "--command-config", str(file)).stderr
 

@@ -26,7 +26,7 @@ def session() -> Iterator[AdminSession]:
 def test_a_filter_that_a_broker_is_too_old_for_is_not_passed_over_in_silence(
     session: AdminSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidelog.cli.broker_connection.BrokerConnection.version_of", lambda self, key: 1)
+    monkeypatch.setattr("tidelog.cli.admin_session.NodeConnection.version_of", lambda self, key: 1)
     assert [each.transactional_id for each in transaction_state.list_transactions(session)] == ["payments"]
     with pytest.raises(CommandFailed, match="v1; a filter by pattern needs v2"):
         transaction_state.list_transactions(session, pattern="p")

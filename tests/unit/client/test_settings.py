@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tidelog.client.settings import READ_COMMITTED, READ_UNCOMMITTED, ClientSettings, Sasl, parse_settings
+from tidelog.client.settings import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    ClientSettings,
+    Sasl,
+    parse_admin_settings,
+    parse_settings,
+    parse_tls,
+)
 from tidelog.model.errors import ConfigError
 
 
@@ -79,3 +87,19 @@ def test_pem_stores_are_read_and_java_stores_are_not() -> None:
 def test_a_wrong_setting_is_refused_with_what_would_be_right(given: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         parse_settings({"bootstrap.servers": "a:1", **given})
+
+
+def test_a_tool_passes_over_settings_that_a_connection_does_not_have_and_never_those_about_security() -> None:
+    found = parse_admin_settings({"acks": "all", "group.id": "g", "client.id": "me", "fetch.min.bytes": "?"}, "b:1")
+    assert (found.bootstrap, found.client_id, found.answer_timeout_ms) == ((("b", 1),), "me", 60_000)
+    with pytest.raises(ConfigError, match=r"sasl\.login\.class' is not known"):
+        parse_admin_settings({"sasl.login.class": "x"}, "b:1")
+
+
+def test_stores_and_versions_of_tls() -> None:
+    given = {"ssl.truststore.location": "/t", "ssl.truststore.password": "p", "ssl.protocol": "TLSv1.3"}
+    tls = parse_tls({**given, "acks": "all"})
+    assert (tls.ca_file, tls.ca_password, tls.versions) == ("/t", "p", ("TLSv1.3",))
+    assert parse_tls({**given, "ssl.enabled.protocols": "TLSv1.2, TLSv1.3"}).versions == ("TLSv1.2", "TLSv1.3")
+    with pytest.raises(ConfigError, match=r"ssl\.enabled\.protocols is 'SSLv3'"):
+        parse_tls({"ssl.enabled.protocols": "SSLv3"})

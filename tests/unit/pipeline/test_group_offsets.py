@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tidelog.client.connection import UnsupportedByBroker
+from tidelog.client.failures import NotAuthenticated
 from tidelog.client.settings import parse_settings
 from tidelog.pipeline.group_offsets import GroupOffsets, least
 from tidelog.pipeline.sinks.base import OffsetRange
 from tidelog.spark.cluster import Cluster
-from tidelog.spark.network import NotAuthenticated
 from tidelog.testing import Broker
 
 

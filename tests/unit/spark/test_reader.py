@@ -195,7 +195,7 @@ class ScriptedCluster(Cluster):
     def __init__(self, brokers: dict[int, ScriptedSocket]) -> None:
         super().__init__(parse_settings({"bootstrap.servers": "nowhere:1", "retry.backoff.ms": "1"}))
         self.scripted = {broker: (f"host-{broker}", 9000 + broker) for broker in brokers}
-        self._sockets = {self.scripted[broker]: found for broker, found in brokers.items()}  # type: ignore[misc]
+        self._by_address = {self.scripted[broker]: found for broker, found in brokers.items()}
         partition = MetadataResponsePartition(partition_index=0, leader_id=0, leader_epoch=3)
         self.metadata.update(
             MetadataResponse(
@@ -204,8 +204,11 @@ class ScriptedCluster(Cluster):
             )
         )
 
+    def socket_at(self, address: tuple[str, int]) -> Any:
+        return self._by_address[address]
+
     def _refresh(self, names: tuple[str, ...] | None) -> None:
-        """Nobody is asked."""
+        """No broker is asked."""
 
 
 def scripted(brokers: dict[int, ScriptedSocket]) -> list[int]:

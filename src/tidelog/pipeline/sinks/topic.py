@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tidelog.client.failures import NotAuthenticated
 from tidelog.client.settings import KNOWN
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.sinks.base import BatchIdentity, SinkError
@@ -17,7 +18,6 @@ from tidelog.spark import register
 from tidelog.spark.appending import WriteFailed
 from tidelog.spark.cluster import Cluster, ClusterUnavailable, TopicMissing
 from tidelog.spark.committing import MAX_METADATA, MAX_PIECES
-from tidelog.spark.network import NotAuthenticated
 from tidelog.spark.sink_options import SinkOptions, parse_sink_options
 from tidelog.spark.staging import ensure_topic
 from tidelog.spark.topic_sink import PREFIX, committer

@@ -1,0 +1,58 @@
+"""What is said on a new connection before the first request: versions (ApiVersions), then SASL (KIP-43, KIP-152).
+
+A conversation is a generator that yields frames to send and is given the response to each; every driver runs the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from tidelog.client.connection import ClientConnection, UnsupportedByBroker
+from tidelog.client.failures import NotAuthenticated
+from tidelog.client.settings import Sasl
+from tidelog.model.errors import ErrorCode, ProtocolViolation
+
+Opening = Generator[bytes, Any, None]
+_SASL_ROUNDS = 4
+
+
+def versions(machine: ClientConnection) -> Opening:
+    """Agree on versions. ProtocolViolation when the broker answers with an error."""
+    again = machine.welcomed((yield machine.hello()))
+    if again is not None:
+        machine.welcomed((yield again))
+
+
+def authentication(machine: ClientConnection, sasl: Sasl, address: str, nonce: str, prefix: str = "") -> Opening:
+    """Prove the client's identity. NotAuthenticated when that fails.
+
+    ``nonce``: see ``ScramConversation``; ``prefix``: what users write before the names of settings.
+    """
+    from tidelog.client.sasl import conversation
+    from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+    from tidelog.protocol.messages.sasl_handshake import SaslHandshakeRequest
+
+    try:
+        shake = yield machine.request(SaslHandshakeRequest(mechanism=sasl.mechanism))
+    except UnsupportedByBroker as error:
+        raise NotAuthenticated(f"{address} has no SASL there: set {prefix}security.protocol to PLAINTEXT or SSL.") from error
+    if shake.error_code:
+        offered = ", ".join(shake.mechanisms) or "none"
+        raise NotAuthenticated(
+            f"{address} does not take {sasl.mechanism}, but {offered}: set {prefix}sasl.mechanism to one of them."
+        )
+    talk = conversation(sasl, nonce)
+    message: bytes | None = talk.first()
+    for _ in range(_SASL_ROUNDS):
+        answer = yield machine.request(SaslAuthenticateRequest(auth_bytes=message or b""))
+        if answer.error_code:
+            why = answer.error_message or ErrorCode(answer.error_code).name
+            raise NotAuthenticated(f"{address} refuses user {sasl.username!r} ({sasl.mechanism}): {why}")
+        try:
+            message = talk.answer(bytes(answer.auth_bytes))
+        except ProtocolViolation as violation:
+            raise NotAuthenticated(f"{sasl.mechanism} with {address} failed: {violation}") from violation
+        if message is None:
+            return
+    raise NotAuthenticated(f"{sasl.mechanism} with {address} does not come to an end")

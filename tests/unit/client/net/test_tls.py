@@ -1,0 +1,99 @@
+"""Certificates and keys, in every form that settings can name, on real TLS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.client.net.servers import tls_in_front_of
+from tidelog.client.failures import NoConnection, NotAuthenticated
+from tidelog.client.net.blocking import BrokerSocket
+from tidelog.client.net.tls import material, tls_context
+from tidelog.client.settings import ClientSettings, Tls, parse_settings
+from tidelog.model.errors import ConfigError
+from tidelog.protocol.messages.metadata import MetadataRequest
+from tidelog.testing import Broker
+
+
+def settings() -> ClientSettings:
+    return parse_settings({"bootstrap.servers": "127.0.0.1:1"})
+
+
+@pytest.mark.parametrize("tls", ["by file", "by text", "unchecked"])
+def test_a_certificate_that_is_trusted_is_enough(certificate: Path, tls: str) -> None:
+    given = {
+        "by file": Tls(ca_file=str(certificate), verify_hostname=False),
+        "by text": Tls(
+            ca_text=certificate.read_text(), certificate_text=certificate.read_text(), key_text="", verify_hostname=False
+        ),
+        "unchecked": Tls(verify=False, certificate_file=str(certificate), key_file=str(certificate)),
+    }[tls]
+    with Broker() as broker, tls_in_front_of(broker, certificate) as port:
+        connection = BrokerSocket(settings(), "127.0.0.1", port, tls_context(given))
+        assert connection.ask(MetadataRequest(topics=[])).topics == []
+        connection.close()
+
+
+@pytest.mark.parametrize("name_only", [True, False])
+def test_a_certificate_that_is_not_trusted_is_told_with_the_setting(certificate: Path, name_only: bool) -> None:
+    tls = Tls(ca_file=str(certificate)) if name_only else Tls()
+    told = r"is not trusted: .* Set ssl.ca.location"
+    with (
+        Broker() as broker,
+        tls_in_front_of(broker, certificate) as port,
+        pytest.raises(NotAuthenticated, match=told),
+    ):
+        BrokerSocket(settings(), "127.0.0.1", port, tls_context(tls))
+
+
+def test_certificates_that_cannot_be_read_are_told() -> None:
+    with pytest.raises(ConfigError, match="cannot be used"):
+        tls_context(Tls(ca_file="/nowhere.pem"))
+
+
+@pytest.fixture(scope="module")
+def stores(certificate: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Key store and trust store in PKCS12, password ``secret``."""
+    pkcs12 = pytest.importorskip("cryptography.hazmat.primitives.serialization.pkcs12")
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key
+    from cryptography.x509 import load_pem_x509_certificate
+
+    data = certificate.read_bytes()
+    key, shown = load_pem_private_key(data, None), load_pem_x509_certificate(data)
+    folder = tmp_path_factory.mktemp("stores")
+    keys, trust = folder / "keys.p12", folder / "trust.p12"
+    secret = BestAvailableEncryption(b"secret")
+    keys.write_bytes(pkcs12.serialize_key_and_certificates(b"me", key, shown, None, secret))
+    trust.write_bytes(pkcs12.serialize_java_truststore([pkcs12.PKCS12Certificate(shown, b"ca")], secret))
+    return keys, trust
+
+
+def test_pkcs12_stores_are_read_with_their_passwords(certificate: Path, stores: tuple[Path, Path]) -> None:
+    keys, trust = map(str, stores)
+    tls = Tls(ca_file=trust, ca_password="secret", certificate_file=keys, store_password="secret", verify_hostname=False)
+    with Broker() as broker, tls_in_front_of(broker, certificate) as port:
+        connection = BrokerSocket(settings(), "127.0.0.1", port, tls_context(tls))
+        assert connection.ask(MetadataRequest(topics=[])).topics == []
+        connection.close()
+    with pytest.raises(ConfigError, match="cannot be used"):
+        tls_context(Tls(ca_file=trust, ca_password="wrong"))
+    with pytest.raises(ValueError, match="holds no key"):
+        material(Tls(certificate_file=trust, store_password="secret"))
+
+
+def test_java_key_stores_are_refused_with_the_way_out(tmp_path: Path) -> None:
+    store = tmp_path / "trust.store"
+    store.write_bytes(b"\xfe\xed\xfe\xed" + bytes(20))
+    with pytest.raises(ConfigError, match="keytool -importkeystore -deststoretype PKCS12"):
+        tls_context(Tls(ca_file=str(store)))
+
+
+def test_only_the_versions_that_are_allowed_are_spoken() -> None:
+    context = tls_context(Tls(verify=False, versions=("TLSv1.2",)))
+    assert context.minimum_version == context.maximum_version
+
+
+def test_a_listener_without_tls_is_told_with_the_setting() -> None:
+    with Broker() as broker, pytest.raises(NoConnection, match=r"Is it a listener without TLS \(security\.protocol\)"):
+        BrokerSocket(settings(), "127.0.0.1", broker.port, tls_context(Tls(verify=False)))
