@@ -79,7 +79,10 @@ def environment(tree: Path, folder: Path) -> Path:
     shared = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
     # A line is a path; lines of files in those folders, such as an editable tidelog, are not read.
     (packages / "pair.pth").write_text("\n".join([str(tree / "src"), *sorted(shared)]) + "\n")
-    return folder / "bin" / "python"
+    python = folder / "bin" / "python"
+    # Kept compiled, as where it is installed: the first start of one side must not compile what the other finds compiled.
+    subprocess.run([str(python), "-m", "compileall", "-q", str(tree / "src")], capture_output=True, check=False)
+    return python
 
 
 def take_compiled(tree: Path) -> None:
