@@ -35,6 +35,7 @@ from tidelog.raft.effects import Effect, LeaderChanged
 from tidelog.raft.kraft_upgrade import upgrade_refusal
 from tidelog.raft.log_changes import log_shape, start_at_snapshot, voter_sets
 from tidelog.raft.machine import RaftMachine
+from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.snapshots import Snapshot, SnapshotId, SnapshotJob
 from tidelog.raft.voters import VoterSet
@@ -111,10 +112,13 @@ class QuorumMember:
         if snapshot is not None:
             image = image_of_snapshot(config.raft.cluster_id, *snapshot)
         check_levels(image.features)
+        sets = voter_sets(log, snapshot, config.configured)
+        lost_end = mend(log, config.raft, sets, now_ms)
         machine = RaftMachine(
             config.raft,
             shape=log_shape(log),
-            sets=voter_sets(log, snapshot, config.configured),
+            sets=sets,
+            lost_end=lost_end,
             state=quorum_state.load(fs, log.dir),
             rng=rng,
             now_ms=steady_ms,

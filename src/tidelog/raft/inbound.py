@@ -69,7 +69,7 @@ def vote(quorum: Quorum, inbound: Inbound, request: VoteRequest, now_ms: int) ->
             error = ErrorCode.INVALID_VOTER_KEY
         else:
             candidate = ReplicaKey(asked.replica_id, Uuid(asked.replica_directory_id))
-            up_to_date = LogEnd(asked.last_offset_epoch, asked.last_offset) >= quorum.log.shape.end
+            up_to_date = LogEnd(asked.last_offset_epoch, asked.last_offset) >= max(quorum.log.shape.end, quorum.lost_end)
             granted = grants(quorum.state, candidate, up_to_date, asked.pre_vote)
             if granted and not asked.pre_vote:
                 quorum.vote_for(candidate)

@@ -63,6 +63,7 @@ def append_fetched(log: MetadataLog, effect: AppendFetched, now_ms: int) -> None
 
 def truncate(log: MetadataLog, effect: Truncate, now_ms: int) -> None:
     """Cuts the end of the log. Blocks for a sync."""
+    log.about_to_cut(effect.offset)
     following.truncate_to(log.log, effect.offset, now_ms)
     assert log.end_offset == effect.offset, (log.end_offset, effect.offset)
 
@@ -121,6 +122,7 @@ def snapshot_part(log: MetadataLog, effect: ReplySnapshotPart) -> FetchSnapshotR
 
 def start_at_snapshot(log: MetadataLog, snapshot_id: SnapshotId, now_ms: int) -> None:
     """Empties the log and continues it after an existing snapshot; older snapshots are deleted. Blocks."""
+    log.about_to_cut(0)
     following.truncate_fully_and_start_at(log.log, snapshot_id.offset, now_ms)
     log.log.leader_epochs.assign(snapshot_id.epoch, snapshot_id.offset)
     for old in _others(log, snapshot_id):

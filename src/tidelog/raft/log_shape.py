@@ -24,6 +24,10 @@ class LogEnd:
     offset: int
 
 
+NOTHING_LOST = LogEnd(0, 0)
+"""The end that every log reaches."""
+
+
 class Fit(Enum):
     """How a replica's log relates to this one."""
 

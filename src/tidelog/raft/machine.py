@@ -25,7 +25,7 @@ from tidelog.raft import answers, inbound, kraft_upgrade, membership, polling, s
 from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, Inbound
 from tidelog.raft.election import Candidate, Prospective, Resigned, Role
-from tidelog.raft.log_shape import LogShape
+from tidelog.raft.log_shape import NOTHING_LOST, LogEnd, LogShape
 from tidelog.raft.quorum import Quorum
 from tidelog.raft.quorum_state import QuorumState
 from tidelog.raft.snapshots import SnapshotId
@@ -49,10 +49,19 @@ class RaftMachine:
     """See the module."""
 
     def __init__(
-        self, config: RaftConfig, *, shape: LogShape, sets: VoterSets, state: QuorumState | None, rng: Rng, now_ms: int
+        self,
+        config: RaftConfig,
+        *,
+        shape: LogShape,
+        sets: VoterSets,
+        state: QuorumState | None,
+        rng: Rng,
+        now_ms: int,
+        lost_end: LogEnd = NOTHING_LOST,
     ) -> None:
-        """``state``: the contents of the quorum-state file; ``sets``: the voters from log and snapshots."""
-        self.quorum = Quorum(config, shape=shape, sets=sets, state=state, rng=rng, now_ms=now_ms)
+        """``state``: the contents of the quorum-state file; ``sets``: the voters from log and snapshots; ``lost_end``: how far
+        the log reached before damage was taken out of it."""
+        self.quorum = Quorum(config, shape=shape, sets=sets, state=state, rng=rng, now_ms=now_ms, lost_end=lost_end)
         self.deadline_ms = now_ms
 
     # what it is

@@ -14,21 +14,32 @@ from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError, ErrorCode, StorageFailure
 from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, TopicPartition
 from tidelog.model.ports import FileSystem
+from tidelog.raft.marks import read_flushed, write_flushed
 from tidelog.raft.snapshots import DELETED_SUFFIX, Snapshot, SnapshotId, list_snapshots, read_snapshot, remove_leftovers
-from tidelog.records.batch import BatchHeader, read_header
+from tidelog.records.batch import BatchHeader, crc_is_valid, read_header
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import ControlType, control_batch
 from tidelog.records.record import Record, iter_records
+from tidelog.storage.boot import kernel_survived, note_kernel
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, replace_file
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.recovery import LoadRequest, load_log
+from tidelog.storage.rotten_range import RottenRange
 
 PARTITION = TopicPartition(METADATA_TOPIC, 0)
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1 << 20
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A rotten range of the metadata log, and the segment's file that it is in."""
+
+    path: str
+    rotten: RottenRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,9 @@ class MetadataLog:
         self.log = log
         self.config = config
         self.snapshots = list_snapshots(fs, log.dir)
+        self.damaged: Damage | None = None
+        """What cannot be read of the log, and is needed: ``mending`` has to take care of it."""
+        self._flushed_mark = read_flushed(fs, log.dir)
 
     @staticmethod
     def open(fs: FileSystem, log_dir: str, config: MetadataLogConfig, now_ms: int) -> MetadataLog:
@@ -79,12 +93,12 @@ class MetadataLog:
         except OSError as problem:
             raise StorageFailure(log_dir, f"the metadata log cannot be opened: {problem}") from problem
         if has_log:
-            request = LoadRequest(directory, PARTITION, log_config, clean=False)
-            log = load_log(fs, request, now_ms)
+            log = load_log(fs, _load_request(fs, directory, log_config), now_ms)
         else:
             log = create_log(fs, directory, PARTITION, METADATA_TOPIC_ID, log_config, now_ms)
         opened = MetadataLog(fs, log, config)
         opened._start_at_snapshot(now_ms)
+        opened.damaged = opened._first_damaged()
         return opened
 
     def _start_at_snapshot(self, now_ms: int) -> None:
@@ -102,6 +116,20 @@ class MetadataLog:
             # replica that diverged there, this log would seem to continue the replica's.
             self.log.update_high_watermark(oldest)
             self.log.delete_records_before(oldest)
+
+    def _first_damaged(self) -> Damage | None:
+        """The first rotten range that no snapshot stands in for. A snapshot does for all below it: then the log begins there."""
+        newest = self.newest_snapshot
+        for segment in self.log.segments:
+            for rotten in segment.rotten:
+                if newest is None or rotten.next_offset > newest.offset:
+                    return Damage(segment.path(".log"), rotten)
+        if newest is not None and any(segment.rotten for segment in self.log.segments):
+            _logger.error("%s: the damaged records lie below snapshot %s, and are not needed", self.dir, newest.file_name)
+            self.log.update_high_watermark(newest.offset)
+            self.log.delete_records_before(newest.offset)
+            self.snapshots = [each for each in self.snapshots if each.is_bootstrap or each == newest]
+        return None
 
     @property
     def dir(self) -> str:
@@ -128,8 +156,10 @@ class MetadataLog:
         return read_snapshot(self.fs, f"{self.dir}/{snapshot_id.file_name}")
 
     def batches_from(self, offset: int) -> Iterator[tuple[BatchHeader, list[Record]]]:
-        """Every batch from ``offset`` to the end, with its records. Blocks: for loading. MetadataLogError for a gap."""
-        while offset < self.end_offset:
+        """Every batch from ``offset`` to the end, or to the first damaged one, with its records. Blocks: for loading.
+        MetadataLogError for a gap, and for a batch that was damaged since the log was opened."""
+        end = self.end_offset if self.damaged is None else self.damaged.rotten.first_offset
+        while offset < end:
             found = self.log.read(offset, READ_BYTES, upto=self.end_offset, min_one=True)
             if found.error is not ErrorCode.NONE or found.slice is None:
                 raise MetadataLogError(
@@ -140,6 +170,11 @@ class MetadataLog:
             position = 0
             while position < len(data):
                 header = read_header(data, position)
+                if not crc_is_valid(data, header):
+                    raise MetadataLogError(
+                        f"{self.dir}: the batch at offset {header.base_offset} has a wrong checksum. Start the node again: a "
+                        "start takes the damaged records from the other voters, or says what to do"
+                    )
                 if header.next_offset > offset:
                     yield header, list(iter_records(data[position : position + header.size]))
                     offset = header.next_offset
@@ -215,6 +250,33 @@ class MetadataLog:
         self.snapshots = [each for each in self.snapshots if each != doomed]
         return f"snapshot {doomed.file_name} and the log below {kept.offset}: {reason}"
 
+    def about_to_cut(self, offset: int) -> None:
+        """The log is to be cut at ``offset``: what will be written behind the cut is not flushed yet. Blocks for a sync."""
+        if offset < self._flushed_mark:
+            self._mark_flushed(offset)
+
+    def note_opened(self) -> None:
+        """The log is recovered and synced. Blocks for a sync. StorageFailure when the disk fails."""
+        self._mark_flushed(self.log.recovery_point)
+
+    def _mark_flushed(self, offset: int) -> None:
+        try:
+            write_flushed(self.fs, self.dir, offset)
+            note_kernel(self.fs, self.dir)
+        except OSError as problem:
+            raise self.log.fail(f"{self.dir}: note of what is flushed", problem) from problem
+        self._flushed_mark = offset
+
     def close(self) -> None:
         """Flushes and closes the files. Blocks."""
         self.log.close()
+        self._mark_flushed(self.log.log_end_offset)
+
+
+def _load_request(fs: FileSystem, directory: str, config: LogConfig) -> LoadRequest:
+    """Every batch is read, whatever was flushed. StorageFailure when the disk fails."""
+    try:
+        survived, flushed = kernel_survived(fs, directory), read_flushed(fs, directory)
+    except OSError as problem:
+        raise StorageFailure(directory.rpartition("/")[0], f"the metadata log cannot be opened: {problem}") from problem
+    return LoadRequest(directory, PARTITION, config, False, survived, flushed, read_all=True)

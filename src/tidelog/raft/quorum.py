@@ -33,7 +33,7 @@ from tidelog.raft.election import (
 )
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState, successors
-from tidelog.raft.log_shape import LogShape
+from tidelog.raft.log_shape import NOTHING_LOST, LogEnd, LogShape
 from tidelog.raft.outgoing import Outgoing
 from tidelog.raft.parked import ParkedFetches
 from tidelog.raft.quorum_state import QuorumState
@@ -78,15 +78,18 @@ def vote_in(state: RoleState, me: ReplicaKey) -> ReplicaKey | None:
     return None if isinstance(state, FollowerState) else me
 
 
-def first_state(config: RaftConfig, voters: VoterSet, state: QuorumState | None, deadline_ms: int, now_ms: int) -> RoleState:
-    """The initial role from the quorum-state file; ``state`` is None when it is of an earlier epoch."""
+def first_state(
+    config: RaftConfig, voters: VoterSet, state: QuorumState | None, deadline_ms: int, now_ms: int, *, complete: bool = True
+) -> RoleState:
+    """The initial role from the quorum-state file; ``state`` is None when it is of an earlier epoch. ``complete``: whether the
+    log has all that this replica ever confirmed."""
     if state is None:
         return Unattached(deadline_ms)
     if state.leader_id == config.key.id:
         return Resigned(deadline_ms)
     voted = None if state.voted_id == NO_BROKER else ReplicaKey(state.voted_id, state.voted_directory_id)
     is_voter = config.can_vote and voters.find(config.key) is not None
-    if voted is not None and voted.is_same(config.key) and is_voter:
+    if voted is not None and voted.is_same(config.key) and is_voter and complete:
         return Candidate(deadline_ms, Ballot.open(voters, config.key))
     endpoints = voters.endpoints_of(state.leader_id)
     if state.leader_id != NO_BROKER and endpoints:
@@ -119,9 +122,20 @@ class Quorum:
     """See the module."""
 
     def __init__(
-        self, config: RaftConfig, *, shape: LogShape, sets: VoterSets, state: QuorumState | None, rng: Rng, now_ms: int
+        self,
+        config: RaftConfig,
+        *,
+        shape: LogShape,
+        sets: VoterSets,
+        state: QuorumState | None,
+        rng: Rng,
+        now_ms: int,
+        lost_end: LogEnd = NOTHING_LOST,
     ) -> None:
         self.config = config
+        self.lost_end = lost_end
+        """How far the log reached before damage was taken out of it: until it does again, this replica does not campaign, nor
+        vote for a candidate that has less."""
         self.me = config.key
         self.effects = Effects()
         self.log = RaftLog(shape, sets, self.effects)
@@ -134,7 +148,8 @@ class Quorum:
         self._epoch = max(state.leader_epoch if state is not None else 0, shape.last_epoch)
         deadline_ms = self.timer.deadline_ms(now_ms)
         current = state if state is not None and state.leader_epoch == self._epoch else None
-        self._state: RoleState = first_state(config, sets.voters, current, deadline_ms, now_ms)
+        complete = shape.end >= lost_end
+        self._state: RoleState = first_state(config, sets.voters, current, deadline_ms, now_ms, complete=complete)
         self._role = ROLES[type(self._state)]
 
     # what it is
@@ -170,7 +185,7 @@ class Quorum:
     def may_campaign(self) -> bool:
         """A voter; or one that the latest change removes, until that is known to be committed: its own vote does not count,
         but its log may be needed to commit that very change."""
-        if self._epoch >= LAST_EPOCH:
+        if self._epoch >= LAST_EPOCH or self.log.shape.end < self.lost_end:
             return False
         if self.is_voter:
             return True

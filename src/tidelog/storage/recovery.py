@@ -70,6 +70,8 @@ class LoadRequest:
     log_start_offset: int = 0
     high_watermark: int = 0
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
+    read_all: bool = False
+    """Whether to read what lies below the recovery point too."""
 
 
 def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None = None) -> UnifiedLog:
@@ -89,8 +91,9 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
             if not _find_end(segments[-1]) or segments[-1].next_offset < end:
                 recover_segment(segments[-1], request.config.index_interval_bytes, epochs, Trust(end, complete=True))
         elif segments:
-            survived = request.kernel_survived and not sync_failed
-            segments = recover(segments, request.recovery_point, request.config.index_interval_bytes, epochs, survived=survived)
+            trust = Trust(request.recovery_point, request.kernel_survived and not sync_failed)
+            read_from = 0 if request.read_all else request.recovery_point
+            segments = recover(segments, trust, request.config.index_interval_bytes, epochs, read_from=read_from)
         if sync_failed:
             write_again(fs, directory, [segment for segment in segments if not segment.sealed])
         _check_transaction_indexes(segments, names)

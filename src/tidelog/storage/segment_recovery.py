@@ -13,6 +13,7 @@ from __future__ import annotations
 import binascii
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from tidelog.model.errors import StorageFailure
@@ -31,20 +32,20 @@ _logger = logging.getLogger(__name__)
 
 
 def recover(
-    segments: list[LogSegment], recovery_point: int, interval: int, epochs: LeaderEpochCache, *, survived: bool
+    segments: list[LogSegment], known: Trust, interval: int, epochs: LeaderEpochCache, *, read_from: int
 ) -> list[LogSegment]:
-    """The segments that stay. The one that holds the recovery point and all after it are read. ``interval``:
-    index.interval.bytes; ``survived``: whether the kernel is still the one that took the writes. Blocks."""
+    """The segments that stay. The one that holds the offset ``read_from`` and all after it are read. ``known``: of the whole log;
+    ``interval``: index.interval.bytes. Blocks."""
     first = 0
     for number, segment in enumerate(segments):
-        if segment.base_offset <= recovery_point:
+        if segment.base_offset <= read_from:
             first = number
     for segment in segments[:first]:
         segment.sealed = True
     for number in range(first, len(segments)):
         segment = segments[number]
         following = segments[number + 1].base_offset if number + 1 < len(segments) else None
-        trust = Trust(recovery_point, survived, following)
+        trust = replace(known, following=following)
         dropped = recover_segment(segment, interval, epochs, trust)
         if dropped or _breaks_off(segment, trust):
             for later in segments[number + 1 :]:
@@ -98,8 +99,8 @@ def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache
     segment.sealed = False
     for each in segment.rotten:
         _logger.error(
-            "%s: %d bytes at position %d are damaged: offsets %d to %d cannot be read; nothing was cut, and the records before "
-            "and behind them are served. What to do: %s, under 'Damaged log files'",
+            "%s: %d bytes at position %d are damaged: offsets %d to %d cannot be read. Nothing was cut, and what lies before and "
+            "behind them can be read. What to do: %s, under 'Damaged log files'",
             segment.path(LOG_SUFFIX), each.end - each.position, each.position, each.first_offset, each.next_offset - 1, GUIDE,
         )  # fmt: skip
     return size - scan.end

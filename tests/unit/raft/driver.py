@@ -10,7 +10,7 @@ from tidelog.protocol.messages import end_quorum_epoch as end
 from tidelog.protocol.messages import fetch, fetch_snapshot, vote
 from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, Persist, Reply, ReplyRecords, ReplySnapshotPart, Send
-from tidelog.raft.log_shape import LogShape
+from tidelog.raft.log_shape import NOTHING_LOST, LogEnd, LogShape
 from tidelog.raft.machine import RaftMachine
 from tidelog.raft.quorum_state import QuorumState
 from tidelog.raft.voter_history import VoterSets
@@ -43,6 +43,7 @@ class Driver:
         state: QuorumState | None = None,
         level: int = 1,
         said_at: int = -1,
+        lost_end: LogEnd = NOTHING_LOST,
         **config: Any,
     ) -> None:
         self.now = 10_000
@@ -54,6 +55,7 @@ class Driver:
             state=state,
             rng=random.Random(7),
             now_ms=self.now,
+            lost_end=lost_end,
         )
         self.done: list[Effect] = []
         self.tokens = 0

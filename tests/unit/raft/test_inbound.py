@@ -5,7 +5,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.raft.effects import Persist, Reply
 from tidelog.raft.election import LAST_EPOCH, MANY_EPOCHS, Role
-from tidelog.raft.log_shape import LogShape
+from tidelog.raft.log_shape import LogEnd, LogShape
 from tidelog.raft.quorum_state import QuorumState
 
 
@@ -18,6 +18,13 @@ def test_a_vote_is_on_disk_before_the_answer_leaves() -> None:
     assert kinds.index(Persist) < kinds.index(Reply) and kinds[-1] is Reply
     assert not only(node.ask(vote_request(3, 3))).vote_granted
     assert only(node.ask(vote_request(2, 3))).vote_granted, "asked again, it says the same"
+
+
+def test_a_voter_that_lost_records_votes_only_for_a_candidate_that_has_as_many() -> None:
+    node = Driver(shape=LogShape(end_offset=4, epochs=[(2, 0)]), lost_end=LogEnd(2, 10))
+    assert not only(node.ask(vote_request(2, 5, (2, 9)))).vote_granted
+    assert not only(node.ask(vote_request(2, 5, (2, 9), pre_vote=True))).vote_granted
+    assert only(node.ask(vote_request(3, 5, (2, 10)))).vote_granted
 
 
 def test_a_candidate_with_a_shorter_log_gets_no_vote_but_its_epoch() -> None:

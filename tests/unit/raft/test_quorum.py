@@ -1,9 +1,10 @@
 import pytest
 
 from tests.unit.raft.driver import Driver, at, disk, voters
+from tidelog.protocol.messages.vote import VoteRequest
 from tidelog.raft.effects import AppendControl
 from tidelog.raft.election import Role
-from tidelog.raft.log_shape import LogShape
+from tidelog.raft.log_shape import LogEnd, LogShape
 from tidelog.raft.quorum_state import QuorumState
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import ControlType, Endpoint, Voter, parse_leader_change, parse_voters
@@ -24,6 +25,18 @@ from tidelog.records.control import ControlType, Endpoint, Voter, parse_leader_c
 def test_a_replica_starts_as_what_it_was(state: QuorumState | None, role: Role, epoch: int) -> None:
     node = Driver(shape=LogShape(end_offset=5, epochs=[(2, 0)]), state=state)
     assert (node.machine.role, node.machine.epoch) == (role, epoch)
+
+
+@pytest.mark.parametrize("state", [None, QuorumState(-1, 5, 1, disk(1), version=1), QuorumState(1, 5, version=1)])
+def test_a_voter_that_lost_records_does_not_campaign_before_it_has_as_many_again(state: QuorumState | None) -> None:
+    node = Driver(shape=LogShape(end_offset=4, epochs=[(2, 0)]), state=state, lost_end=LogEnd(2, 10))
+    for _ in range(20):
+        node.pass_time(3000)
+    assert (node.machine.role, node.sends(VoteRequest)) == (Role.UNATTACHED, {})
+    node.quorum.log.shape.append(6, 4, 5)
+    for _ in range(3):
+        node.pass_time(3000)
+    assert node.machine.role is Role.PROSPECTIVE
 
 
 def test_who_led_alone_leads_again_at_once_in_another_epoch() -> None:

@@ -1,0 +1,72 @@
+"""Two small files beside the metadata log, each with a checksum: what was flushed, and what this voter had before it was damaged.
+
+``tidelog-flushed``: the log was synced below this offset. It may lag; it is lowered before the log is cut. Bad bytes below it are
+rot.
+
+``tidelog-lost-end``: epoch and end offset of the log before its damaged part was taken out. Until the log reaches as far again,
+this voter must neither lead nor vote for a candidate that has less: it may have confirmed what it lost (docs/adr/0023). A file
+that does not read stops the voter, as an unreadable vote does.
+"""
+
+from __future__ import annotations
+
+import binascii
+
+from tidelog.metadata.records import MetadataLogError
+from tidelog.model.ports import FileSystem
+from tidelog.raft.log_shape import LogEnd
+from tidelog.storage.checkpoints import read_file, replace_file
+
+FLUSHED = "tidelog-flushed"
+LOST_END = "tidelog-lost-end"
+
+
+def _encode(*numbers: int) -> bytes:
+    text = " ".join(map(str, numbers))
+    return f"{text} {binascii.crc32(text.encode('ascii')):08x}\n".encode("ascii")
+
+
+def _decode(raw: bytes | None, count: int) -> tuple[int, ...] | None:
+    try:
+        *words, _ = (raw or b"").decode("ascii").split()
+        numbers = tuple(map(int, words))
+    except ValueError:
+        return None
+    return numbers if len(numbers) == count and _encode(*numbers) == raw else None
+
+
+def read_flushed(fs: FileSystem, directory: str) -> int:
+    """0 when the file is missing or damaged: then it proves nothing."""
+    found = _decode(read_file(fs, f"{directory}/{FLUSHED}"), 1)
+    return 0 if found is None else found[0]
+
+
+def write_flushed(fs: FileSystem, directory: str, offset: int) -> None:
+    """Safe when it returns. Blocks; OSError as it comes."""
+    replace_file(fs, f"{directory}/{FLUSHED}", _encode(offset))
+
+
+def read_lost_end(fs: FileSystem, directory: str) -> LogEnd:
+    """(0, 0) for a voter that lost nothing. MetadataLogError, naming the file, when it does not read."""
+    path = f"{directory}/{LOST_END}"
+    raw = read_file(fs, path)
+    if raw is None:
+        return LogEnd(0, 0)
+    found = _decode(raw, 2)
+    if found is None:
+        raise MetadataLogError(
+            f"{path} cannot be read. It says how much this voter had before its log was damaged: restore it, or set up the voter "
+            "as a new one"
+        )
+    return LogEnd(*found)
+
+
+def write_lost_end(fs: FileSystem, directory: str, end: LogEnd) -> None:
+    """Safe when it returns. Blocks; OSError as it comes."""
+    replace_file(fs, f"{directory}/{LOST_END}", _encode(end.epoch, end.offset))
+
+
+def remove_lost_end(fs: FileSystem, directory: str) -> None:
+    """The log has as much again, on the disk."""
+    fs.remove(f"{directory}/{LOST_END}")
+    fs.sync_dir(directory)
