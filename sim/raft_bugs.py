@@ -140,7 +140,7 @@ MACHINE_BUGS: dict[str, Callable[[], list[Patch]]] = {
     "leader counts what is not synced": _leader_counts_itself_unsynced,
     "half the votes suffice": _minority_is_enough,
 }
-RUNNER_BUGS = ("vote not synced", "log not synced")
+RUNNER_BUGS = ("vote not synced", "log not synced", "lost end forgotten")
 """Those of whoever runs the machine: the simulated replica has them built in."""
 ALL_BUGS = (*MACHINE_BUGS, *RUNNER_BUGS)
 

@@ -10,7 +10,7 @@ import random
 import struct
 from dataclasses import dataclass, field
 
-from tidelog.raft.log_shape import LogShape
+from tidelog.raft.log_shape import NOTHING_LOST, LogEnd, LogShape
 from tidelog.raft.quorum_state import QuorumState
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voter_history import BEFORE_THE_LOG, VoterSets
@@ -53,6 +53,7 @@ class Disk:
     state: QuorumState | None = None
     state_under_way: QuorumState | None = None
     snapshots: dict[SnapshotId, bytes] = field(default_factory=dict)
+    lost_end: LogEnd = NOTHING_LOST
     parts: dict[SnapshotId, bytearray] = field(default_factory=dict)
 
     @property
@@ -120,6 +121,19 @@ class Disk:
             self.state = self.state_under_way
         self.state_under_way = None
         self.parts.clear()
+
+    @property
+    def log_end(self) -> LogEnd:
+        """As Raft compares it."""
+        newest = max(self.snapshots, default=None)
+        return LogEnd(self.log[-1].epoch if self.log else 0 if newest is None else newest.epoch, self.end)
+
+    def rot(self, rng: random.Random) -> None:
+        """Some batch is damaged: it is cut with all behind it, and how far the log reached is kept."""
+        if len(self.log) >= 2:
+            self.lost_end = max(self.lost_end, self.log_end)
+            self.log = self.log[: rng.randrange(1, len(self.log))]
+            self.safe = list(self.log)
 
     def lose_log(self) -> None:
         """A new, empty disk in the place of the log; the quorum-state file was kept."""

@@ -30,6 +30,7 @@ from tidelog.raft.effects import (
     Truncate,
 )
 from tidelog.raft.follower_state import FollowerState
+from tidelog.raft.log_shape import NOTHING_LOST
 from tidelog.raft.machine import RaftMachine
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey, VoterSet
@@ -85,7 +86,10 @@ class SimVoter:
         assert not self.alive
         self.alive, self.paused = True, False
         shape, sets = self.disk.shape(), self.disk.voter_sets()
-        self.machine = RaftMachine(self.config, shape=shape, sets=sets, state=self.disk.state, rng=self.rng, now_ms=self.now)
+        lost_end = NOTHING_LOST if "lost end forgotten" in self.world.bugs else self.disk.lost_end
+        self.machine = RaftMachine(
+            self.config, shape=shape, sets=sets, state=self.disk.state, rng=self.rng, now_ms=self.now, lost_end=lost_end
+        )
         self.world.checkers.epoch(self, self.promised_epoch, self.machine.epoch)
         self.last_epoch = self.machine.epoch
         self.generation = self.machine.quorum.log.shape.generation

@@ -33,7 +33,7 @@ from tidelog.records.control import Endpoint, Voter
 CLUSTER = "sim"
 LISTENER = "CONTROLLER"
 STEPS_LIMIT = 400_000
-FAULTS = ("crash", "crash", "pause", "cut", "one way", "isolate", "heal", "stop", "skew", "stop all", "log lost")
+FAULTS = ("crash", "crash", "pause", "cut", "one way", "isolate", "heal", "stop", "skew", "stop all", "log lost", "rot", "rot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ class World:
         if rng.random() < 0.4:
             voter = rng.choice(self._leaders() or [voter])
         kind = rng.choice(FAULTS)
-        if kind != "log lost":
+        if kind not in ("log lost", "rot"):
             self.count(kind)
         if kind == "crash" and voter.alive:
             self._down(voter, rng.choice((1, 50, 500, 3000)))
@@ -345,6 +345,8 @@ class World:
             voter.clock = (voter.clock[0], voter.clock[1] - int(self.now * voter.clock[0]))
         elif kind == "log lost":
             self._lose_log(voter)
+        elif kind == "rot":
+            self._rot(voter)
         elif kind == "stop all" and rng.random() < 0.3:
             for each in self.voters.values():
                 self._down(each, rng.randint(1, 400))
@@ -362,11 +364,31 @@ class World:
             return
         last = self.checkers.committed[max(self.checkers.committed)]
         others = [each for each in self.voters.values() if each is not voter]
+        if any(each.disk.lost_end > each.disk.log_end for each in others):
+            return
         if all(each.disk.holds(last.base_offset, last.epoch) for each in others):
             self.checkers.data_lost = True
             self.count("log lost")
             self._down(voter, 100)
             voter.disk.lose_log()
+
+    def _rot(self, voter: SimVoter) -> None:
+        """What one voter of a static quorum had synced is damaged from some batch on; the next start takes it out. Others that
+        have all that is committed may stop at the same time, and come back."""
+        disk = voter.disk
+        few = self.plan.voters < 3 or self.plan.dynamic or self.upgrade_ms is not None
+        if few or not voter.alive or self.checkers.data_lost or not self.checkers.committed or len(disk.safe) < 2:
+            return
+        last = self.checkers.committed[max(self.checkers.committed)]
+        others = [each for each in self.voters.values() if each is not voter]
+        holders = [each for each in others if each.disk.holds(last.base_offset, last.epoch)]
+        if not holders or any(each.disk.lost_end > each.disk.log_end for each in others):
+            return
+        self.count("rot")
+        self._down(voter, 100)
+        disk.rot(self.rng)
+        for each in holders if self.rng.random() < 0.7 else ():
+            self._down(each, 4000)
 
     def _down(self, voter: SimVoter, for_ms: int) -> None:
         if voter.alive:
