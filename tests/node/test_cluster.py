@@ -76,7 +76,7 @@ def test_brokers_beside_controllers_start_in_any_order_and_stop_without_a_quorum
     cluster = Cluster(tmp_path, 2, roles="broker")
     try:
         cluster.launch(*cluster.brokers)
-        cluster.until(lambda: "nobody is known to lead the metadata quorum" in cluster.log(1), "it says what it waits for")
+        cluster.until(lambda: "no leader of the metadata quorum is known" in cluster.log(1), "it says what it waits for")
         cluster.stop(2)
         assert "tidelog is ready" not in cluster.log(2), "stopped while it waited"
         cluster.launch(2)
