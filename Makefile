@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix upgrade fuzz clean
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ $(VENV)/.spark: pyproject.toml src/tidelog/spark/_columns.pyx src/tidelog/spark/
 
 run: $(VENV)/.run ## A broker on localhost:9092, data in ./data (ARGS='--port 9192' and so on)
 	@exec $(BIN)/tidelog start $(ARGS)
+
+cluster: $(VENV)/.run ## Three nodes on localhost:9092 to 9094, data in ./cluster (ARGS='5 --port 9192' and so on)
+	@exec $(BIN)/tidelog cluster $(or $(ARGS),3)
 
 test: $(VENV)/.dev check unit interop spark readme ## All checks and tests, with real Kafka clients and a real Apache Kafka (needs Java 17)
 
@@ -105,6 +108,19 @@ docs: $(VENV)/.dev ## Reference pages from the tables
 messages: $(VENV)/.dev ## Encoders and decoders from the table of messages
 	$(BIN)/python tools/generate_messages.py
 
+changelog: $(VENV)/.dev ## CHANGELOG.md from the fragments in changelog.d
+	$(BIN)/python tools/changelog.py
+
+dist: $(VENV)/.dev ## sdist, pure wheel and manylinux wheels in dist/, each tried in an empty environment
+	$(BIN)/python tools/dist.py $(ARGS)
+
+$(VENV)/.site: pyproject.toml $(VENV)/.run
+	@$(BIN)/python -m pip install -q --disable-pip-version-check 'mkdocs-material>=9.7,<10' 'mkdocstrings[python]>=1,<2'
+	@touch $@
+
+site: $(VENV)/.site ## The documentation with search and API pages, in build/site; links are checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python tools/site.py
+
 bench: $(VENV)/.dev ## tidelog beside Apache Kafka, at least five rounds; an hour and more
 	$(BIN)/python tools/jars.py
 	$(BIN)/python -m bench $(ARGS)
@@ -170,6 +186,8 @@ sim-cluster: $(VENV)/.dev ## Whole clusters simulated: 1000 seeds of faults, abo
 sim-controller: $(VENV)/.dev ## The controller simulated with its brokers: 9000 seeds of faults, then each planted bug has to be found
 	$(BIN)/python -m sim.controller_run --seeds 9000 $(ARGS)
 	$(BIN)/python -m sim.controller_run --bugs 1000
+
+sim: sim-raft sim-controller sim-replicas sim-cluster ## All simulators, one after another; hours
 
 fuzz: $(VENV)/.dev ## Coverage-guided fuzzing of all that a peer's bytes reach (SECONDS=600)
 	$(BIN)/python -m pip install -q --disable-pip-version-check atheris

@@ -37,6 +37,7 @@ COMMANDS = {
     "dump-log": "Print the contents of log, index and snapshot files.",
     "pipeline": "Land topics in tables, each record once.",
     "random-uuid": "Print a new id, for tidelog format --cluster-id.",
+    "link-commands": "Link Kafka's command names into a folder.",
     "completion": "Print what a shell needs to complete flags.",
 }
 """Name and one line each: the help needs no command to be imported."""
