@@ -17,8 +17,8 @@ from pathlib import Path
 import atheris  # type: ignore[import-not-found]
 
 with atheris.instrument_imports(include=["tidelog"]):
-    from tidelog.broker.context import Context
     from tidelog.broker.dispatch import Dispatcher
+    from tidelog.broker.request import Session
     from tidelog.broker.table import BROKER_APIS
     from tidelog.config.resolve import BrokerConfig
     from tidelog.controller.quorum_controller import QuorumController
@@ -50,13 +50,13 @@ class Target:
         topic = CreatableTopic(name="attacked", num_partitions=1, replication_factor=1)
         request = CreateTopicsRequest(topics=[topic], timeout_ms=1000)
         self.loop.run_until_complete(self.node.controller.submit(QuorumController.create_topics, request))
-        self.dispatcher = Dispatcher(BROKER_APIS)
-        self.context = Context(self.node.broker, listener="PLAINTEXT", peer_host="127.0.0.1")
+        self.dispatcher = Dispatcher(self.node.broker, BROKER_APIS)
+        self.session = Session("PLAINTEXT", "127.0.0.1")
 
     def one(self, data: bytes) -> None:
         """One frame."""
         try:
-            outgoing = self.dispatcher.handle(self.context, memoryview(bytearray(data)))
+            outgoing = self.dispatcher.handle(self.session, memoryview(bytearray(data)))
         except ProtocolViolation:
             return
         if asyncio.iscoroutine(outgoing):

@@ -11,16 +11,15 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from tidelog.broker.answers import Answer, Later
-from tidelog.broker.context import Context
+from tidelog.broker.ports import VersionRange
 from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.refusals import REGULAR, Refusal
+from tidelog.broker.request import RequestContext
 from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.api_keys import ApiKey
 
-VersionRange: TypeAlias = tuple[int, int]
-"""First and last version, both included."""
-Handler: TypeAlias = Callable[[Context, Any], Answer | Later]
+Handler: TypeAlias = Callable[[RequestContext[Any], Any], Answer | Later]
 """(context, request) -> its answer."""
 Reader: TypeAlias = Callable[[memoryview, int, int], Any]
 """(frame, where its body begins, version) -> request."""

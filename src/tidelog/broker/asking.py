@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from tidelog.broker.context import Context
+from tidelog.broker.request import Context
 from tidelog.coordinator.shard import RecordMachine, Shard, Waiting
 from tidelog.coordinator.shards import Shards
 from tidelog.model.errors import ErrorCode

@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from tidelog.broker.context import Asker, Broker
+from tidelog.broker.node import Broker
+from tidelog.broker.ports import Asker
 from tidelog.broker.quotas.mutations import submit_for
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError

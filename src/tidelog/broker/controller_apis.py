@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from tidelog.broker.answers import CLOSE_CONNECTION
 from tidelog.broker.apis import reassignments
-from tidelog.broker.context import Context, ControllerHandler
-from tidelog.broker.controller_side import ControllerSide
+from tidelog.broker.node import ControllerContext
 from tidelog.broker.operations import CLUSTER_OPERATIONS
+from tidelog.broker.ports import ControllerHandler
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -29,23 +29,22 @@ _CONTROLLERS = 2
 _ENDPOINT_TYPE_FROM = 1
 
 
-async def raft(ctx: Context, request: Any) -> Any:
+async def raft(ctx: ControllerContext, request: Any) -> Any:
     """Between replicas of the metadata quorum; kafka-metadata-quorum adds and removes voters.
 
     Errors: see ``raft``.
     """
-    side = cast(ControllerSide, ctx.broker)
     try:
-        return await side.quorum.ask(ctx.api_key, ctx.api_version, ctx.listener, request)
+        return await ctx.node.quorum.ask(ctx.api_key, ctx.api_version, ctx.listener, request)
     except KafkaError:
         # It stops: to the other side it is gone.
         return CLOSE_CONNECTION
 
 
-def decided_by(method: ControllerHandler, purpose: str) -> Callable[[Context, Any], Coroutine[Any, Any, Any]]:
+def decided_by(method: ControllerHandler, purpose: str) -> Callable[[ControllerContext, Any], Coroutine[Any, Any, Any]]:
     """A handler that only asks the controller; ``purpose`` is what the reference says of it."""
 
-    async def decide(ctx: Context, request: Any) -> Any:
+    async def decide(ctx: ControllerContext, request: Any) -> Any:
         return await ctx.submit(method, request)
 
     decide.__doc__ = purpose
@@ -68,30 +67,30 @@ assign_replicas_to_dirs = decided_by(
 )
 
 
-async def broker_heartbeat(ctx: Context, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+async def broker_heartbeat(ctx: ControllerContext, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
     """Sent by brokers, each on a connection that ends with its process. Errors: NOT_CONTROLLER, STALE_BROKER_EPOCH."""
-    side = cast(ControllerSide, ctx.broker)
     response: BrokerHeartbeatResponse = await ctx.submit(QuorumController.broker_heartbeat, request)
-    side.lives.heard(request.broker_id)
-    ctx.on_closed = partial(side.lives.hung_up, request.broker_id, request.broker_epoch)
+    ctx.node.lives.heard(request.broker_id)
+    ctx.session.on_closed = partial(ctx.node.lives.hung_up, request.broker_id, request.broker_epoch)
     return response
 
 
-def list_reassignments(ctx: Context, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+def list_reassignments(ctx: ControllerContext, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
     """Passed on by Apache's brokers. Error: NOT_CONTROLLER, for another one may have decided more."""
-    side = cast(ControllerSide, ctx.broker)
-    if side.quorum.leader_id != side.node_id:
+    if ctx.node.quorum.leader_id != ctx.node.node_id:
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=None)
     return reassignments.list_partition_reassignments(ctx, request)
 
 
-async def controller_registration(ctx: Context, request: ControllerRegistrationRequest) -> ControllerRegistrationResponse:
+async def controller_registration(
+    ctx: ControllerContext, request: ControllerRegistrationRequest
+) -> ControllerRegistrationResponse:
     """Sent by standby controllers to the active one. Errors: NOT_CONTROLLER, UNSUPPORTED_VERSION."""
     response: ControllerRegistrationResponse = await ctx.submit(QuorumController.register_standby, request)
     return response
 
 
-def describe_controllers(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+def describe_controllers(ctx: ControllerContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Sent by admin clients that begin at controllers (KIP-919): the voters, and which of them is active.
 
     Error: MISMATCHED_ENDPOINT_TYPE (brokers are described on their own listeners).
@@ -106,15 +105,14 @@ def describe_controllers(ctx: Context, request: DescribeClusterRequest) -> Descr
         if ctx.api_version >= _ENDPOINT_TYPE_FROM:
             mismatch.endpoint_type = _CONTROLLERS
         return mismatch
-    side = cast(ControllerSide, ctx.broker)
     known = [
         DescribeClusterBroker(broker_id=voter.voter_id, host=at.host, port=at.port)
-        for voter in side.quorum.voters.voters
+        for voter in ctx.node.quorum.voters.voters
         for at in voter.endpoints
         if at.name == ctx.listener
     ]
     response = DescribeClusterResponse(
-        endpoint_type=_CONTROLLERS, cluster_id=side.cluster_id, controller_id=side.quorum.leader_id, brokers=known
+        endpoint_type=_CONTROLLERS, cluster_id=ctx.node.cluster_id, controller_id=ctx.node.quorum.leader_id, brokers=known
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS

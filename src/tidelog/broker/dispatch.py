@@ -16,7 +16,8 @@ from typing import Any
 
 from tidelog.broker.answers import Answer, Encoded, Outgoing, Signal, Waiting, as_kafka_error
 from tidelog.broker.api import Handler, Route
-from tidelog.broker.context import Context
+from tidelog.broker.ports import Node
+from tidelog.broker.request import Context, RequestContext, Session
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
@@ -45,24 +46,33 @@ class _Served:
 class Dispatcher:
     """Finds the handler of a frame and turns its answer into a response frame."""
 
-    __slots__ = ("_apis", "_served")
+    __slots__ = ("_apis", "_node", "_served")
 
-    def __init__(self, apis: Mapping[int, Route]) -> None:
+    def __init__(self, node: Node, apis: Mapping[int, Route]) -> None:
+        self._node = node
         self._apis = apis
         self._served: dict[int, _Served] = {}
 
-    def handle(self, ctx: Context, frame: memoryview) -> Outgoing | Coroutine[Any, Any, Outgoing]:
+    def handle(
+        self, session: Session, frame: memoryview, begun: Callable[[Context], None] | None = None
+    ) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """Answer the request in ``frame`` (without its length prefix); the view must stay valid until the answer is there.
+        ``begun`` sees the request before its handler does.
 
         ProtocolViolation: it cannot be read, close the connection.
         """
-        key, version, ctx.correlation_id, ctx.client_id, position = read_request_header(frame)
-        served = self._served.get(key) or self._serve(key)
-        ctx.api_key = key
-        ctx.api_version = version
+        key, version, correlation_id, client_id, position = read_request_header(frame)
+        ctx = RequestContext(self._node, session, key, version, correlation_id, client_id)
+        served = self._served.get(key) or self._serve(ctx)
+        if begun is not None:
+            begun(ctx)
         if not served.first <= version <= served.last:
             return self._unsupported(ctx, served)
-        request = served.read(frame, position, version)
+        try:
+            request = served.read(frame, position, version)
+        except ProtocolViolation as violation:
+            violation.client_id = ctx.client_id
+            raise
         served.requests += 1
         try:
             answer = served.handler(ctx, request)
@@ -80,17 +90,19 @@ class Dispatcher:
         """How many requests of each API were read."""
         return {ApiKey(key): served.requests for key, served in self._served.items()}
 
-    def _serve(self, key: int) -> _Served:
-        route = self._apis.get(key)
+    def _serve(self, ctx: Context) -> _Served:
+        route = self._apis.get(ctx.api_key)
         if route is None:
-            raise ProtocolViolation(f"API key {key} is not served")
-        served = self._served[key] = _Served(route)
+            raise ProtocolViolation(f"API key {ctx.api_key} is not served", ctx.client_id)
+        served = self._served[ctx.api_key] = _Served(route)
         return served
 
     def _unsupported(self, ctx: Context, served: _Served) -> Outgoing:
         if served.key != ApiKey.API_VERSIONS:
             raise ProtocolViolation(
-                f"{ApiKey(served.key).name} version {ctx.api_version} is not served; versions {served.first} to {served.last} are"
+                f"{ApiKey(served.key).name} version {ctx.api_version} is not served; "
+                f"versions {served.first} to {served.last} are",
+                ctx.client_id,
             )
         answer = served.handler(ctx, None)
         assert not isinstance(answer, Coroutine)

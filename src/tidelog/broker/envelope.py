@@ -3,7 +3,8 @@
 Apache Kafka's brokers pass all such requests on like that, brokers of ours what clients have quotas for.
 Inside is a whole request with its header, and so is the answer. Only what brokers forward is taken, at the versions that this
 controller serves directly. A controller that is not active says so outside, where the broker looks: it then asks another one, and
-its client never hears of it. The principal inside is not looked at: nobody is refused anything before there are ACLs.
+its client never hears of it. The principal inside counts for
+quotas; without ACLs it is refused nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import Any
 
 from tidelog.broker.answers import Answer, Later, Outgoing
 from tidelog.broker.api import Route
-from tidelog.broker.context import Asker, Context
 from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.node import ControllerContext
+from tidelog.broker.ports import Asker
 from tidelog.broker.refusals import first_error
+from tidelog.broker.request import Context, Session
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol import registry
 from tidelog.protocol.framing import (
@@ -30,6 +33,7 @@ from tidelog.protocol.framing import (
 from tidelog.protocol.messages.default_principal_data import DefaultPrincipalData
 from tidelog.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from tidelog.protocol.structure import Message
+from tidelog.security.principal import KafkaPrincipal
 
 _SIZE_BYTES = 4
 _PRINCIPAL_VERSION = 0
@@ -61,24 +65,29 @@ class _Opened:
         return self._inner.api.refuse(ctx, request, error)
 
 
-def envelope(ctx: Context, request: EnvelopeRequest) -> EnvelopeResponse | Coroutine[Any, Any, EnvelopeResponse]:
-    """Sent by brokers. Errors: INVALID_REQUEST for what cannot be read or is not forwarded, UNSUPPORTED_VERSION, NOT_CONTROLLER;
-    all others are in the answer inside."""
+def envelope(ctx: ControllerContext, request: EnvelopeRequest) -> EnvelopeResponse | Coroutine[Any, Any, EnvelopeResponse]:
+    """Sent by brokers. Errors: INVALID_REQUEST for what cannot be read or is not forwarded, UNSUPPORTED_VERSION, NOT_CONTROLLER,
+    PRINCIPAL_DESERIALIZATION_FAILURE; all others are in the answer inside."""
     try:
         peer_host = str(ipaddress.ip_address(request.client_host_address))
         key, version, _, _, _ = read_request_header(request.request_data)
     except (ValueError, ProtocolViolation):
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    route = ctx.broker.apis.get(key)
+    try:
+        principal = _principal(request.request_principal)
+    except ProtocolViolation:
+        return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
+    route = ctx.node.apis.get(key)
     if route is None or not route.api.forwarded:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not route.api.versions[0] <= version <= route.api.versions[1]:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    inside = Context(ctx.broker, listener=ctx.listener, peer_host=peer_host)
-    inside.client_software_name, inside.client_software_version = ctx.client_software_name, ctx.client_software_version
+    inside = Session(ctx.listener, peer_host, principal)
+    inside.client_software_name = ctx.session.client_software_name
+    inside.client_software_version = ctx.session.client_software_version
     opened = _Opened(route)
     try:
-        outgoing = Dispatcher({key: opened.route}).handle(inside, memoryview(request.request_data))
+        outgoing = Dispatcher(ctx.node, {key: opened.route}).handle(inside, memoryview(request.request_data))
     except ProtocolViolation:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     return _later(opened, outgoing) if isinstance(outgoing, Coroutine) else _sealed(opened, outgoing)
@@ -99,12 +108,20 @@ def _sealed(opened: _Opened, outgoing: Outgoing) -> EnvelopeResponse:
     return EnvelopeResponse(response_data=b"".join(parts)[_SIZE_BYTES:])
 
 
+def _principal(data: bytes | None) -> KafkaPrincipal:
+    """ProtocolViolation when it cannot be read."""
+    if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
+        raise ProtocolViolation("the principal is of another version")
+    read = DefaultPrincipalData.decode(memoryview(data)[2:], _PRINCIPAL_VERSION)
+    return KafkaPrincipal(read.type, read.name)
+
+
 def sealed_request(asker: Asker, version: int | None, request: Message) -> EnvelopeRequest:
     """A client's request, as it is passed on to a controller that has to know whose it is."""
     api_key: int = request.API_KEY  # type: ignore[attr-defined]
     header = RequestHeader(api_key, request.MAX_VERSION if version is None else version, 0, asker.client_id)
     principal = bytearray(_PRINCIPAL_VERSION.to_bytes(2, "big"))
-    DefaultPrincipalData(type="User", name=asker.user).encode_into(principal, _PRINCIPAL_VERSION)
+    DefaultPrincipalData(type=asker.principal.type, name=asker.principal.name).encode_into(principal, _PRINCIPAL_VERSION)
     return EnvelopeRequest(
         request_data=encode_request(header, request)[_SIZE_BYTES:],
         request_principal=bytes(principal),

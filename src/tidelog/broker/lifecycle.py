@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tidelog.broker.context import Controller
+from tidelog.broker.ports import Controller
 from tidelog.config.listeners import EndPoint
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.features import supported_ranges

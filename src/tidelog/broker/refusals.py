@@ -16,12 +16,12 @@ from functools import cache
 from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from tidelog.broker.answers import Answer
-from tidelog.broker.context import Context
+from tidelog.broker.request import Context, RequestContext
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol import registry
 from tidelog.protocol.structure import Message, Structure
 
-Refusal: TypeAlias = Callable[[Context, Any, KafkaError], Answer]
+Refusal: TypeAlias = Callable[[RequestContext[Any], Any, KafkaError], Answer]
 """(context, request, error) -> the answer that says so."""
 
 _CODES = ("error_code", "partition_error_code")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from tidelog.broker.context import Broker
+from tidelog.broker.node import Broker
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import KafkaError, StorageFailure
 from tidelog.model.ids import Uuid

@@ -295,7 +295,7 @@ API_TABLE: tuple[Api, ...] = (
         ApiKey.DESCRIBE_QUORUM,
         (0, 2),
         broker=quorum.describe_quorum,
-        controller=quorum.describe_quorum,
+        controller=quorum.describe_quorum_here,
         needs=on_cluster(Op.DESCRIBE),
         forwarded=True,
         not_active=ErrorCode.NOT_LEADER_OR_FOLLOWER,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-from tidelog.broker.context import Broker
+from tidelog.broker.node import Broker
 from tidelog.coordinator.shard import Waiting
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC, TopicPartition

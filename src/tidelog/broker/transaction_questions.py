@@ -21,7 +21,7 @@ from tidelog.protocol.messages.add_partitions_to_txn import (
 )
 
 if TYPE_CHECKING:
-    from tidelog.broker.context import OtherBrokers, Runtime
+    from tidelog.broker.ports import OtherBrokers, Runtime
 
 Errors = dict[TopicPartition, ErrorCode]
 

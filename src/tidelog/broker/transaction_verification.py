@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from tidelog.broker.asking import ask
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.transaction_questions import Errors, Question
 from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.transaction.metadata import TV2
@@ -46,7 +46,7 @@ def _operation(version: int, *, knows_abortable: int, adds: int) -> Operation:
 
 
 async def verify_or_add(
-    ctx: Context,
+    ctx: BrokerContext,
     transactional_id: str,
     producer_id: int,
     producer_epoch: int,
@@ -63,7 +63,7 @@ async def verify_or_add(
     coordinator = _coordinator(ctx, transactional_id)
     if isinstance(coordinator, ErrorCode):
         errors = dict.fromkeys(partitions, coordinator)
-    elif coordinator == ctx.broker.node_id:
+    elif coordinator == ctx.node.node_id:
         errors = await _ask_here(ctx, transactional_id, Producer(producer_id, producer_epoch), partitions, operation)
     else:
         question = Question(transactional_id, producer_id, producer_epoch, partitions, operation is Operation.ADD)
@@ -71,19 +71,19 @@ async def verify_or_add(
     return {partition: _as_told(error, operation) for partition, error in errors.items()}
 
 
-def _coordinator(ctx: Context, transactional_id: str) -> int | ErrorCode:
+def _coordinator(ctx: BrokerContext, transactional_id: str) -> int | ErrorCode:
     """The broker that coordinates the transactional id. While there is no topic for any, this one says that it does not."""
     topic = ctx.image.topics.by_name.get(TRANSACTION_STATE_TOPIC)
     if topic is None:
-        return ctx.broker.node_id
+        return ctx.node.node_id
     leader = topic.partitions[partition_of(transactional_id, len(topic.partitions))].leader
     return ErrorCode.COORDINATOR_NOT_AVAILABLE if leader == NO_BROKER else leader
 
 
 async def _ask_here(
-    ctx: Context, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], operation: Operation
+    ctx: BrokerContext, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], operation: Operation
 ) -> Errors:
-    shards = ctx.broker.transactions
+    shards = ctx.node.transactions
     if operation is Operation.ADD:
         patience_ms = ctx.config.add_partitions_to_txn_retry_backoff_max_ms
         answer = ask(
@@ -110,10 +110,10 @@ async def _ask_here(
     return errors
 
 
-async def _ask_there(ctx: Context, coordinator: int, question: Question) -> Errors:
+async def _ask_there(ctx: BrokerContext, coordinator: int, question: Question) -> Errors:
     """A coordinator elsewhere answers at once that it completes the transaction before: it is asked again for as long as a
     producer should not hear of that."""
-    config, questions = ctx.config, ctx.broker.transaction_questions
+    config, questions = ctx.config, ctx.node.transaction_questions
     until_ms = ctx.now_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
     while True:
         errors = await questions.ask(coordinator, question, config.request_timeout_ms)

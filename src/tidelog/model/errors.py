@@ -212,7 +212,11 @@ class KafkaError(Exception):
 
 
 class ProtocolViolation(Exception):
-    """The peer sent something that cannot be read; the connection is closed."""
+    """The peer sent something that cannot be read; the connection is closed. ``client_id`` is known once the header was read."""
+
+    def __init__(self, detail: str = "", client_id: str | None = None) -> None:
+        super().__init__(detail)
+        self.client_id = client_id
 
 
 class StorageFailure(Exception):

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tidelog.broker.context import ControllerHandler
+from tidelog.broker.ports import ControllerHandler
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.features import CORDONED_DIRS_MV

@@ -27,10 +27,9 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Outgoing, Waiting, resume
-from tidelog.broker.context import Context
+from tidelog.broker.request import Session
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
-from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
 from tidelog.server.in_order import InOrder, Place
 from tidelog.server.muting import Muting
@@ -53,23 +52,24 @@ class Connection(Muting):
 
     __slots__ = (
         "_answers",
-        "_ctx",
         "_driver",
         "_handle",
         "_in_order",
         "_output",
         "_owner",
         "_places",
+        "_produces",
         "_reading",
         "_received",
+        "_session",
         "_transport",
         "active",
         "idle_since_ms",
         "peer_host",
     )
 
-    def __init__(self, owner: Owner, transport: PlainTransport, ctx: Context, max_request_bytes: int) -> None:
-        self.peer_host = ctx.peer_host
+    def __init__(self, owner: Owner, transport: PlainTransport, session: Session, max_request_bytes: int) -> None:
+        self.peer_host = session.peer_host
         super().__init__(owner.runtime)
         self.active = True
         """Whether anything moved since the listener last looked."""
@@ -77,10 +77,11 @@ class Connection(Muting):
         self._owner = owner
         self._handle = owner.handle
         self._transport = transport
-        self._ctx = ctx
+        self._session = session
         self._received = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES)
         self._output = Output(transport)
         self._driver: Driver | None = None
+        self._produces = False  # whether the driver's request is one
         self._answers: list[Buffer] = []
         self._in_order = InOrder()
         self._places = self._in_order.places
@@ -88,7 +89,7 @@ class Connection(Muting):
         self._loop.add_reader(transport.fd, self._readable)
 
     def _violated(self, error: ProtocolViolation) -> None:
-        self._owner.violations.tell(self.peer_host, self._ctx.client_id, error, self._owner.runtime.now_ms())
+        self._owner.violations.tell(self.peer_host, error.client_id, error, self._owner.runtime.now_ms())
 
     @property
     def busy(self) -> bool:
@@ -109,7 +110,7 @@ class Connection(Muting):
     def meter(self) -> None:
         """Quotas have changed: what there are now is asked from the next request on."""
         self._handle = self._owner.handle
-        self._meter(self._ctx, self._owner.metered)
+        self._meter(self._session, self._owner.metered)
 
     def shrink(self) -> None:
         """Give back memory that an idle connection does not need."""
@@ -121,7 +122,7 @@ class Connection(Muting):
         if self.closed:
             return
         self.closed = True
-        self._forget_mute(self._ctx)
+        self._forget_mute(self._session)
         self._stop_reading()
         if self._sending:
             self._loop.remove_writer(self._transport.fd)
@@ -131,8 +132,8 @@ class Connection(Muting):
         self._answers.clear()
         self._transport.close()
         self._owner.turn.forget(self)
-        if self._ctx.on_closed is not None:
-            self._ctx.on_closed()
+        if self._session.on_closed is not None:
+            self._session.on_closed()
         self._owner.closed(self)
 
     # Reading
@@ -177,7 +178,7 @@ class Connection(Muting):
         """The client will neither send nor read: handle what it sent, without answering, and close."""
         self._ended = True
         self._stop_reading()
-        if self._may_abandon():
+        if not self._produces:
             self._abandon()
         # A Produce among them has its records in the log.
         self._in_order.give_up()
@@ -187,10 +188,6 @@ class Connection(Muting):
         driver, self._driver = self._driver, None
         if driver is not None:
             driver.abandon()
-
-    def _may_abandon(self) -> bool:
-        """Whether the request in flight means nothing to anybody but the client that asked."""
-        return self._ctx.api_key != ApiKey.PRODUCE
 
     def _handle_rest(self) -> None:
         """The client has gone: all that it sent, then the end; what has to wait comes back here when it is done."""
@@ -232,7 +229,7 @@ class Connection(Muting):
             self.close()
 
     def _requests(self) -> None:
-        next_frame, handle, ctx, answers = self._received.next_frame, self._handle, self._ctx, self._answers
+        next_frame, handle, session, answers = self._received.next_frame, self._handle, self._session, self._answers
         places, lets_in, next_key = self._places, self._in_order.lets_in, self._received.next_key
         left = REQUESTS_PER_TURN
         while left and not self.halted:
@@ -242,8 +239,9 @@ class Connection(Muting):
             if frame is None:
                 break
             left -= 1
-            outgoing = handle(ctx, frame)
+            outgoing = handle(session, frame)
             if type(outgoing) is not list:
+                self._produces = bytes(frame[:2]) == b"\0\0"
                 outgoing = self._resolve(outgoing)
                 if outgoing is None:
                     break
@@ -312,6 +310,7 @@ class Connection(Muting):
             if isinstance(outgoing, Coroutine):
                 self._in_order.drop(place)
                 place.waiting = None
+                self._produces = waiting.lets_next_in
                 driven = self._drive(outgoing)
                 if driven is not None:
                     self._answered(driven, None)
@@ -360,7 +359,7 @@ class Connection(Muting):
                 raise error
             return outgoing
         waiting = True
-        if self._ended and self._may_abandon():
+        if self._ended and not self._produces:
             driver.abandon()
             return NO_RESPONSE
         self._driver = driver

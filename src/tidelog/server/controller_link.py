@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tidelog.broker.context import Asker, ControllerHandler
 from tidelog.broker.envelope import sealed_request, unsealed
+from tidelog.broker.ports import Asker, ControllerHandler
 from tidelog.broker.refusals import first_error
 from tidelog.broker.table import CONTROLLER_APIS, RAFT_APIS
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
@@ -31,7 +31,7 @@ PURPOSE = "controller"
 
 
 class ControllerLink:
-    """See the module, and ``broker.context.Controller``."""
+    """See the module, and ``broker.ports.Controller``."""
 
     def __init__(self, replica: MetadataReplica, channels: Channels, runtime: LoopRuntime, timeout_ms: int) -> None:
         """``timeout_ms``: for requests that do not say themselves how long they may take."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from tidelog.broker.context import OtherBrokers
+from tidelog.broker.ports import OtherBrokers
 from tidelog.config.resolve import BrokerConfig
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy, served_assignors

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import socket
 
-from tidelog.broker.controller_side import Lives
+from tidelog.broker.node import Lives
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.image import BrokerImage
 from tidelog.server.channels import is_address

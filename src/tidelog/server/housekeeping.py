@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from tidelog.broker.context import Broker
+from tidelog.broker.node import Broker
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.replication.late_transactions import LateTransactions
 from tidelog.server.runtime import Alarm, LoopRuntime

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from tidelog.broker.context import Broker, Context
 from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.node import ServingNode
 from tidelog.broker.quotas.metering import Metering
+from tidelog.broker.request import Session
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.server.connection import Connection
@@ -126,25 +127,31 @@ class Listener:
     """Accepts connections and keeps them."""
 
     def __init__(
-        self, name: str, listening: socket.socket, broker: Broker, runtime: LoopRuntime, *, limits: Limits, count: ConnectionCount
+        self,
+        name: str,
+        listening: socket.socket,
+        node: ServingNode,
+        runtime: LoopRuntime,
+        *,
+        limits: Limits,
+        count: ConnectionCount,
     ) -> None:
         self.name = name
         self.port: int = listening.getsockname()[1]
         """That of the system's choice when it was asked for 0."""
         self.runtime = runtime
-        self.dispatcher = Dispatcher(broker.apis)
+        self.dispatcher = Dispatcher(node, node.apis)
         self.violations = Violations()
         self.turn = Turn(runtime.loop)
         self.connections: dict[Connection, None] = {}
         self.refused = 0
-        self.handle: Callable[[Context, memoryview], Any] = self.dispatcher.handle
+        self.handle: Callable[[Session, memoryview], Any] = self.dispatcher.handle
         """What connections give their requests to."""
         self.metered = False
         self.metering: Metering | None = None
         """What holds clients to their quotas, where they have any."""
         self._connected: Callable[[str], int] | None = None
         self._held: dict[PlainTransport, Alarm] = {}
-        self._broker = broker
         self._listening = listening
         self._limits = limits
         self._count = count
@@ -280,8 +287,8 @@ class Listener:
             self._held[transport] = self.runtime.call_later(wait_ms / 1000, partial(self._end_held, transport))
             return
         self._count.add(host)
-        context = Context(self._broker, listener=self.name, peer_host=host)
-        connection = Connection(self, transport, context, limits.max_request_bytes)
+        session = Session(self.name, host)
+        connection = Connection(self, transport, session, limits.max_request_bytes)
         self.connections[connection] = None
         if self.metered:
             connection.meter()

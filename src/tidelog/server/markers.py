@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidelog.broker.batches import Batches
-from tidelog.broker.context import NoOtherBrokers, OtherBrokers
 from tidelog.broker.marker_requests import PartitionMarker, errors_of, markers_request
+from tidelog.broker.ports import NoOtherBrokers, OtherBrokers
 from tidelog.coordinator.shard import Shard
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, WriteMarkers

@@ -10,11 +10,9 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Mapping
-from typing import cast
 
 from tidelog.broker import lifecycle
-from tidelog.broker.context import Broker
-from tidelog.broker.controller_side import ControllerSide
+from tidelog.broker.node import ControllerSide
 from tidelog.broker.table import CONTROLLER_APIS
 from tidelog.config.listeners import EndPoint, parse_address
 from tidelog.config.resolve import BrokerConfig
@@ -180,8 +178,7 @@ class MetadataReplica:
         )
         count, limits = count or ConnectionCount(), settings.limits(self.config)
         for name, listening in sockets.items():
-            # A controller's handlers know that it is one: see ControllerSide.
-            listener = Listener(name, listening, cast(Broker, side), runtime, limits=limits, count=count)
+            listener = Listener(name, listening, side, runtime, limits=limits, count=count)
             listener.start()
             self.listeners.append(self.quotas.add(listener))
 

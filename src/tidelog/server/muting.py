@@ -9,7 +9,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidelog.broker.context import Context
+    from tidelog.broker.request import Session
     from tidelog.server.runtime import Alarm, LoopRuntime
 
 
@@ -44,17 +44,17 @@ class Muting:
         if not self.closed and not self._sending:
             self._process()
 
-    def _meter(self, ctx: Context, metered: bool) -> None:
+    def _meter(self, session: Session, metered: bool) -> None:
         """Quotas have changed. Who is muted may ask again: he may have more now, or is muted anew."""
-        ctx.mute, ctx.fetch_quota = (self.mute if metered else None), None
+        session.mute = self.mute if metered else None
         if self.muted is not None:
             self.muted.cancel()
             # Not here: it may be a request of this very connection that has changed them. They may change again before.
             self.muted = self._loop.call_soon(self._unmuted)
 
-    def _forget_mute(self, ctx: Context) -> None:
+    def _forget_mute(self, session: Session) -> None:
         """The connection has closed."""
-        ctx.mute = None
+        session.mute = None
         if self.muted is not None:
             self.muted.cancel()
             self.muted = None

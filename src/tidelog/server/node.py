@@ -17,8 +17,8 @@ from typing import Any
 
 from tidelog.broker import lifecycle
 from tidelog.broker.api import Route
-from tidelog.broker.apis.metadata import Answers
-from tidelog.broker.context import Broker
+from tidelog.broker.apis.metadata_bytes import Answers
+from tidelog.broker.node import Broker
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.table import BROKER_APIS
 from tidelog.broker.transaction_markers import write_marker
@@ -273,7 +273,7 @@ class Node:
         for name, listening in sockets.items():
             listener = Listener(name, listening, self.broker, self.runtime, limits=limits, count=count)
             listener.open()
-            self.listeners.append(self.replica.quotas.add(listener, self.apis))
+            self.listeners.append(self.replica.quotas.add(listener, self.broker))
 
     def _accept(self) -> None:
         """Until it is unfenced, a broker knows itself for no broker, and clients would be told of partitions without leaders."""

@@ -18,7 +18,7 @@ _CODES = {
 
 
 class ChannelsToBrokers:
-    """``broker.context.OtherBrokers`` over TCP. ``image()`` is the cluster as this node knows it; ``listener`` the one that
+    """``broker.ports.OtherBrokers`` over TCP. ``image()`` is the cluster as this node knows it; ``listener`` the one that
     brokers use among themselves."""
 
     def __init__(self, channels: Channels, image: Callable[[], ClusterImage], listener: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from tidelog.broker.context import Context
+    from tidelog.broker.request import Session
     from tidelog.server.connection import Connection
     from tidelog.server.runtime import LoopRuntime
     from tidelog.server.turn import Turn
@@ -21,7 +21,7 @@ class Owner(Protocol):
     turn: Turn
 
     @property
-    def handle(self) -> Callable[[Context, memoryview], Any]:
+    def handle(self) -> Callable[[Session, memoryview], Any]:
         """What makes an answer of a request: the dispatcher, or what records quotas around it."""
         ...
 

@@ -7,9 +7,8 @@ told to go through ``broker.quotas.metering``, and with the last one that it nee
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
-from tidelog.broker.api import Route
+from tidelog.broker.node import ServingNode
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.quotas.metering import Metering
 from tidelog.broker.quotas.rates import Windows
@@ -33,10 +32,10 @@ class QuotaEnforcement:
         self._listeners: list[Listener] = []
         self._followed = EMPTY_IMAGE.quotas
 
-    def add(self, listener: Listener, apis: Mapping[int, Route] | None = None) -> Listener:
-        """It follows from now on. ``apis``: what is served there, where requests count; at controllers only connections do."""
-        if apis is not None:
-            listener.metering = Metering(self.quotas, apis, self._runtime.even_ms, self._runtime.busy_ns)
+    def add(self, listener: Listener, node: ServingNode | None = None) -> Listener:
+        """It follows from now on. ``node``: what it serves, where requests count; at controllers only connections do."""
+        if node is not None:
+            listener.metering = Metering(node, self.quotas, node.apis, self._runtime.even_ms, self._runtime.busy_ns)
         self._listeners.append(listener)
         self._tell(listener)
         return listener

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tidelog.broker.context import ControllerHandler
+from tidelog.broker.ports import ControllerHandler
 from tidelog.controller.quorum_member import Pending, QuorumMember
 from tidelog.metadata.features import UnsupportedFeatureLevel
 from tidelog.metadata.records import MetadataLogError
@@ -152,7 +152,7 @@ class RaftRunner:
         self._do(lambda: self.member.machine.failed(request_id, self._steady(), refused=refused, unsupported=unsupported))
 
     def submit(self, handler: ControllerHandler, request: Any, version: Any = None, asker: Any = None) -> asyncio.Future[Any]:
-        """Decided now if this is the active controller, answered when committed. See ``broker.context.Controller``."""
+        """Decided now if this is the active controller, answered when committed. See ``broker.ports.Controller``."""
         future = self._runtime.promise()
         if self._failed:
             future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, self._refusal))

@@ -17,7 +17,7 @@ import logging
 from collections.abc import Callable, Mapping
 from zlib import crc32
 
-from tidelog.broker.context import Controller
+from tidelog.broker.ports import Controller
 from tidelog.config.checks import RACK_AWARE_SELECTOR
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, settled
 from tidelog.broker.api import Handler, Route
-from tidelog.broker.context import Context
+from tidelog.broker.request import Context
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.api_keys import ApiKey
@@ -211,7 +211,7 @@ class Faults:
                 await _answer(serve, ctx, request)
             else:
                 # The connection's context goes on to its next request: the copy has one of its own.
-                ctx.broker.runtime.spawn(self._repeated(fault, serve, copy.copy(ctx), request), "a request that is repeated")
+                ctx.node.runtime.spawn(self._repeated(fault, serve, copy.copy(ctx), request), "a request that is repeated")
         return answer
 
     async def _repeated(self, fault: _Fault, serve: Callable[[Context, Any], Any], ctx: Context, request: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Broker
+from tidelog.broker.node import Broker
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.shards import Shards
 from tidelog.model.errors import ErrorCode

@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tidelog.broker.api import NOTHING, Api, Handler, Route
-from tidelog.broker.apis.metadata import Answers
-from tidelog.broker.context import Asker, Broker, Context
+from tidelog.broker.apis.metadata_bytes import Answers
+from tidelog.broker.node import Broker, BrokerContext
+from tidelog.broker.ports import Asker
 from tidelog.broker.producer_ids import ProducerIds
+from tidelog.broker.request import Context, RequestContext, Session
 from tidelog.broker.table import BROKER_APIS
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.config_rules import OptionRules
@@ -172,12 +174,13 @@ class NodeWorld:
             transactions=NoShards(),  # type: ignore[arg-type]
         )
 
-    def context(self, version: int = 0, listener: str = "EXTERNAL") -> Context:
-        ctx = Context(self.broker, listener=listener, peer_host="10.0.0.1")
-        ctx.api_version = version
-        ctx.correlation_id = 42
-        ctx.client_id = "tester"
-        return ctx
+    def session(self, listener: str = "EXTERNAL") -> Session:
+        """A client that is connected."""
+        return Session(listener, "10.0.0.1")
+
+    def context(self, version: int = 0, listener: str = "EXTERNAL") -> BrokerContext:
+        """A request of such a client."""
+        return RequestContext(self.broker, self.session(listener), -1, version, 42, "tester")
 
     def create(self, name: str, partitions: int = 1) -> bytes:
         """A topic; its id."""

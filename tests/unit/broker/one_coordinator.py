@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.broker.node_world import NodeWorld, Ready
 from tests.unit.coordinator.transaction.driver import Driver
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.coordinator.shard import Waiting
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Outcome, Token
@@ -23,7 +23,7 @@ class OneCoordinator:
         self.abandoned: list[Token] = []
         self._waiting: dict[Token, Waiting] = {}
 
-    def context(self) -> Context:
+    def context(self) -> BrokerContext:
         """A handler's view of it; what it waits for is there after a tenth of a second, or never."""
         world = NodeWorld()
         world.broker.transactions = self  # type: ignore[assignment]

@@ -5,11 +5,12 @@ import pytest
 from tests.unit.broker.node_world import NOW_MS, NodeWorld
 from tidelog.broker import auto_creation as module
 from tidelog.broker.auto_creation import RETRY_MS, create_for, was_refused
-from tidelog.broker.context import Asker
+from tidelog.broker.ports import Asker
 from tidelog.controller.result import ControllerSettings
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.security.principal import ANONYMOUS
 
-CLIENT = Asker("ANONYMOUS", "shop", "10.0.0.1")
+CLIENT = Asker(ANONYMOUS, "shop", "10.0.0.1")
 
 
 def created(world: NodeWorld, *names: str) -> None:

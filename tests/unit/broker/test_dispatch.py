@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.unit.broker.node_world import NodeWorld, run, served
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Encoded, Outgoing
-from tidelog.broker.context import Context
 from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.request import Context
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request
@@ -37,7 +37,7 @@ def joined(outgoing: Outgoing | Coroutine[Any, Any, Outgoing]) -> bytes:
 def dispatch(handler: Any, version: int = 1, **options: Any) -> Outgoing | Coroutine[Any, Any, Outgoing]:
     route = served(ApiKey.DESCRIBE_CLUSTER, (0, 1), handler, **options)
     world = NodeWorld(apis={route.api.key: route})
-    return Dispatcher(world.broker.apis).handle(world.context(), frame(DescribeClusterRequest(), version))
+    return Dispatcher(world.broker, world.broker.apis).handle(world.session(), frame(DescribeClusterRequest(), version))
 
 
 def test_a_response_is_framed_with_its_correlation_id_and_flexible_header() -> None:
@@ -126,7 +126,7 @@ def test_an_api_that_is_not_served_is_a_violation() -> None:
     world = NodeWorld()
     for key in (ApiKey.VOTE, 4, 999, -1):
         with pytest.raises(ProtocolViolation):
-            Dispatcher(world.broker.apis).handle(world.context(), frame(ApiVersionsRequest(), 0, key=key))
+            Dispatcher(world.broker, world.broker.apis).handle(world.session(), frame(ApiVersionsRequest(), 0, key=key))
 
 
 def test_a_version_that_is_not_served_is_a_violation_that_names_the_range() -> None:
@@ -134,7 +134,7 @@ def test_a_version_that_is_not_served_is_a_violation_that_names_the_range() -> N
     request = frame(DescribeClusterRequest(), 0)
     request[2:4] = (9).to_bytes(2, "big")
     with pytest.raises(ProtocolViolation, match="versions 0 to 2"):
-        Dispatcher(world.broker.apis).handle(world.context(), request)
+        Dispatcher(world.broker, world.broker.apis).handle(world.session(), request)
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767])
@@ -142,7 +142,7 @@ def test_only_api_versions_is_answered_at_an_unknown_version_with_a_body_of_vers
     world = NodeWorld()
     request = frame(ApiVersionsRequest(), 4)
     request[2:4] = version.to_bytes(2, "big")
-    data = joined(Dispatcher(world.broker.apis).handle(world.context(), request))
+    data = joined(Dispatcher(world.broker, world.broker.apis).handle(world.session(), request))
     response = ApiVersionsResponse.decode(data[4:], 0)
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert (18, 0, 4) in [(api.api_key, api.min_version, api.max_version) for api in response.api_keys]
@@ -152,7 +152,7 @@ def test_only_api_versions_is_answered_at_an_unknown_version_with_a_body_of_vers
 def test_api_versions_is_answered_with_a_plain_header_at_every_version(version: int) -> None:
     world = NodeWorld()
     request = frame(ApiVersionsRequest(client_software_name="x", client_software_version="1"), version)
-    data = joined(Dispatcher(world.broker.apis).handle(world.context(), request))
+    data = joined(Dispatcher(world.broker, world.broker.apis).handle(world.session(), request))
     assert ApiVersionsResponse.decode(data[4:], version).error_code == 0
 
 
@@ -160,7 +160,7 @@ def test_api_versions_is_answered_with_a_plain_header_at_every_version(version: 
 def test_garbage_is_a_violation_or_an_answer_and_nothing_else(data: bytes) -> None:
     route = served(ApiKey.DESCRIBE_CLUSTER, (0, 2), lambda ctx, request: DescribeClusterResponse())
     world = NodeWorld(apis={route.api.key: route})
-    dispatcher = Dispatcher(world.broker.apis)
+    dispatcher = Dispatcher(world.broker, world.broker.apis)
     for prefix in (b"", b"\0\x3c\0\1\0\0\0\1"):
         with contextlib.suppress(ProtocolViolation):
-            joined(dispatcher.handle(world.context(), memoryview(bytearray(prefix + data))))
+            joined(dispatcher.handle(world.session(), memoryview(bytearray(prefix + data))))

@@ -8,8 +8,8 @@ import pytest
 from tests.unit.broker.node_world import NodeWorld, run, served
 from tidelog.broker.answers import CLOSE_CONNECTION
 from tidelog.broker.apis import topics, versions
-from tidelog.broker.context import Context
 from tidelog.broker.envelope import envelope
+from tidelog.broker.request import Context
 from tidelog.model.errors import ErrorCode as E
 from tidelog.model.errors import KafkaError
 from tidelog.protocol.api_keys import ApiKey
@@ -98,6 +98,9 @@ def test_a_controller_that_is_not_active_says_so_where_the_broker_looks() -> Non
         (letter(CREATE, request_data=letter(CREATE).request_data[:-3]), E.INVALID_REQUEST),
         (letter(CREATE, request_data=b"\x7f\0" + bytes(20)), E.INVALID_REQUEST),
         (letter(CREATE, client_host_address=b"12345"), E.INVALID_REQUEST),
+        (letter(CREATE, request_principal=b"\0\0\x05User"), E.PRINCIPAL_DESERIALIZATION_FAILURE),
+        (letter(CREATE, request_principal=b"\0\1\x05User\x05anna\0\0"), E.PRINCIPAL_DESERIALIZATION_FAILURE),
+        (letter(CREATE, request_principal=None), E.PRINCIPAL_DESERIALIZATION_FAILURE),
         (letter(CREATE, request_data=b"\0\x13\0\x63" + letter(CREATE).request_data[4:]), E.UNSUPPORTED_VERSION),
         (letter(UpdateFeaturesRequest(), 2), E.UNKNOWN_SERVER_ERROR),
     ],
@@ -108,13 +111,13 @@ def test_what_is_not_forwarded_or_cannot_be_read_is_refused_outside(request_: En
 
 
 def test_the_handler_sees_the_client_and_not_the_broker() -> None:
-    seen: list[tuple[str, str | None]] = []
+    seen: list[tuple[str, str, str | None]] = []
 
     def look(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
-        seen.append((ctx.peer_host, ctx.client_id))
+        seen.append((str(ctx.principal), ctx.peer_host, ctx.client_id))
         return CreateTopicsResponse()
 
     world = NodeWorld(apis={ApiKey.CREATE_TOPICS: served(ApiKey.CREATE_TOPICS, (2, 7), look, forwarded=True)})
     sent(world, letter(CREATE))
     sent(world, letter(CREATE, client_host_address=bytes(15) + b"\1"))
-    assert seen == [("10.1.2.3", "inner"), ("::1", "inner")]
+    assert seen == [("User:anna", "10.1.2.3", "inner"), ("User:anna", "::1", "inner")]

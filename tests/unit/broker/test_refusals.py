@@ -14,9 +14,9 @@ from tests.unit.broker.node_world import NodeWorld, run
 from tests.unit.protocol.random_messages import Maker, message_named
 from tidelog.broker.answers import CLOSE_CONNECTION
 from tidelog.broker.api import Route
-from tidelog.broker.context import Context
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.refusals import each_and_whole, first_error, regular
+from tidelog.broker.request import Context
 from tidelog.broker.table import BROKER_APIS, CONTROLLER_APIS
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.protocol import registry
@@ -64,8 +64,8 @@ def answered(world: NodeWorld, route: Route, error: Exception, request: Any, ver
             raise error
 
     header = encode_request_header(RequestHeader(route.api.key, version, 7, "me"))
-    outgoing = Dispatcher({route.api.key: replace(route, handler=handler)}).handle(
-        world.context(), memoryview(bytearray(header + request.encode(version)))
+    outgoing = Dispatcher(world.broker, {route.api.key: replace(route, handler=handler)}).handle(
+        world.session(), memoryview(bytearray(header + request.encode(version)))
     )
     if isinstance(outgoing, Coroutine):
         outgoing = run(outgoing)

@@ -22,7 +22,7 @@ ELSEWHERE = PartitionImage((2,), (2,), 2, leader_epoch=4, directories=(b"C" * 16
 def begin(world: ShardWorld, where: TopicPartition) -> tuple[Any, Any]:
     """(what is returned, a context to wait on)"""
     ctx = world.world.context(2)
-    broker: Any = SimpleNamespace(replicas=world.world.manager, groups=world.shards, runtime=ctx.broker.runtime)
+    broker: Any = SimpleNamespace(replicas=world.world.manager, groups=world.shards, runtime=ctx.node.runtime)
     return write_marker(broker, where, COMMIT, NOW_MS), ctx
 
 

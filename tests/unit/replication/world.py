@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from tidelog.broker.answers import Waiting, settled
-from tidelog.broker.context import Broker, Context
+from tidelog.broker.node import Broker, BrokerContext
+from tidelog.broker.request import RequestContext, Session
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import BrokerImage, ClusterImage, Endpoint, PartitionImage, TopicImage, TopicsImage
 from tidelog.model.errors import StorageFailure
@@ -214,7 +215,7 @@ class World:
         assert isinstance(found, Partition), found
         return found
 
-    def context(self, version: int, *, client_id: str = "test") -> Context:
+    def context(self, version: int, *, client_id: str = "test") -> BrokerContext:
         """A connection whose request has this version."""
         runtime = SimpleNamespace(now_ms=lambda: self.now_ms, even_ms=lambda: self.now_ms)
         broker: Any = Broker.__new__(Broker)
@@ -223,23 +224,19 @@ class World:
         broker.config = SimpleNamespace(fetch_max_bytes=57_671_680, transaction_partition_verification_enable=True)
         broker.runtime = runtime
         broker.leads = lambda partition: self.in_touch
-        ctx = Context(broker, listener="PLAINTEXT", peer_host="127.0.0.1")
-        ctx.api_version = version
-        ctx.client_id = client_id
-        ctx.correlation_id = 42
-        return ctx
+        return RequestContext(broker, Session("PLAINTEXT", "127.0.0.1"), -1, version, 42, client_id)
 
 
 class Pending:
     """A handler's answer that is to come, driven by hand: it stops where it waits."""
 
-    def __init__(self, ctx: Context, answer: Coroutine[Any, Any, Any] | Waiting) -> None:
+    def __init__(self, ctx: BrokerContext, answer: Coroutine[Any, Any, Any] | Waiting) -> None:
         self.parked: Parked | None = None
         self.blocking: Callable[[], Any] | None = None
         self._coroutine: Coroutine[Any, Any, Any] = settled(ctx.wait, answer)
         self.answer: Any = None
         self.done = False
-        runtime: Any = ctx.broker.runtime
+        runtime: Any = ctx.node.runtime
         runtime.wait = self._wait
         runtime.run_blocking = self._run_blocking
         self._step(None)

@@ -129,7 +129,7 @@ class Pair:
             ctx = world.context(10)
             return await self._settle(ctx, list_offsets(ctx, request))
         ctx = world.context(18)
-        ctx.broker.config.fetch_max_bytes = 57_671_680
+        ctx.node.config.fetch_max_bytes = 57_671_680
         answer = await self._settle(ctx, fetch(ctx, FetchView.from_message(request, 18)))
         raw = b"".join(part.read() if isinstance(part, FileSlice) else bytes(part) for part in answer)
         return FetchResponse.decode(raw[FRAME_BEGINS:], 18)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.unit.broker.node_world import NodeWorld
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
-from tidelog.broker.context import Context
+from tidelog.broker.request import Session
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.api_keys import ApiKey
@@ -40,14 +40,13 @@ class Side:
         ours, self.client = socket.socketpair()
         self.client.setblocking(False)
 
-        def dispatch(ctx: Context, view: memoryview) -> Any:
+        def dispatch(session: Session, view: memoryview) -> Any:
             self.handled.append(bytes(view))
             return handle(bytes(view))
 
-        self.handle: Callable[[Context, memoryview], Any] = dispatch
+        self.handle: Callable[[Session, memoryview], Any] = dispatch
         self.metered = False
-        context = NodeWorld().context()
-        self.connection = Connection(self, PlainTransport(ours), context, max_request_bytes)
+        self.connection = Connection(self, PlainTransport(ours), NodeWorld().session(), max_request_bytes)
 
     def closed(self, connection: Connection) -> None:
         self.closed_connections.append(connection)
@@ -324,10 +323,9 @@ def test_a_client_that_goes_while_its_request_waits_is_noticed_and_the_request_a
 def test_a_produce_that_is_being_checked_when_its_client_goes_is_finished_and_so_is_what_came_behind_it(world: World) -> None:
     checked: asyncio.Future[None] = world.runtime.loop.create_future()
     appended: list[bytes] = []
+    first, second = request(ApiKey.PRODUCE, b"1"), request(ApiKey.PRODUCE, b"2")
 
     def handle(body: bytes) -> Any:
-        side.connection._ctx.api_key = ApiKey.PRODUCE
-
         async def append() -> Any:
             await checked
             appended.append(body)
@@ -338,14 +336,14 @@ def test_a_produce_that_is_being_checked_when_its_client_goes_is_finished_and_so
     side = world.side(handle)
 
     async def main() -> None:
-        await side.send(frame(b"1") + frame(b"2"))
+        await side.send(frame(first) + frame(second))
         await settle()
         side.client.close()
         await settle()
         assert appended == [] and not side.closed_connections
         checked.set_result(None)
         await until(lambda: side.closed_connections)
-        assert appended == [b"1", b"2"]
+        assert appended == [first, second]
 
     world.run(main)
 
@@ -470,7 +468,6 @@ def test_a_produce_that_was_checked_after_its_client_had_gone_watches_nothing(wo
         return waiting
 
     def produce(_: bytes) -> Any:
-        side.connection._ctx.api_key = ApiKey.PRODUCE
         return check()
 
     side = world.side(produce)

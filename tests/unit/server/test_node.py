@@ -10,12 +10,13 @@ import pytest
 from tests.unit.server.test_connection import until
 from tidelog.broker import lifecycle
 from tidelog.broker.apis.metadata import Question, metadata
-from tidelog.broker.context import Context
+from tidelog.broker.request import RequestContext, Session
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError, ErrorCode, KafkaError, StorageFailure
 from tidelog.model.ids import TopicPartition, Uuid
+from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -77,8 +78,7 @@ def partition(node: Node, name: str, index: int = 0) -> Partition:
 def seen_offline(node: Node, topic: str, index: int) -> list[int]:
     """The replicas that clients are told are offline."""
     body = MetadataRequest(topics=[MetadataRequestTopic(name=topic)]).encode(12)
-    ctx = Context(node.broker, listener="PLAINTEXT", peer_host="127.0.0.1")
-    ctx.api_version = 12
+    ctx = RequestContext(node.broker, Session("PLAINTEXT", "127.0.0.1"), ApiKey.METADATA, 12)
     answer = metadata(ctx, Question(memoryview(body), 12))
     found = MetadataResponse.decode(bytes(answer.parts[0]), 12)
     return list(found.topics[0].partitions[index].offline_replicas)

@@ -13,8 +13,7 @@ from confluent_kafka import Consumer, Producer
 
 from tests.unit.server.several_nodes import SeveralNodes
 from tidelog.broker.apis.coordinators import create_internal_topics
-from tidelog.broker.context import Asker
-from tidelog.broker.quotas.limits import ANONYMOUS
+from tidelog.broker.ports import Asker
 from tidelog.broker.quotas.mutations import submit_for
 from tidelog.client.connection import ClientConnection
 from tidelog.controller.quorum_controller import QuorumController
@@ -28,6 +27,7 @@ from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchT
 from tidelog.protocol.messages.metadata import MetadataRequest
 from tidelog.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tidelog.records.builder import RecordData, build_batch
+from tidelog.security.principal import ANONYMOUS
 from tidelog.server.connection import Connection
 from tidelog.server.node_metrics import on_loop
 from tidelog.testing import Broker
@@ -114,11 +114,11 @@ def test_without_quotas_requests_go_straight_to_the_dispatcher_also_after_there_
     client = Client(broker)
     (listener,) = broker._host.thread.running().listeners
     straight = listener.dispatcher.handle
-    assert client.connection._handle == straight and client.connection._ctx.mute is None
+    assert client.connection._handle == straight and client.connection._session.mute is None
     limit(broker, producer_byte_rate=1.0)
     assert listener.metering is not None and client.connection._handle == listener.metering.handle
     limit(broker, producer_byte_rate=None)
-    assert client.connection._handle == straight and client.connection._ctx.mute is None
+    assert client.connection._handle == straight and client.connection._session.mute is None
     # A limit of addresses is none of requests.
     limit(broker, (("ip", None),), connection_creation_rate=100.0)
     assert client.connection._handle == straight

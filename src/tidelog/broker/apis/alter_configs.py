@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tidelog.broker import loggers
-from tidelog.broker.context import Context
-from tidelog.broker.controller_side import ControllerSide
 from tidelog.broker.loggers import LevelChange
+from tidelog.broker.node import ControllerSide
+from tidelog.broker.request import Context
 from tidelog.controller.configs import AlterConfigOp
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import (
@@ -129,14 +129,14 @@ def _names(image: ClusterImage, kind: int) -> Sequence[str]:
 def _check_is_this_broker(ctx: Context, resource_type: int, name: str) -> None:
     """What a broker may be set to, the broker itself knows best; so the request has to come to it. A controller takes it from
     whoever passes it on."""
-    if isinstance(ctx.broker, ControllerSide):
+    if isinstance(ctx.node, ControllerSide):
         return
     if resource_type != BROKER_RESOURCE or not name:
         return
     if not name.isdecimal():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != ctx.broker.node_id:
-        message = f"Unexpected broker id, expected {ctx.broker.node_id}, but received {name}"
+    if int(name) != ctx.node.node_id:
+        message = f"Unexpected broker id, expected {ctx.node.node_id}, but received {name}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
@@ -144,8 +144,8 @@ def _change_levels(ctx: Context, resource: incremental.AlterConfigsResource, *, 
     name = resource.resource_name
     if not name.isdecimal():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != ctx.broker.node_id:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {ctx.broker.node_id}, but received {name}")
+    if int(name) != ctx.node.node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {ctx.node.node_id}, but received {name}")
     changes = [_level_change(each) for each in resource.configs]
     if len({each.logger for each in changes}) < len(changes):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")

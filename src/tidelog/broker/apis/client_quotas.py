@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.config.quotas import ENTITY_TYPES, IP, PRODUCER_BYTE_RATE, no_such_type
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import QuotaEntity
@@ -36,7 +36,7 @@ Filter = Mapping[str, tuple[Match, str | None]]
 """By entity type."""
 
 
-async def alter_client_quotas(ctx: Context, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+async def alter_client_quotas(ctx: BrokerContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     """Sent by admin clients and kafka-configs (KIP-546): limits of users, client ids and IP addresses are set and removed.
 
     Errors per entity: see ``controller.client_quotas``.
@@ -45,7 +45,7 @@ async def alter_client_quotas(ctx: Context, request: AlterClientQuotasRequest) -
     return response
 
 
-def describe_client_quotas(ctx: Context, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
+def describe_client_quotas(ctx: BrokerContext, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
     """Sent by admin clients and kafka-configs (KIP-546): quotas of the entities that the filter takes; an empty one takes all.
 
     An entity has to have every type that the filter names and, where it is strict, no other. Errors: INVALID_REQUEST (a type

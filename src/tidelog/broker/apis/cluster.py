@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import CLUSTER_OPERATIONS
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode
@@ -14,7 +14,7 @@ _BROKERS = 1
 _CONTROLLERS = 2
 
 
-def describe_cluster(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+def describe_cluster(ctx: BrokerContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Sent by admin clients and tools. v1 added the endpoint type, v2 fenced brokers.
 
     Errors: MISMATCHED_ENDPOINT_TYPE (controllers are described on their own listener), UNSUPPORTED_ENDPOINT_TYPE.
@@ -42,16 +42,16 @@ def describe_cluster(ctx: Context, request: DescribeClusterRequest) -> DescribeC
         )
     # A broker that is in service: administrators ask it, and it passes on what the controller decides.
     alive = [each.broker_id for each in brokers if not each.is_fenced]
-    controller_id = ctx.broker.node_id if ctx.broker.node_id in alive else next(iter(alive), NO_BROKER)
+    controller_id = ctx.node.node_id if ctx.node.node_id in alive else next(iter(alive), NO_BROKER)
     response = DescribeClusterResponse(
-        endpoint_type=_BROKERS, cluster_id=ctx.broker.cluster_id, controller_id=controller_id, brokers=brokers
+        endpoint_type=_BROKERS, cluster_id=ctx.node.cluster_id, controller_id=controller_id, brokers=brokers
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     return response
 
 
-async def unregister_broker(ctx: Context, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+async def unregister_broker(ctx: BrokerContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
     """Sent by kafka-cluster: a broker will not come back. Error: BROKER_ID_NOT_REGISTERED."""
     response: UnregisterBrokerResponse = await ctx.submit(QuorumController.unregister_broker, request)
     return response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from tidelog.broker import loggers
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.config import describe
 from tidelog.config.describe import ConfigRow, Source
 from tidelog.config.options import Type
@@ -28,7 +28,7 @@ from tidelog.protocol.messages.describe_configs import (
 )
 
 
-def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+def describe_configs(ctx: BrokerContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Sent by admin clients, Connect, Streams and consoles. v1 added sources and synonyms, v3 types and documentation.
 
     No list of names means all settings. Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST
@@ -37,7 +37,7 @@ def describe_configs(ctx: Context, request: DescribeConfigsRequest) -> DescribeC
     return DescribeConfigsResponse(results=[_result(ctx, request, resource) for resource in request.resources])
 
 
-def _result(ctx: Context, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def _result(ctx: BrokerContext, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
     try:
         rows = _rows(ctx, resource)
     except KafkaError as error:
@@ -55,9 +55,9 @@ def _result(ctx: Context, request: DescribeConfigsRequest, resource: DescribeCon
     )
 
 
-def _rows(ctx: Context, resource: DescribeConfigsResource) -> Sequence[ConfigRow]:
+def _rows(ctx: BrokerContext, resource: DescribeConfigsResource) -> Sequence[ConfigRow]:
     name, keys = resource.resource_name, resource.configuration_keys
-    describers: dict[int, Callable[[Context, str, Iterable[str] | None], Sequence[ConfigRow]]] = {
+    describers: dict[int, Callable[[BrokerContext, str, Iterable[str] | None], Sequence[ConfigRow]]] = {
         TOPIC_RESOURCE: _topic,
         BROKER_RESOURCE: _broker,
         BROKER_LOGGER_RESOURCE: _broker_loggers,
@@ -70,7 +70,7 @@ def _rows(ctx: Context, resource: DescribeConfigsResource) -> Sequence[ConfigRow
     return describer(ctx, name, keys)
 
 
-def _topic(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _topic(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     problem = name_problem(name)
     if problem is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
@@ -79,14 +79,14 @@ def _topic(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[Conf
     return describe.describe_topic(ctx.config, ctx.image.topic_configs(name), keys)
 
 
-def _broker(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _broker(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
         return describe.describe_broker_default(ctx.config, keys)
     _check_is_this_broker(ctx, name, "or empty string, ")
     return describe.describe_broker(ctx.config, keys)
 
 
-def _broker_loggers(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _broker_loggers(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
     _check_is_this_broker(ctx, name, "")
@@ -98,22 +98,22 @@ def _broker_loggers(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequ
     ]
 
 
-def _check_is_this_broker(ctx: Context, name: str, besides: str) -> None:
+def _check_is_this_broker(ctx: BrokerContext, name: str, besides: str) -> None:
     """Nobody else knows what a broker was started with."""
     if not name.isdecimal():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != ctx.broker.node_id:
-        message = f"Unexpected broker id, expected {ctx.broker.node_id} {besides}but received {name}"
+    if int(name) != ctx.node.node_id:
+        message = f"Unexpected broker id, expected {ctx.node.node_id} {besides}but received {name}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _group(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _group(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
     return describe.describe_group(ctx.config, ctx.image.configs.get((GROUP_RESOURCE, name), {}), keys)
 
 
-def _client_metrics(ctx: Context, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
+def _client_metrics(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
     return describe.describe_client_metrics(ctx.image.configs.get((CLIENT_METRICS_RESOURCE, name), {}), keys)

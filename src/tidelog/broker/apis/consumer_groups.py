@@ -11,7 +11,7 @@ from typing import Any
 
 from tidelog.broker.answers import Answer
 from tidelog.broker.apis.groups import ask
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
 from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
 from tidelog.coordinator.group.consumer.heartbeat_validation import check_request
@@ -28,12 +28,12 @@ from tidelog.protocol.messages.consumer_group_describe import (
 from tidelog.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 
 
-def _is_served(ctx: Context) -> bool:
+def _is_served(ctx: BrokerContext) -> bool:
     protocols = ctx.config.group_coordinator_rebalance_protocols
     return "consumer" in protocols and ctx.image.features.get(GROUP_VERSION, 0) >= 1
 
 
-def consumer_group_heartbeat(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def consumer_group_heartbeat(ctx: BrokerContext, request: ConsumerGroupHeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """ConsumerGroupHeartbeat: consumers. Epoch 0 joins, -1 leaves, -2 leaves for a while (static members); v1 member ids are the
     client's, and patterns are RE2's. Errors: 14, 16, 25, 35, 42, 69, 81, 82, 110, 111, 112, 128."""
     if not _is_served(ctx):
@@ -54,7 +54,7 @@ def _refused(error: ErrorCode) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error, error_message=error.text)
 
 
-async def consumer_group_describe(ctx: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+async def consumer_group_describe(ctx: BrokerContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
     """ConsumerGroupDescribe: administrators. v1 says which protocol a member speaks. Errors by group: 14, 16, 24, 35, 69."""
     groups = []
     for group_id in request.group_ids:
@@ -65,7 +65,7 @@ async def consumer_group_describe(ctx: Context, request: ConsumerGroupDescribeRe
     return ConsumerGroupDescribeResponse(groups=groups)
 
 
-async def _describe(ctx: Context, group_id: str) -> DescribedGroup:
+async def _describe(ctx: BrokerContext, group_id: str) -> DescribedGroup:
     def refuse(error: ErrorCode) -> DescribedGroup:
         return DescribedGroup(error_code=error, group_id=group_id, authorized_operations=NOT_ASKED)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tidelog.broker.context import Broker, Context
+from tidelog.broker.node import Broker, BrokerContext
 from tidelog.broker.quotas.mutations import submit_own
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
@@ -81,7 +81,7 @@ _TOPICS: Mapping[int, Callable[[BrokerConfig], _Internal]] = {GROUP_KEY: _offset
 _NAMES: Mapping[int, str] = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTION_STATE_TOPIC}
 
 
-def find_coordinator(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def find_coordinator(ctx: BrokerContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Sent by consumers, transactional producers and administrators. v1 key types, v3 and later by tags, v4 several keys at once.
 
     The topic gets the replicas that its settings demand (offsets.topic.replication.factor,
@@ -101,19 +101,19 @@ def find_coordinator(ctx: Context, request: FindCoordinatorRequest) -> FindCoord
     )
 
 
-def _find(ctx: Context, key_type: int, key: str) -> Coordinator:
+def _find(ctx: BrokerContext, key_type: int, key: str) -> Coordinator:
     name = _NAMES.get(key_type)
     if name is None:
         return _none(key, ErrorCode.UNSUPPORTED_VERSION, NOT_SERVED)
     topic = ctx.image.topics.by_name.get(name)
     if topic is None:
-        _create(ctx.broker, _TOPICS[key_type](ctx.config))
-        refused = ctx.broker.creations_refused.get(name)
+        _create(ctx.node, _TOPICS[key_type](ctx.config))
+        refused = ctx.node.creations_refused.get(name)
         message = f"{name} is being created; ask again." if refused is None else f"{name} cannot be created: {refused}"
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     leader = topic.partitions[partition_of(key, len(topic.partitions))].leader
-    shards: Shards[Any] = ctx.broker.transactions if key_type == TRANSACTION_KEY else ctx.broker.groups
-    if leader == ctx.broker.node_id and shards.doubts(key):
+    shards: Shards[Any] = ctx.node.transactions if key_type == TRANSACTION_KEY else ctx.node.groups
+    if leader == ctx.node.node_id and shards.doubts(key):
         return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "This broker is cut off from the others; ask another one.")
     broker = ctx.image.brokers.get(leader)
     endpoint = None if broker is None or broker.fenced else broker.endpoints.get(ctx.listener)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tidelog.broker.answers import Answer, Frame, Outgoing, Waiting
 from tidelog.broker.apis.leadership import current_leader, node_endpoints
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.refusals import REGULAR
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
@@ -32,15 +32,15 @@ _FROM_FOLLOWERS = 11
 _READ_COMMITTED = 1
 
 
-def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answer]:
+def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any, Answer]:
     """Sent by consumers, and by brokers that follow. v7 has sessions, v9 fences by leader epoch, v10 may be sent zstd, v12 tells
     where logs diverge, v13 addresses topics by id, v15 says in a tag which replica asks, v16 names the new leader.
 
     Waits up to ``max_wait_ms`` for ``min_bytes``, but not when there is an error to tell.
     Errors of the request: 70, 71, 106. Of a partition: 1, 3, 6, 56, 74, 75, 76, 100, 103.
     """
-    replicas = ctx.broker.replicas
-    now_ms = ctx.broker.runtime.even_ms()
+    replicas = ctx.node.replicas
+    now_ms = ctx.node.runtime.even_ms()
     caller = Caller(request.replica_id, request.replica_epoch, now_ms) if request.replica_id >= 0 else None
     context = replicas.sessions.open(request, now_ms, by_id=ctx.api_version >= _BY_ID_FROM, caller=caller)
     if isinstance(context, ErrorCode):
@@ -61,7 +61,7 @@ def fetch(ctx: Context, request: FetchView) -> Answer | Coroutine[Any, Any, Answ
     return _Poll(ctx, work, now_ms + request.max_wait_ms)
 
 
-def refuse(ctx: Context, request: FetchView | FetchRequest, error: KafkaError) -> Answer:
+def refuse(ctx: BrokerContext, request: FetchView | FetchRequest, error: KafkaError) -> Answer:
     """The partitions that the request names with this error; where it names none, the whole answer."""
     if isinstance(request, FetchRequest):
         return REGULAR(ctx, request, error)
@@ -69,7 +69,9 @@ def refuse(ctx: Context, request: FetchView | FetchRequest, error: KafkaError) -
     return _refused(ctx, error, request.session_id, named)
 
 
-def _refused(ctx: Context, error: KafkaError, session_id: int, named: Iterable[tuple[str | None, Uuid, Iterable[int]]]) -> Frame:
+def _refused(
+    ctx: BrokerContext, error: KafkaError, session_id: int, named: Iterable[tuple[str | None, Uuid, Iterable[int]]]
+) -> Frame:
     topics: list[FetchTopicResult] = [
         (name, topic_id, [FetchResult(index, error.code) for index in partitions]) for name, topic_id, partitions in named
     ]
@@ -84,14 +86,14 @@ class _Poll(Waiting):
 
     __slots__ = ("_ctx", "_deadline_ms", "_work")
 
-    def __init__(self, ctx: Context, work: Fetch, deadline_ms: int) -> None:
+    def __init__(self, ctx: BrokerContext, work: Fetch, deadline_ms: int) -> None:
         self._ctx = ctx
         self._work = work
         self._deadline_ms = deadline_ms
         self._park()
 
     def _park(self) -> None:
-        left_ms = self._deadline_ms - self._ctx.broker.runtime.even_ms()
+        left_ms = self._deadline_ms - self._ctx.node.runtime.even_ms()
         self.parked: ParkedFetch = self._work.park(self._ctx.now_ms() + left_ms)
 
     def go_on(self) -> Outgoing | Coroutine[Any, Any, Outgoing]:
@@ -99,7 +101,7 @@ class _Poll(Waiting):
         work.read_again(parked.touched)
         if work.cold:
             return _warmed(ctx, work, self._deadline_ms)
-        if work.is_complete or parked.expired or ctx.broker.runtime.even_ms() >= self._deadline_ms:
+        if work.is_complete or parked.expired or ctx.node.runtime.even_ms() >= self._deadline_ms:
             return _answer(ctx, work)
         self._park()
         return self
@@ -109,18 +111,18 @@ class _Poll(Waiting):
         return _refused(self._ctx, error, 0, [(wanted.topic, wanted.topic_id, [wanted.index]) for wanted in due])
 
 
-async def _warmed(ctx: Context, work: Fetch, deadline_ms: int) -> Outgoing:
+async def _warmed(ctx: BrokerContext, work: Fetch, deadline_ms: int) -> Outgoing:
     """What would have waited for a disk is read with the help of a thread."""
     await ctx.run_blocking(work.warm_up)
     work.read_warm()
-    over = work.is_complete or ctx.broker.runtime.even_ms() >= deadline_ms
+    over = work.is_complete or ctx.node.runtime.even_ms() >= deadline_ms
     return _answer(ctx, work) if over else _Poll(ctx, work, deadline_ms)
 
 
-def _answer(ctx: Context, work: Fetch) -> Frame:
+def _answer(ctx: BrokerContext, work: Fetch) -> Frame:
     if ctx.fetch_quota is not None and (wait_ms := ctx.fetch_quota.wait_ms(work.bytes_read)) > 0:
         return _throttled(ctx, work, wait_ms)
-    answer = work.finish(ctx.broker.runtime.even_ms())
+    answer = work.finish(ctx.node.runtime.even_ms())
     version = ctx.api_version
     topics: list[FetchTopicResult] = []
     results: list[FetchResult] = []
@@ -164,7 +166,7 @@ def _answer(ctx: Context, work: Fetch) -> Frame:
     return parts
 
 
-def _throttled(ctx: Context, work: Fetch, wait_ms: int) -> Frame:
+def _throttled(ctx: BrokerContext, work: Fetch, wait_ms: int) -> Frame:
     """Nothing is sent, and the session does not move on: what was read is read again when the client comes back."""
     answer = work.context.put_off()
     parts, _ = encode_fetch_response(
@@ -174,7 +176,7 @@ def _throttled(ctx: Context, work: Fetch, wait_ms: int) -> Frame:
 
 
 def _explain(
-    ctx: Context, wanted: FetchPartition, read: PartitionRead, result: FetchResult, leaders: dict[tuple[int, int], None]
+    ctx: BrokerContext, wanted: FetchPartition, read: PartitionRead, result: FetchResult, leaders: dict[tuple[int, int], None]
 ) -> None:
     """What goes with an error or a divergence: where the logs part, and who leads now."""
     result.diverging_epoch = read.diverging

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidelog.broker.answers import Answer
 from tidelog.broker.apis.groups import ask
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.records import CommittedOffset, OffsetKey
 from tidelog.model.errors import ErrorCode
@@ -50,7 +50,7 @@ GROUPS_FROM = 8
 # -- commit --------------------------------------------------------------------------------------------------------------
 
 
-def offset_commit(ctx: Context, request: OffsetCommitRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def offset_commit(ctx: BrokerContext, request: OffsetCommitRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """OffsetCommit: consumers, administrators. v6 leader epochs, v7 static members, v9 member epochs, v10 topic ids.
     Errors: 3, 12, 14, 16, 22, 25, 27, 69, 82, 100."""
     refused: dict[tuple[int, int], ErrorCode] = {}
@@ -85,7 +85,7 @@ def offset_commit(ctx: Context, request: OffsetCommitRequest) -> Answer | Corout
     return _merge(request, refused, answer)
 
 
-def _resolve(ctx: Context, topic: OffsetCommitRequestTopic) -> tuple[ErrorCode | None, int]:
+def _resolve(ctx: BrokerContext, topic: OffsetCommitRequestTopic) -> tuple[ErrorCode | None, int]:
     """Completes name and id from each other; an error, or how many partitions there are."""
     topics = ctx.image.topics
     if ctx.api_version >= TOPIC_IDS_FROM:
@@ -146,7 +146,7 @@ def _merge(
 # -- fetch ---------------------------------------------------------------------------------------------------------------
 
 
-async def offset_fetch(ctx: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
+async def offset_fetch(ctx: BrokerContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """OffsetFetch: v1 to v7 one group, since v8 several; v2 a null list of topics means all; v7 require_stable: an offset that an
     open transaction may change is an error; v9 member epochs; v10 topic ids. Errors: 14, 16, 22, 25, 88, 100, 113."""
     if ctx.api_version >= GROUPS_FROM:
@@ -182,7 +182,7 @@ async def offset_fetch(ctx: Context, request: OffsetFetchRequest) -> OffsetFetch
     )
 
 
-async def _fetch_group(ctx: Context, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
+async def _fetch_group(ctx: BrokerContext, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     """What was committed waits behind commits that are not safe yet: nobody is told of an offset that may be lost."""
 
     def read(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
@@ -198,7 +198,7 @@ async def _fetch_group(ctx: Context, group: OffsetFetchRequestGroup, require_sta
 
 
 def _found(
-    ctx: Context, machine: GroupCoordinator, group: OffsetFetchRequestGroup, require_stable: bool
+    ctx: BrokerContext, machine: GroupCoordinator, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     error = _member_error(machine, group)
     if error is not None:
@@ -230,7 +230,7 @@ def _stable(
 
 
 def _fetch_topic(
-    ctx: Context, machine: GroupCoordinator, group_id: str, topic: OffsetFetchRequestTopics
+    ctx: BrokerContext, machine: GroupCoordinator, group_id: str, topic: OffsetFetchRequestTopics
 ) -> OffsetFetchResponseTopics:
     name, error = topic.name, ErrorCode.NONE
     if ctx.api_version >= TOPIC_IDS_FROM:
@@ -250,7 +250,7 @@ def _is_unknown(topic: OffsetFetchResponseTopics) -> bool:
     return any(partition.error_code == ErrorCode.UNKNOWN_TOPIC_ID for partition in topic.partitions)
 
 
-def _all_topics(ctx: Context, machine: GroupCoordinator, group_id: str) -> list[OffsetFetchResponseTopics]:
+def _all_topics(ctx: BrokerContext, machine: GroupCoordinator, group_id: str) -> list[OffsetFetchResponseTopics]:
     topics: dict[str, OffsetFetchResponseTopics] = {}
     for (name, index), committed in machine.offsets.stored.of(group_id).items():
         entry = topics.get(name)
@@ -289,7 +289,7 @@ def _all_refused(group: OffsetFetchRequestGroup, error: ErrorCode) -> list[Offse
 # -- delete --------------------------------------------------------------------------------------------------------------
 
 
-def offset_delete(ctx: Context, request: OffsetDeleteRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def offset_delete(ctx: BrokerContext, request: OffsetDeleteRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """OffsetDelete: administrators. Errors: 14, 16, 24, 68, 69; by partition 3 and 86 (a member reads the topic)."""
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -304,7 +304,7 @@ def offset_delete(ctx: Context, request: OffsetDeleteRequest) -> Answer | Corout
 
 
 def _split_by_existence(
-    ctx: Context, request: OffsetDeleteRequest
+    ctx: BrokerContext, request: OffsetDeleteRequest
 ) -> tuple[OffsetDeleteRequest, list[OffsetDeleteResponseTopic]]:
     """The request for partitions that exist, and the answer for the others."""
     known = OffsetDeleteRequest(group_id=request.group_id)

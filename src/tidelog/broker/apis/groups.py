@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from tidelog.broker import asking
 from tidelog.broker.answers import Answer
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
 from tidelog.coordinator.group import describing
 from tidelog.coordinator.group.classic import rebalance
@@ -36,13 +36,13 @@ R = TypeVar("R")
 
 
 def ask(
-    ctx: Context, group_id: str, call: Call, refuse: Callable[[ErrorCode], R], *, writes: bool = True
+    ctx: BrokerContext, group_id: str, call: Call, refuse: Callable[[ErrorCode], R], *, writes: bool = True
 ) -> R | Coroutine[Any, Any, R]:
     """The machine's answer to ``call``, at once when it is there at once; ``refuse(error)`` when no shard can say."""
-    return asking.ask(ctx, ctx.broker.groups, group_id, call, lambda answer: answer, refuse, writes=writes)
+    return asking.ask(ctx, ctx.node.groups, group_id, call, lambda answer: answer, refuse, writes=writes)
 
 
-def join_group(ctx: Context, request: JoinGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def join_group(ctx: BrokerContext, request: JoinGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """JoinGroup: classic consumers, Connect. v4 hands ids out first, v5 static members, v7 the protocol type, v8 a reason, v9
     lets a static leader skip the assignment. Errors: 14, 16, 23, 24, 25, 26, 79, 81, 82."""
     version = ctx.api_version
@@ -53,7 +53,7 @@ def join_group(ctx: Context, request: JoinGroupRequest) -> Answer | Coroutine[An
     return ask(ctx, request.group_id, call, lambda error: rebalance.join_error(version, request.member_id, error))
 
 
-def sync_group(ctx: Context, request: SyncGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def sync_group(ctx: BrokerContext, request: SyncGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """SyncGroup: the leader brings the assignments, everybody gets a part. v5 names the protocol.
     Errors: 14, 16, 22, 23, 25, 27, 82."""
     if ctx.api_version >= NAMED_PROTOCOL_FROM and (request.protocol_type is None or request.protocol_name is None):
@@ -61,7 +61,7 @@ def sync_group(ctx: Context, request: SyncGroupRequest) -> Answer | Coroutine[An
     return ask(ctx, request.group_id, lambda machine, token, now: machine.sync(token, request, now), rebalance.sync_error)
 
 
-def heartbeat(ctx: Context, request: HeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def heartbeat(ctx: BrokerContext, request: HeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """Heartbeat. v3 knows static members. Errors: 16, 22, 25, 27 (join again), 82. While the group is loading nobody can say
     whether the member belongs to it, so it is left in peace, as by Kafka: aiokafka's heartbeats end for good with a 14."""
 
@@ -71,7 +71,7 @@ def heartbeat(ctx: Context, request: HeartbeatRequest) -> Answer | Coroutine[Any
     return ask(ctx, request.group_id, lambda machine, token, now: machine.heartbeat(token, request, now), refuse, writes=False)
 
 
-def leave_group(ctx: Context, request: LeaveGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def leave_group(ctx: BrokerContext, request: LeaveGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """LeaveGroup: v0 to v2 one member, since v3 several, by id or by instance (administrators). Errors: 14, 16, 25, 82."""
     version = ctx.api_version
     return ask(
@@ -82,13 +82,13 @@ def leave_group(ctx: Context, request: LeaveGroupRequest) -> Answer | Coroutine[
     )
 
 
-async def describe_groups(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+async def describe_groups(ctx: BrokerContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """DescribeGroups: administrators. v3 authorized operations, v4 static members, v6 an error for an unknown group.
     Errors by group: 14, 15, 16, 69."""
     return DescribeGroupsResponse(groups=[await _describe(ctx, request, group_id) for group_id in request.groups])
 
 
-async def _describe(ctx: Context, request: DescribeGroupsRequest, group_id: str) -> DescribedGroup:
+async def _describe(ctx: BrokerContext, request: DescribeGroupsRequest, group_id: str) -> DescribedGroup:
     version = ctx.api_version
     answer = ask(
         ctx,
@@ -104,19 +104,19 @@ async def _describe(ctx: Context, request: DescribeGroupsRequest, group_id: str)
     return group
 
 
-async def list_groups(ctx: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+async def list_groups(ctx: BrokerContext, request: ListGroupsRequest) -> ListGroupsResponse:
     """ListGroups: the groups whose coordinator is this broker. v4 filters by state, v5 by type. Errors: 14, 15, 16."""
 
     def listed(machine: GroupCoordinator) -> list[ListedGroup]:
         return describing.list_groups(machine, request.states_filter, request.types_filter)
 
-    groups = await asking.ask_every(ctx, ctx.broker.groups, listed)
+    groups = await asking.ask_every(ctx, ctx.node.groups, listed)
     if isinstance(groups, ErrorCode):
         return ListGroupsResponse(error_code=groups)
     return ListGroupsResponse(groups=groups)
 
 
-async def delete_groups(ctx: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+async def delete_groups(ctx: BrokerContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """DeleteGroups: groups without members, with their offsets. Errors by group: 14, 16, 68, 69."""
     results = []
     for group_id in dict.fromkeys(request.groups_names):
@@ -124,7 +124,7 @@ async def delete_groups(ctx: Context, request: DeleteGroupsRequest) -> DeleteGro
     return DeleteGroupsResponse(results=results)
 
 
-async def _delete_group(ctx: Context, group_id: str) -> DeletableGroupResult:
+async def _delete_group(ctx: BrokerContext, group_id: str) -> DeletableGroupResult:
     def respond(error: ErrorCode) -> DeletableGroupResult:
         return DeletableGroupResult(group_id=group_id, error_code=error)
 

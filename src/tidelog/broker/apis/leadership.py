@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.metadata.image import TopicImage
 from tidelog.model.ids import NO_BROKER, Uuid
 from tidelog.protocol.fastpath import NodeEndpoint
 
 
-def current_leader(ctx: Context, name: str | None, topic_id: Uuid, index: int) -> tuple[int, int] | None:
+def current_leader(ctx: BrokerContext, name: str | None, topic_id: Uuid, index: int) -> tuple[int, int] | None:
     """(leader's id, leader epoch) of a partition named by name or, when that is None, by id; None while nobody leads it."""
     topics = ctx.image.topics
     topic: TopicImage | None = topics.by_id.get(topic_id) if name is None else topics.by_name.get(name)
@@ -24,7 +24,7 @@ def current_leader(ctx: Context, name: str | None, topic_id: Uuid, index: int) -
     return None if partition.leader == NO_BROKER else (partition.leader, partition.leader_epoch)
 
 
-def node_endpoints(ctx: Context, leaders: Iterable[tuple[int, int]]) -> list[NodeEndpoint]:
+def node_endpoints(ctx: BrokerContext, leaders: Iterable[tuple[int, int]]) -> list[NodeEndpoint]:
     """The addresses of ``leaders``, each once, on the listener that the client came in on."""
     endpoints: dict[int, NodeEndpoint] = {}
     for broker_id, _ in leaders:

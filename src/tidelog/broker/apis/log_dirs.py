@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.replica_moves import run_move
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import TopicPartition, Uuid
@@ -26,13 +26,13 @@ from tidelog.storage.log_manager import LogManager
 _WHOLE_ERROR_FROM = 3
 
 
-async def describe_log_dirs(ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+async def describe_log_dirs(ctx: BrokerContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Sent by kafka-log-dirs and consoles; null asks for all partitions. Partitions that are not here are left out.
 
     v3 added an error for the whole answer, v4 the volume's size and free space, v5 whether new partitions stay away.
     Errors per dir: KAFKA_STORAGE_ERROR when it is offline.
     """
-    logs = ctx.replicas.logs
+    logs = ctx.node.replicas.logs
     online = [log_dir.path for log_dir in logs.online_dirs()]
     volumes = await ctx.run_blocking(lambda: _volumes(ctx, online))
     wanted: set[TopicPartition] | None = None
@@ -56,19 +56,19 @@ async def describe_log_dirs(ctx: Context, request: DescribeLogDirsRequest) -> De
     return DescribeLogDirsResponse(results=results)
 
 
-def refuse_describe(ctx: Context, request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
+def refuse_describe(ctx: BrokerContext, request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
     """Versions before 3 can say it of a log dir only: one without a name."""
     if ctx.api_version < _WHOLE_ERROR_FROM:
         return DescribeLogDirsResponse(results=[DescribeLogDirsResult(error_code=error.code)])
     return DescribeLogDirsResponse(error_code=error.code)
 
 
-def _volumes(ctx: Context, paths: list[str]) -> dict[str, tuple[int, int]]:
+def _volumes(ctx: BrokerContext, paths: list[str]) -> dict[str, tuple[int, int]]:
     """(total, usable) bytes by dir. A dir that cannot be asked is left out: it is about to go offline."""
     found: dict[str, tuple[int, int]] = {}
     for path in paths:
         try:
-            found[path] = ctx.replicas.logs.fs.usage(path)
+            found[path] = ctx.node.replicas.logs.fs.usage(path)
         except OSError:
             continue
     return found
@@ -98,12 +98,12 @@ def _topics(logs: LogManager, log_dir: LogDir, wanted: set[TopicPartition] | Non
     return list(topics.values())
 
 
-def _is_cordoned(ctx: Context, log_dir: LogDir) -> bool:
-    broker = ctx.image.brokers.get(ctx.broker.node_id)
+def _is_cordoned(ctx: BrokerContext, log_dir: LogDir) -> bool:
+    broker = ctx.image.brokers.get(ctx.node.node_id)
     return broker is not None and Uuid(log_dir.directory_id) in (broker.cordoned_directories or ())
 
 
-def alter_replica_log_dirs(ctx: Context, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+def alter_replica_log_dirs(ctx: BrokerContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     """Sent by kafka-reassign-partitions: replicas are to lie in other dirs of this broker. Answered when the moves have begun.
 
     Errors per partition: LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR (one of the dirs is offline), UNKNOWN_TOPIC_OR_PARTITION,
@@ -121,7 +121,7 @@ def alter_replica_log_dirs(ctx: Context, request: AlterReplicaLogDirsRequest) ->
     return AlterReplicaLogDirsResponse(results=list(topics.values()))
 
 
-def refuse_alter(ctx: Context, request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+def refuse_alter(ctx: BrokerContext, request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
     """The request goes by dirs, its answer by topics: each partition says it once."""
     topics: dict[str, dict[int, None]] = {}
     for topic in (topic for wanted in request.dirs for topic in wanted.topics):
@@ -139,8 +139,8 @@ def refuse_alter(ctx: Context, request: AlterReplicaLogDirsRequest, error: Kafka
     )
 
 
-def _move(ctx: Context, path: str, partition: TopicPartition) -> ErrorCode:
-    replicas = ctx.replicas
+def _move(ctx: BrokerContext, path: str, partition: TopicPartition) -> ErrorCode:
+    replicas = ctx.node.replicas
     target = next((log_dir for log_dir in replicas.logs.dirs if log_dir.path == path), None)
     if target is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
@@ -151,7 +151,7 @@ def _move(ctx: Context, path: str, partition: TopicPartition) -> ErrorCode:
         return found
     if found.log is None:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    move = replicas.begin_move(found, target, ctx.broker.runtime.even_ms())
+    move = replicas.begin_move(found, target, ctx.node.runtime.even_ms())
     if move is not None:
-        ctx.broker.runtime.spawn(run_move(ctx.broker, move), f"moving {partition} to {path}")
+        ctx.node.runtime.spawn(run_move(ctx.node, move), f"moving {partition} to {path}")
     return ErrorCode.NONE

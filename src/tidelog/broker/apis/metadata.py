@@ -10,11 +10,11 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from tidelog.broker.answers import Encoded
-from tidelog.broker.apis.metadata_bytes import CLUSTER_OPERATIONS_IN, ERROR_FROM, TopicBytes, put_together
+from tidelog.broker.apis.metadata_bytes import CLUSTER_OPERATIONS_IN, ERROR_FROM, AnswerKey, put_together
 from tidelog.broker.auto_creation import create_for, was_refused
-from tidelog.broker.context import Asker, Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from tidelog.broker.quotas.limits import ANONYMOUS
+from tidelog.broker.ports import Asker
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -29,14 +29,11 @@ from tidelog.protocol.messages.metadata import (
 )
 
 _NULL_NAME_FROM = 12
-MAX_KEPT_ANSWERS = 64
 MAX_KEPT_REQUEST_BYTES = 4096
 PARTITIONS_AT_ONCE = 2000
 """Described in a turn of the loop: some ten milliseconds."""
 MAX_BEING_CREATED = 1000
 """Topics being created at once because somebody asked for them; further ones wait for the client's next question."""
-
-_Key = tuple[int, str, bytes]
 
 
 class Question:
@@ -58,32 +55,7 @@ def read(frame: memoryview, position: int, version: int) -> Question:
     return Question(frame[position:], version)
 
 
-class Answers:
-    """Encoded answers to questions that were asked before, for one image."""
-
-    __slots__ = ("_image", "_kept", "topics")
-
-    def __init__(self) -> None:
-        self.topics = TopicBytes()
-        """What was said of each topic to who asked for all of them."""
-        self._image: ClusterImage | None = None
-        self._kept: dict[_Key, bytes] = {}
-
-    def get(self, image: ClusterImage, key: _Key) -> bytes | None:
-        """The answer, unless the cluster has changed since."""
-        if self._image is not image:
-            self._image = image
-            self._kept.clear()
-        return self._kept.get(key)
-
-    def keep(self, key: _Key, answer: bytes) -> None:
-        """Remember it, in place of the oldest when there are too many."""
-        if len(self._kept) >= MAX_KEPT_ANSWERS:
-            del self._kept[next(iter(self._kept))]
-        self._kept[key] = answer
-
-
-def metadata(ctx: Context, question: Question) -> Encoded | Coroutine[Any, Any, Encoded]:
+def metadata(ctx: BrokerContext, question: Question) -> Encoded | Coroutine[Any, Any, Encoded]:
     """Sent by every client. v0 asks for all topics with an empty list, later versions with null.
 
     v1 added controller and rack, v4 a say in auto creation, v5 offline replicas, v7 leader epochs, v8 to v10 the cluster's
@@ -92,7 +64,7 @@ def metadata(ctx: Context, question: Question) -> Encoded | Coroutine[Any, Any, 
     INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE while it is being created, INVALID_REQUEST for ids where the version has none.
     Per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
     """
-    answers = ctx.broker.metadata_answers
+    answers = ctx.node.metadata_answers
     key = None
     if len(question.body) <= MAX_KEPT_REQUEST_BYTES:
         key = (question.version, ctx.listener, bytes(question.body))
@@ -109,7 +81,7 @@ def metadata(ctx: Context, question: Question) -> Encoded | Coroutine[Any, Any, 
     return Encoded((body,), len(body))
 
 
-def refuse(ctx: Context, question: Question, error: KafkaError) -> MetadataResponse:
+def refuse(ctx: BrokerContext, question: Question, error: KafkaError) -> MetadataResponse:
     """The topics that were asked for, or all there are, with this error. The brokers are named all the same, so that the client
     has where to ask again."""
     request, version, image = question.read(), ctx.api_version, ctx.image
@@ -128,7 +100,7 @@ def refuse(ctx: Context, question: Question, error: KafkaError) -> MetadataRespo
     return response
 
 
-def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, bool]:
+def _answer(ctx: BrokerContext, request: MetadataRequest) -> tuple[MetadataResponse, bool]:
     """The response, and whether it says that a topic is on its way."""
     version = ctx.api_version
     image = ctx.image
@@ -148,13 +120,13 @@ def _answer(ctx: Context, request: MetadataRequest) -> tuple[MetadataResponse, b
                 continue
             unknown = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if unknown and found.name is not None and _may_create(ctx, request, found.name):
-                if not was_refused(ctx.broker, found.name):
+                if not was_refused(ctx.node, found.name):
                     found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
                 missing.append(found.name)
                 creating = True
             topics.append(found)
         if missing:
-            create_for(ctx.broker, Asker(ANONYMOUS, ctx.client_id, ctx.peer_host), missing)
+            create_for(ctx.node, Asker(ctx.principal, ctx.client_id, ctx.peer_host), missing)
     return _response(ctx, request, version, image, endpoints, topics), creating
 
 
@@ -166,9 +138,9 @@ def _size(topic: TopicImage) -> int:
     return len(topic.partitions)
 
 
-async def _all_topics(ctx: Context, request: MetadataRequest, key: _Key | None) -> Encoded:
+async def _all_topics(ctx: BrokerContext, request: MetadataRequest, key: AnswerKey | None) -> Encoded:
     """Of a large cluster, as it is now: others have their turns while it is described."""
-    image, answers, version = ctx.image, ctx.broker.metadata_answers, ctx.api_version
+    image, answers, version = ctx.image, ctx.node.metadata_answers, ctx.api_version
     endpoints = _endpoints(ctx, image)
     with_operations = request.include_topic_authorized_operations
     describe = _describer(image, endpoints, version, with_operations)
@@ -180,7 +152,7 @@ async def _all_topics(ctx: Context, request: MetadataRequest, key: _Key | None) 
         if known is None or known[0] is not topic:
             if room <= 0:
                 room = PARTITIONS_AT_ONCE
-                await ctx.broker.runtime.sleep(0)
+                await ctx.node.runtime.sleep(0)
             room -= len(topic.partitions)
             out = bytearray()
             describe(topic).encode_into(out, version)
@@ -192,7 +164,7 @@ async def _all_topics(ctx: Context, request: MetadataRequest, key: _Key | None) 
     return Encoded((body,), len(body))
 
 
-def _endpoints(ctx: Context, image: ClusterImage) -> dict[int, Endpoint]:
+def _endpoints(ctx: BrokerContext, image: ClusterImage) -> dict[int, Endpoint]:
     """Where brokers that are in service are reached by who came on this listener."""
     return {
         broker.id: endpoint
@@ -202,7 +174,7 @@ def _endpoints(ctx: Context, image: ClusterImage) -> dict[int, Endpoint]:
 
 
 def _response(
-    ctx: Context,
+    ctx: BrokerContext,
     request: MetadataRequest,
     version: int,
     image: ClusterImage,
@@ -214,8 +186,8 @@ def _response(
             MetadataResponseBroker(node_id=id, host=endpoint.host, port=endpoint.port, rack=image.brokers[id].rack)
             for id, endpoint in endpoints.items()
         ],
-        cluster_id=ctx.broker.cluster_id,
-        controller_id=ctx.broker.node_id if ctx.broker.node_id in endpoints else next(iter(endpoints), NO_BROKER),
+        cluster_id=ctx.node.cluster_id,
+        controller_id=ctx.node.node_id if ctx.node.node_id in endpoints else next(iter(endpoints), NO_BROKER),
         topics=topics,
     )
     if version in CLUSTER_OPERATIONS_IN and request.include_cluster_authorized_operations:
@@ -290,6 +262,6 @@ def _describer(
     return describe
 
 
-def _may_create(ctx: Context, request: MetadataRequest, name: str) -> bool:
+def _may_create(ctx: BrokerContext, request: MetadataRequest, name: str) -> bool:
     allowed = request.allow_auto_topic_creation and ctx.config.auto_create_topics_enable
-    return allowed and name not in INTERNAL_TOPICS and len(ctx.broker.topics_being_created) < MAX_BEING_CREATED
+    return allowed and name not in INTERNAL_TOPICS and len(ctx.node.topics_being_created) < MAX_BEING_CREATED

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from struct import Struct
 
-from tidelog.metadata.image import BrokerImage, TopicImage
+from tidelog.metadata.image import BrokerImage, ClusterImage, TopicImage
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.metadata import MetadataResponse
 from tidelog.protocol.primitives import write_uvarint
@@ -17,6 +17,9 @@ from tidelog.protocol.primitives import write_uvarint
 Kind = tuple[int, str, bool]
 """(version, listener, with what is authorized): what topics are described as depends on it."""
 
+AnswerKey = tuple[int, str, bytes]
+"""(version, listener, the request's body)."""
+MAX_KEPT_ANSWERS = 64
 _COUNT = Struct(">i")
 CLUSTER_OPERATIONS_IN = range(8, 11)
 ERROR_FROM = 13
@@ -58,3 +61,28 @@ def put_together(response: MetadataResponse, topics: Sequence[bytes], version: i
     else:
         count += _COUNT.pack(len(topics))
     return b"".join([body[: at - (1 if flexible else _COUNT.size)], count, *topics, body[at:]])
+
+
+class Answers:
+    """Encoded answers to questions that were asked before, for one image."""
+
+    __slots__ = ("_image", "_kept", "topics")
+
+    def __init__(self) -> None:
+        self.topics = TopicBytes()
+        """What was said of each topic to who asked for all of them."""
+        self._image: ClusterImage | None = None
+        self._kept: dict[AnswerKey, bytes] = {}
+
+    def get(self, image: ClusterImage, key: AnswerKey) -> bytes | None:
+        """The answer, unless the cluster has changed since."""
+        if self._image is not image:
+            self._image = image
+            self._kept.clear()
+        return self._kept.get(key)
+
+    def keep(self, key: AnswerKey, answer: bytes) -> None:
+        """Remember it, in place of the oldest when there are too many."""
+        if len(self._kept) >= MAX_KEPT_ANSWERS:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = answer

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tidelog.broker.answers import Answer
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.protocol.messages.delete_records import (
@@ -55,7 +55,7 @@ _READ_COMMITTED = 1
 _CONSUMER = -1
 
 
-def list_offsets(ctx: Context, request: ListOffsetsRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def list_offsets(ctx: BrokerContext, request: ListOffsetsRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """Sent by consumers without a position, and by tools. v4 fences by leader epoch and tells the epoch of the record found, v5
     may say OFFSET_NOT_AVAILABLE, v7, v8, v9 and v11 each brought a special timestamp, v10 a timeout.
 
@@ -82,12 +82,12 @@ def list_offsets(ctx: Context, request: ListOffsetsRequest) -> Answer | Coroutin
 
 
 def _list_one(
-    ctx: Context, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
+    ctx: BrokerContext, request: ListOffsetsRequest, topic: str, wanted: ListOffsetsPartition
 ) -> OffsetAnswer | TimestampLookup:
     timestamp = wanted.timestamp
     if timestamp < 0 and ctx.api_version < _SINCE.get(timestamp, 1 << 15):
         return OffsetAnswer(ErrorCode.UNSUPPORTED_VERSION)
-    partition = ctx.replicas.by_name(topic, wanted.partition_index)
+    partition = ctx.node.replicas.by_name(topic, wanted.partition_index)
     if isinstance(partition, ErrorCode):
         return OffsetAnswer(partition)
     return offset_lookup.list_offset(
@@ -100,14 +100,14 @@ def _list_one(
 
 
 async def _look_up(
-    ctx: Context, response: ListOffsetsResponse, lookups: list[tuple[ListOffsetsPartitionResponse, TimestampLookup]]
+    ctx: BrokerContext, response: ListOffsetsResponse, lookups: list[tuple[ListOffsetsPartitionResponse, TimestampLookup]]
 ) -> Answer:
     for result, lookup in lookups:
         try:
             answer = lookup.finish(await ctx.run_blocking(lookup.run))
         except StorageFailure as failure:
             if not lookup.is_moot:
-                ctx.replicas.storage_failed(failure)
+                ctx.node.replicas.storage_failed(failure)
             answer = OffsetAnswer(ErrorCode.KAFKA_STORAGE_ERROR)
         _fill(result, answer, ctx.api_version)
     return response
@@ -123,7 +123,7 @@ def _fill(result: ListOffsetsPartitionResponse, answer: OffsetAnswer, version: i
         result.leader_epoch = answer.leader_epoch
 
 
-def offset_for_leader_epoch(ctx: Context, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+def offset_for_leader_epoch(ctx: BrokerContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     """Sent by consumers after a change of leader, and by followers that know no epoch: where did this epoch end? v3 says which
     replica asks. Errors, per partition: 3, 6, 56, 74, 75; an epoch that is not known is answered -1, -1.
     """
@@ -132,7 +132,7 @@ def offset_for_leader_epoch(ctx: Context, request: OffsetForLeaderEpochRequest) 
         results: list[EpochEndOffset] = []
         response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=results))
         for wanted in topic.partitions:
-            partition = ctx.replicas.by_name(topic.topic, wanted.partition)
+            partition = ctx.node.replicas.by_name(topic.topic, wanted.partition)
             if isinstance(partition, ErrorCode):
                 results.append(EpochEndOffset(error_code=partition, partition=wanted.partition))
                 continue
@@ -148,7 +148,7 @@ def offset_for_leader_epoch(ctx: Context, request: OffsetForLeaderEpochRequest) 
     return response
 
 
-def delete_records(ctx: Context, request: DeleteRecordsRequest) -> Answer | Coroutine[Any, Any, Answer]:
+def delete_records(ctx: BrokerContext, request: DeleteRecordsRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """Sent by tools and by Kafka Streams: raise the log start, so that older records are gone for all. Offset -1 is the high
     watermark. Waits up to ``timeout_ms`` until the replicas on brokers that live have followed.
 
@@ -162,7 +162,7 @@ def delete_records(ctx: Context, request: DeleteRecordsRequest) -> Answer | Coro
         for wanted in topic.partitions:
             result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
             results.append(result)
-            partition = ctx.replicas.by_name(topic.name, wanted.partition_index)
+            partition = ctx.node.replicas.by_name(topic.name, wanted.partition_index)
             if isinstance(partition, ErrorCode):
                 result.error_code = partition
             elif partition.is_internal:
@@ -175,7 +175,7 @@ def delete_records(ctx: Context, request: DeleteRecordsRequest) -> Answer | Coro
 
 
 async def _until_deleted(
-    ctx: Context,
+    ctx: BrokerContext,
     request: DeleteRecordsRequest,
     response: DeleteRecordsResponse,
     waiting: list[tuple[Partition, DeleteRecordsPartitionResult]],

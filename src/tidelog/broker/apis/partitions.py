@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.operations import TOPIC_OPERATIONS
 from tidelog.broker.quotas.mutations import submit_mutation
 from tidelog.controller.quorum_controller import QuorumController
@@ -30,7 +30,7 @@ from tidelog.protocol.messages.elect_leaders import (
 _CREATE_STRICT_FROM = 3
 
 
-async def create_partitions(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+async def create_partitions(ctx: BrokerContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Sent by admin clients; answered when the partitions are committed and this broker leads its own.
 
     v2 is flexible, v3 may answer THROTTLING_QUOTA_EXCEEDED. Errors per topic: see ``controller.partition_counts``.
@@ -41,7 +41,7 @@ async def create_partitions(ctx: Context, request: CreatePartitionsRequest) -> C
     return response
 
 
-async def elect_leaders(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
+async def elect_leaders(ctx: BrokerContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Sent by admin clients and kafka-leader-election; null asks for all partitions and is told only of those that changed.
 
     v1 added the type (0 preferred, 1 unclean) and an error for the whole answer. Errors per partition: see
@@ -51,7 +51,7 @@ async def elect_leaders(ctx: Context, request: ElectLeadersRequest) -> ElectLead
     return response
 
 
-def describe_topic_partitions(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+def describe_topic_partitions(ctx: BrokerContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
     """Sent by Java's admin client (KIP-966); topics in the order of their names, at most so many partitions at once.
 
     The cursor in an answer says where the next page begins. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION,
@@ -70,7 +70,7 @@ def describe_topic_partitions(ctx: Context, request: DescribeTopicPartitionsRequ
     return DescribeTopicPartitionsResponse(topics=_described(ctx, page), next_cursor=following)
 
 
-def _described(ctx: Context, page: Page) -> list[DescribeTopicPartitionsResponseTopic]:
+def _described(ctx: BrokerContext, page: Page) -> list[DescribeTopicPartitionsResponseTopic]:
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     for name, topic, numbers in page.parts:
         answer = DescribeTopicPartitionsResponseTopic(

@@ -17,7 +17,7 @@ from typing import Any
 
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Answer, Frame, Outgoing, Signal, Waiting
 from tidelog.broker.apis.leadership import current_leader, node_endpoints
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.transaction_verification import Operation, operation_of_produce, produce_error, verify_or_add
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
@@ -50,7 +50,7 @@ _ADMIN_CLIENT = "__admin_client"
 _NO_RECORDS = memoryview(b"")
 
 
-def produce(ctx: Context, request: ProduceView) -> Answer | Coroutine[Any, Any, Answer]:
+def produce(ctx: BrokerContext, request: ProduceView) -> Answer | Coroutine[Any, Any, Answer]:
     """Sent by every producer. v5 answers the log start offset, v7 allows zstd, v8 has errors of single records, v10 names the new
     leader and its address, v12 adds partitions to the transaction by itself, v13 addresses topics by id.
 
@@ -62,7 +62,7 @@ def produce(ctx: Context, request: ProduceView) -> Answer | Coroutine[Any, Any, 
     topics = request.topics
     if len(topics) == 1 and len(topics[0][2]) == 1 and acks * acks == 1:
         name, topic_id, ((index, records),) = topics[0]
-        replicas = ctx.broker.replicas
+        replicas = ctx.node.replicas
         partition = replicas.by_id(topic_id, index) if name is None else replicas.by_name(name, index)
         if partition.__class__ is Partition:
             assert isinstance(partition, Partition)
@@ -79,7 +79,7 @@ def produce(ctx: Context, request: ProduceView) -> Answer | Coroutine[Any, Any, 
     return _Work(ctx, request, _append_all(ctx, request)).go_on(request)
 
 
-def refuse(ctx: Context, request: ProduceView, error: KafkaError) -> Answer:
+def refuse(ctx: BrokerContext, request: ProduceView, error: KafkaError) -> Answer:
     """Every partition of the request with this error."""
     if request.acks == 0:
         return CLOSE_CONNECTION
@@ -135,17 +135,17 @@ class _Entry:
         self.proof: Verification | None = None
 
 
-def _append(ctx: Context, request: ProduceView, partition: Partition, records: memoryview | None) -> _Result:
+def _append(ctx: BrokerContext, request: ProduceView, partition: Partition, records: memoryview | None) -> _Result:
     if records is None:
         records = _NO_RECORDS
     if partition.is_internal and ctx.client_id != _ADMIN_CLIENT:
         return refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
     if len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL_BIT:
         return _append_transactional(ctx, request, partition, records)
-    return partition.append(records, ctx.now_ms(), request.acks, zstd_allowed=ctx.api_version >= _ZSTD_FROM)
+    return partition.append(records, ctx.node.runtime.now_ms(), request.acks, zstd_allowed=ctx.api_version >= _ZSTD_FROM)
 
 
-def _append_transactional(ctx: Context, request: ProduceView, partition: Partition, records: memoryview) -> _Result:
+def _append_transactional(ctx: BrokerContext, request: ProduceView, partition: Partition, records: memoryview) -> _Result:
     """Into the open transaction at once; else the coordinator is asked first."""
     if request.transactional_id is None:
         return refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -192,9 +192,9 @@ def _refused_as_a_whole(request: ProduceView) -> ErrorCode:
     return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers) > 1 else _NONE
 
 
-def _append_all(ctx: Context, request: ProduceView) -> list[_Entry]:
+def _append_all(ctx: BrokerContext, request: ProduceView) -> list[_Entry]:
     """Append to each partition that the request names; each may be named once."""
-    replicas = ctx.broker.replicas
+    replicas = ctx.node.replicas
     entries: list[_Entry] = []
     seen: set[Partition] = set()
     known_acks = request.acks in (-1, 0, 1)
@@ -252,12 +252,10 @@ class _Work:
     It keeps of its request what the answer needs, and none of the bytes: while it is not acknowledged, the connection goes on.
     """
 
-    __slots__ = ("_correlation_id", "_ctx", "_version", "acks", "entries")
+    __slots__ = ("_ctx", "acks", "entries")
 
-    def __init__(self, ctx: Context, request: ProduceView, entries: list[_Entry]) -> None:
+    def __init__(self, ctx: BrokerContext, request: ProduceView, entries: list[_Entry]) -> None:
         self._ctx = ctx
-        self._version = ctx.api_version
-        self._correlation_id = ctx.correlation_id
         self.acks = request.acks
         self.entries = entries
 
@@ -340,12 +338,12 @@ class _Work:
 
     def answer(self) -> Frame | Signal:
         """What became of each batch."""
-        ctx, version = self._ctx, self._version
+        ctx, version = self._ctx, self._ctx.api_version
         if len(self.entries) == 1 and version >= _FLEXIBLE_FROM and self.acks != 0:
             (only,) = self.entries
             result = only.result
             if only.partition is not None and isinstance(result, AppendResult) and result.error is _NONE:
-                return [_packed(only.partition, version, self._correlation_id, result)]
+                return [_packed(only.partition, version, ctx.correlation_id, result)]
         topics: list[ProduceTopicResult] = []
         leaders: dict[tuple[int, int], None] = {}
         results: list[ProduceResult] = []
@@ -360,7 +358,7 @@ class _Work:
                 topics.append((entry.name, entry.topic_id, results))
             failed = failed or result.error is not _NONE
             leader = None
-            if result.error is _OUT_OF_ORDER and entry.partition is not None and not ctx.broker.leads(entry.partition):
+            if result.error is _OUT_OF_ORDER and entry.partition is not None and not ctx.node.leads(entry.partition):
                 # Its producer may have gone on with our successor, whom we do not know: it is to look there, not to give up.
                 result = refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif result.error in _WRONG_LEADER:
@@ -381,7 +379,7 @@ class _Work:
             )
         if self.acks == 0:
             return CLOSE_CONNECTION if failed else NO_RESPONSE
-        return [encode_produce_response(self._correlation_id, version, topics, node_endpoints=node_endpoints(ctx, leaders))]
+        return [encode_produce_response(ctx.correlation_id, version, topics, node_endpoints=node_endpoints(ctx, leaders))]
 
 
 @lru_cache(maxsize=512)

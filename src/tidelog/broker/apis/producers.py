@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.controller.topic_names import name_problem
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_producers import (
@@ -17,7 +17,7 @@ from tidelog.replication.partition import Partition
 from tidelog.storage.producer_state import ProducerEntry
 
 
-def describe_producers(ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+def describe_producers(ctx: BrokerContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Sent by kafka-transactions, to the leader or to the broker that is named (``--broker-id``), to find transactions that hang.
     Each replica answers by its own log.
 
@@ -31,14 +31,14 @@ def describe_producers(ctx: Context, request: DescribeProducersRequest) -> Descr
     )
 
 
-def _described(ctx: Context, topic: TopicRequest, index: int) -> PartitionResponse:
+def _described(ctx: BrokerContext, topic: TopicRequest, index: int) -> PartitionResponse:
     problem = name_problem(topic.name)
     if problem is not None:
         return PartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=problem)
     if topic.name not in ctx.image.topics.by_name:
         message = "This server does not host this topic-partition."
         return PartitionResponse(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error_message=message)
-    found = ctx.replicas.by_name(topic.name, index)
+    found = ctx.node.replicas.by_name(topic.name, index)
     if not isinstance(found, Partition):
         return PartitionResponse(partition_index=index, error_code=found)
     if found.log is None:

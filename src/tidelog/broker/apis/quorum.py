@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from tidelog.broker.context import Broker, Context
+from tidelog.broker.node import BrokerContext, ControllerContext
+from tidelog.broker.request import Context
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID
 from tidelog.protocol.messages.describe_quorum import (
@@ -21,24 +22,40 @@ from tidelog.raft.description import QuorumDescription, ReplicaDescription
 
 
 def describe_quorum(
-    ctx: Context, request: DescribeQuorumRequest
+    ctx: BrokerContext, request: DescribeQuorumRequest
 ) -> DescribeQuorumResponse | Coroutine[Any, Any, DescribeQuorumResponse]:
     """Sent by kafka-metadata-quorum and admin clients, for partition 0 of ``__cluster_metadata`` and nothing else.
 
     v1 added when a replica last fetched, v2 directory ids, messages and the controllers' endpoints. Error per partition:
     UNKNOWN_TOPIC_OR_PARTITION for any other one. Where another controller leads, a broker passes on its answer
-    (REQUEST_TIMED_OUT while nobody leads), and a controller says NOT_LEADER_OR_FOLLOWER.
+    (REQUEST_TIMED_OUT while no controller leads).
     """
+    if (refused := _of_others(request)) is not None:
+        return refused
+    quorum = ctx.node.controller.describe_quorum()
+    return _forwarded(ctx, request) if quorum is None else _answer(ctx, quorum)
+
+
+def describe_quorum_here(ctx: ControllerContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Sent by kafka-metadata-quorum and by brokers; a controller that does not lead says NOT_LEADER_OR_FOLLOWER.
+
+    Otherwise as on a broker.
+    """
+    if (refused := _of_others(request)) is not None:
+        return refused
+    quorum = ctx.node.controller.describe_quorum()
+    if quorum is not None:
+        return _answer(ctx, quorum)
+    not_leader = ResponsePartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, error_message=None, leader_id=-1)
+    return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[not_leader])])
+
+
+def _of_others(request: DescribeQuorumRequest) -> DescribeQuorumResponse | None:
+    """The answer to a request for other partitions than the metadata log's only one."""
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
-    if asked != [(METADATA_TOPIC, [0])]:
-        return DescribeQuorumResponse(topics=[_unknown(name, indexes) for name, indexes in asked])
-    quorum = ctx.broker.controller.describe_quorum()
-    if quorum is None and isinstance(ctx.broker, Broker):
-        return _forwarded(ctx, request)
-    if quorum is None:
-        refused = ResponsePartitionData(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, error_message=None, leader_id=-1)
-        return DescribeQuorumResponse(topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[refused])])
-    return _answer(ctx, quorum)
+    if asked == [(METADATA_TOPIC, [0])]:
+        return None
+    return DescribeQuorumResponse(topics=[_unknown(name, indexes) for name, indexes in asked])
 
 
 def _answer(ctx: Context, quorum: QuorumDescription) -> DescribeQuorumResponse:
@@ -58,12 +75,12 @@ def _answer(ctx: Context, quorum: QuorumDescription) -> DescribeQuorumResponse:
     return response
 
 
-async def _forwarded(ctx: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+async def _forwarded(ctx: BrokerContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     try:
-        response: DescribeQuorumResponse = await ctx.broker.controller.forward(ctx.api_key, ctx.api_version, request)
+        response: DescribeQuorumResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request)
     except KafkaError as error:
         # This node may have been elected while it asked.
-        quorum = ctx.broker.controller.describe_quorum()
+        quorum = ctx.node.controller.describe_quorum()
         if quorum is not None:
             return _answer(ctx, quorum)
         return DescribeQuorumResponse(error_code=error.code, error_message=error.detail or None)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 
 
-async def add_raft_voter(ctx: Context, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
+async def add_raft_voter(ctx: BrokerContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Sent by kafka-metadata-quorum. Errors: see ``raft.membership``; REQUEST_TIMED_OUT when no leader answers."""
-    response: AddRaftVoterResponse = await ctx.broker.controller.forward(ctx.api_key, ctx.api_version, request)
+    response: AddRaftVoterResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request)
     return response
 
 
-async def remove_raft_voter(ctx: Context, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+async def remove_raft_voter(ctx: BrokerContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Sent by kafka-metadata-quorum. Errors: as AddRaftVoter."""
-    response: RemoveRaftVoterResponse = await ctx.broker.controller.forward(ctx.api_key, ctx.api_version, request)
+    response: RemoveRaftVoterResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request)
     return response

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
+from tidelog.broker.request import Context
 from tidelog.controller import reassignments
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.protocol.messages.alter_partition_reassignments import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
@@ -15,7 +15,7 @@ from tidelog.protocol.messages.describe_user_scram_credentials import (
 
 
 def describe_user_scram_credentials(
-    ctx: Context, request: DescribeUserScramCredentialsRequest
+    ctx: BrokerContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
     """Sent by admin clients, and by kafka-configs whenever it describes users (KIP-554); no user named means all of them.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
 from tidelog.broker.quotas.mutations import submit_mutation
+from tidelog.broker.request import Context
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse

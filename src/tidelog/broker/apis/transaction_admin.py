@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 
 from tidelog.broker import asking
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.coordinator.group.consumer.subscription_regex import InvalidRegex
 from tidelog.coordinator.transaction import describing
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
@@ -20,19 +20,19 @@ from tidelog.protocol.messages.describe_transactions import (
 from tidelog.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 
-async def describe_transactions(ctx: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+async def describe_transactions(ctx: BrokerContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
     """Transactional ids whose coordinator is this broker. Errors by id: 14, 15, 16, 42 for the empty one, 105."""
     return DescribeTransactionsResponse(transaction_states=[await _described(ctx, each) for each in request.transactional_ids])
 
 
-async def _described(ctx: Context, transactional_id: str) -> TransactionState:
+async def _described(ctx: BrokerContext, transactional_id: str) -> TransactionState:
     def refuse(error: ErrorCode) -> TransactionState:
         told = error if transactional_id else ErrorCode.INVALID_REQUEST
         return TransactionState(transactional_id=transactional_id, error_code=told)
 
     answer = asking.ask(
         ctx,
-        ctx.broker.transactions,
+        ctx.node.transactions,
         transactional_id,
         asking.looked_up(lambda machine: describing.describe(machine, transactional_id)),
         lambda described: described,
@@ -44,17 +44,17 @@ async def _described(ctx: Context, transactional_id: str) -> TransactionState:
     return state
 
 
-async def list_transactions(ctx: Context, request: ListTransactionsRequest) -> ListTransactionsResponse:
+async def list_transactions(ctx: BrokerContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
     """Those whose coordinator is this broker. v1 filters by duration (KIP-994), v2 by a pattern in RE2's syntax (KIP-1152).
     Errors: 14, 15, 16, 128."""
     filters = Filters(
         request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern
     )
-    transactions = await asking.ask_every(ctx, ctx.broker.transactions, _known)
+    transactions = await asking.ask_every(ctx, ctx.node.transactions, _known)
     if isinstance(transactions, ErrorCode):
         return ListTransactionsResponse(error_code=transactions)
     try:
-        found = describing.list_matching(transactions, filters, ctx.broker.runtime.even_ms())
+        found = describing.list_matching(transactions, filters, ctx.node.runtime.even_ms())
     except InvalidRegex:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     return ListTransactionsResponse(unknown_state_filters=filters.unknown_states(), transaction_states=found)

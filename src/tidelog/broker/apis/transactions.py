@@ -14,7 +14,7 @@ from typing import Any
 
 from tidelog.broker.answers import Answer
 from tidelog.broker.asking import ask, close_all
-from tidelog.broker.context import Broker, Context
+from tidelog.broker.node import Broker, BrokerContext
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.transaction import coordinator
@@ -48,7 +48,7 @@ BUMPING_FROM = 5
 """The versions of EndTxn whose senders expect the next epoch in the answer (KIP-890)."""
 
 
-def _told(ctx: Context, error: ErrorCode, fenced_from: int) -> ErrorCode:
+def _told(ctx: BrokerContext, error: ErrorCode, fenced_from: int) -> ErrorCode:
     old = error is ErrorCode.PRODUCER_FENCED and ctx.api_version < fenced_from
     return ErrorCode.INVALID_PRODUCER_EPOCH if old else error
 
@@ -56,7 +56,7 @@ def _told(ctx: Context, error: ErrorCode, fenced_from: int) -> ErrorCode:
 # -- InitProducerId ----------------------------------------------------------------------------------------------------------
 
 
-def init_producer_id(ctx: Context, request: InitProducerIdRequest) -> Later:
+def init_producer_id(ctx: BrokerContext, request: InitProducerIdRequest) -> Later:
     """Idempotent and transactional producers. v3 and later may name the id and epoch they had (KIP-360), v4 knows
     PRODUCER_FENCED, v5 TRANSACTION_ABORTABLE. v6 (two-phase commit) is unstable and not offered.
 
@@ -68,7 +68,7 @@ def init_producer_id(ctx: Context, request: InitProducerIdRequest) -> Later:
     if request.transactional_id is None:
         return _with_ids(ctx, lambda: _idempotent(ctx))
     expected = Producer(request.producer_id, request.producer_epoch) if named[0] else None
-    refused = ctx.broker.transactions.find(request.transactional_id)
+    refused = ctx.node.transactions.find(request.transactional_id)
     if isinstance(refused, ErrorCode):
         # No id is needed for that; a broker that is cut off would wait for one in vain.
         return _no_id(refused)
@@ -77,20 +77,20 @@ def init_producer_id(ctx: Context, request: InitProducerIdRequest) -> Later:
     )
 
 
-def _with_ids(ctx: Context, answer: Callable[[], Later]) -> Later:
+def _with_ids(ctx: BrokerContext, answer: Callable[[], Later]) -> Later:
     """``answer()`` when producer ids are at hand, fetching a block first when there are none."""
-    ids = ctx.broker.producer_ids
+    ids = ctx.node.producer_ids
     if ids.has_id:
         later = answer()
         if ids.wants_block:
-            ctx.broker.runtime.spawn(_prefetch(ctx.broker), "prefetching producer ids")
+            ctx.node.runtime.spawn(_prefetch(ctx.node), "prefetching producer ids")
         return later
     return _after_refill(ctx, answer)
 
 
-async def _after_refill(ctx: Context, answer: Callable[[], Later]) -> Answer:
+async def _after_refill(ctx: BrokerContext, answer: Callable[[], Later]) -> Answer:
     try:
-        await _refill(ctx.broker)
+        await _refill(ctx.node)
     except KafkaError:
         # No block could be had: the client asks again.
         return _no_id(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -98,15 +98,15 @@ async def _after_refill(ctx: Context, answer: Callable[[], Later]) -> Answer:
     return await later if isinstance(later, Coroutine) else later
 
 
-def _idempotent(ctx: Context) -> InitProducerIdResponse:
-    producer_id = ctx.broker.producer_ids.take()
+def _idempotent(ctx: BrokerContext) -> InitProducerIdResponse:
+    producer_id = ctx.node.producer_ids.take()
     if producer_id is None:
         # Others took all of it meanwhile; the client tries again.
         return _no_id(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-def _init_transactional(ctx: Context, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Later:
+def _init_transactional(ctx: BrokerContext, transactional_id: str, timeout_ms: int, expected: Producer | None) -> Later:
     def respond(answer: coordinator.Answer) -> InitProducerIdResponse:
         return InitProducerIdResponse(
             error_code=_told(ctx, answer.error, INIT_KNOWS_FENCED_FROM),
@@ -116,7 +116,7 @@ def _init_transactional(ctx: Context, transactional_id: str, timeout_ms: int, ex
 
     return ask(
         ctx,
-        ctx.broker.transactions,
+        ctx.node.transactions,
         transactional_id,
         lambda machine, token, now_ms: machine.init(token, transactional_id, timeout_ms, expected, now_ms),
         respond,
@@ -158,7 +158,7 @@ def _no_id(code: ErrorCode) -> InitProducerIdResponse:
 # -- AddPartitionsToTxn, AddOffsetsToTxn -------------------------------------------------------------------------------------
 
 
-def add_partitions_to_txn(ctx: Context, request: AddPartitionsToTxnRequest) -> Later:
+def add_partitions_to_txn(ctx: BrokerContext, request: AddPartitionsToTxnRequest) -> Later:
     """v0 to v3: a producer below transaction.version 2 adds partitions to its transaction. v4 and v5: a broker adds them, or asks
     whether they belong to it (``verify_only``), for several transactions at once (KIP-890).
 
@@ -183,7 +183,7 @@ async def _later_v3(answer: Coroutine[Any, Any, list[AddPartitionsToTxnTopicResu
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await answer)
 
 
-async def _add_batched(ctx: Context, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+async def _add_batched(ctx: BrokerContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     answers = [_add_one(ctx, asked, TV2) for asked in request.transactions]
     results = []
     try:
@@ -195,7 +195,7 @@ async def _add_batched(ctx: Context, request: AddPartitionsToTxnRequest) -> AddP
     return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def _add_one(ctx: Context, asked: AddPartitionsToTxnTransaction, client_version: int) -> Any:
+def _add_one(ctx: BrokerContext, asked: AddPartitionsToTxnTransaction, client_version: int) -> Any:
     """The results by topic of one transaction, or a coroutine of them. One partition that is refused fails all of them."""
     producer = Producer(asked.producer_id, asked.producer_epoch)
     partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
@@ -216,10 +216,10 @@ def _add_one(ctx: Context, asked: AddPartitionsToTxnTransaction, client_version:
             token, asked.transactional_id, producer, partitions, client_version=client_version, now_ms=now_ms
         )
 
-    return ask(ctx, ctx.broker.transactions, asked.transactional_id, call, respond, respond, writes=not asked.verify_only)
+    return ask(ctx, ctx.node.transactions, asked.transactional_id, call, respond, respond, writes=not asked.verify_only)
 
 
-def _refusal(ctx: Context, partition: TopicPartition) -> ErrorCode:
+def _refusal(ctx: BrokerContext, partition: TopicPartition) -> ErrorCode:
     """Why a partition cannot join a transaction; NONE when it can. Clients do not write to internal topics: of a group's offsets
     they tell by AddOffsetsToTxn, and a broker adds those by itself."""
     if ctx.api_version < BATCHED_FROM and partition.topic in INTERNAL_TOPICS:
@@ -246,7 +246,7 @@ def _results(
     ]
 
 
-def add_offsets_to_txn(ctx: Context, request: AddOffsetsToTxnRequest) -> Later:
+def add_offsets_to_txn(ctx: BrokerContext, request: AddOffsetsToTxnRequest) -> Later:
     """A producer below transaction.version 2 is going to commit offsets of a group: its partition of ``__consumer_offsets`` joins
     the transaction. Errors: as AddPartitionsToTxn."""
     producer = Producer(request.producer_id, request.producer_epoch)
@@ -259,7 +259,7 @@ def add_offsets_to_txn(ctx: Context, request: AddOffsetsToTxnRequest) -> Later:
 
     return ask(
         ctx,
-        ctx.broker.transactions,
+        ctx.node.transactions,
         request.transactional_id,
         lambda machine, token, now_ms: machine.add_partitions(
             token, request.transactional_id, producer, partitions, client_version=TV0, now_ms=now_ms
@@ -272,7 +272,7 @@ def add_offsets_to_txn(ctx: Context, request: AddOffsetsToTxnRequest) -> Later:
 # -- EndTxn ------------------------------------------------------------------------------------------------------------------
 
 
-def end_txn(ctx: Context, request: EndTxnRequest) -> Later:
+def end_txn(ctx: BrokerContext, request: EndTxnRequest) -> Later:
     """Commit or abort. v5 means transaction.version 2: the answer carries the producer's next epoch, and a retry with the epoch
     before is answered the same (trap 37). Errors: 14, 16, 42, 47, 48, 49, 51 while it is being completed, 90."""
     producer = Producer(request.producer_id, request.producer_epoch)
@@ -284,12 +284,12 @@ def end_txn(ctx: Context, request: EndTxnRequest) -> Later:
             response.producer_id, response.producer_epoch = answer.producer_id, answer.producer_epoch
         return response
 
-    if bumping and ctx.broker.producer_ids.wants_block:
+    if bumping and ctx.node.producer_ids.wants_block:
         # A producer without epochs left gets a new id; where there is none it is told 14, and asks again.
-        ctx.broker.runtime.spawn(_prefetch(ctx.broker), "prefetching producer ids")
+        ctx.node.runtime.spawn(_prefetch(ctx.node), "prefetching producer ids")
     return ask(
         ctx,
-        ctx.broker.transactions,
+        ctx.node.transactions,
         request.transactional_id,
         lambda machine, token, now_ms: machine.end(
             token,

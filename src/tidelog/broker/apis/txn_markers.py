@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from tidelog.broker.asking import close_all
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.transaction_markers import write_marker
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -22,7 +22,7 @@ from tidelog.replication.markers import Marker
 Outcome = ErrorCode | Awaitable[ErrorCode]
 
 
-async def write_txn_markers(ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+async def write_txn_markers(ctx: BrokerContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
     """Sent by brokers, and by kafka-transactions to end a transaction that hangs; answered when all markers are safe.
 
     v2 carries the transaction version, by which the epoch of a marker is judged (KIP-1228); v1 counts as version 0.
@@ -42,7 +42,7 @@ async def write_txn_markers(ctx: Context, request: WriteTxnMarkersRequest) -> Wr
                     earlier = outcomes.get(where)
                     if earlier is not None and not isinstance(earlier, ErrorCode):
                         await earlier
-                    outcomes[where] = write_marker(ctx.broker, where, marker, now_ms) if possible else ErrorCode.INVALID_REQUEST
+                    outcomes[where] = write_marker(ctx.node, where, marker, now_ms) if possible else ErrorCode.INVALID_REQUEST
         results = [await _result(producer_id, outcomes) for producer_id, outcomes in begun.items()]
     finally:
         close_all(outcome for outcomes in begun.values() for outcome in outcomes.values())

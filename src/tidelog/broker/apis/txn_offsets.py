@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
+from tidelog.broker.node import BrokerContext
 from tidelog.broker.transaction_verification import Operation, operation_of_offset_commit, verify_or_add
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.offsets.transactional_offsets import answer
@@ -29,7 +29,7 @@ _TOLD_AS = {
 """What went wrong with the partition behind a group, in the words that clients of a coordinator know."""
 
 
-async def txn_offset_commit(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+async def txn_offset_commit(ctx: BrokerContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     """Sent by transactional producers to the coordinator of the group. v2 leader epochs, v3 the member and its generation
     (KIP-447), v4 may be told TRANSACTION_ABORTABLE, v5 adds the group's partition to the transaction by itself (KIP-890).
 
@@ -42,7 +42,7 @@ async def txn_offset_commit(ctx: Context, request: TxnOffsetCommitRequest) -> Tx
     return answer(request, lambda name, index: ErrorCode(told.get((name, index), unknown)))
 
 
-def _existing(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRequest:
+def _existing(ctx: BrokerContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRequest:
     """The same request for the partitions that exist."""
     topics = []
     for topic in request.topics:
@@ -63,10 +63,10 @@ def _existing(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitR
     )
 
 
-async def _commit(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+async def _commit(ctx: BrokerContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     if not request.group_id:
         return _refused(ctx, request, ErrorCode.INVALID_GROUP_ID)
-    shards = ctx.broker.groups
+    shards = ctx.node.groups
     shard = shards.find(request.group_id)
     if isinstance(shard, ErrorCode):
         return _refused(ctx, request, shard)
@@ -91,7 +91,7 @@ async def _commit(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCom
 
 
 async def _proof(
-    ctx: Context, request: TxnOffsetCommitRequest, shard: Shard[GroupCoordinator]
+    ctx: BrokerContext, request: TxnOffsetCommitRequest, shard: Shard[GroupCoordinator]
 ) -> Verification | ErrorCode | None:
     """That the transaction's coordinator knows of the group's partition; None where its transaction is open there already."""
     operation = operation_of_offset_commit(ctx.api_version)
@@ -124,7 +124,7 @@ async def _proof(
     return proof
 
 
-def _refused(ctx: Context, request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
+def _refused(ctx: BrokerContext, request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
     told = _TOLD_AS.get(error, error)
     if told is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and ctx.api_version < KNOWS_LOADING_FROM:
         told = ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidelog.broker.context import Context
+from tidelog.broker.request import Context
 from tidelog.metadata.features import KRAFT_VERSION, supported_ranges
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.api_versions import (
@@ -29,8 +29,8 @@ def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersion
     if version >= 3:
         if not (_is_software_text(request.client_software_name) and _is_software_text(request.client_software_version)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        ctx.client_software_name = request.client_software_name
-        ctx.client_software_version = request.client_software_version
+        ctx.session.client_software_name = request.client_software_name
+        ctx.session.client_software_version = request.client_software_version
     image = ctx.image
     return ApiVersionsResponse(
         api_keys=_api_keys(ctx),
@@ -42,17 +42,14 @@ def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersion
         finalized_features_epoch=image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
-            for name, level in {**image.features, KRAFT_VERSION: ctx.broker.controller.kraft_version}.items()
+            for name, level in {**image.features, KRAFT_VERSION: ctx.node.controller.kraft_version}.items()
             if level > 0
         ],
     )
 
 
 def _api_keys(ctx: Context) -> list[ApiVersion]:
-    return [
-        ApiVersion(api_key=key, min_version=route.api.told[0], max_version=route.api.told[1])
-        for key, route in sorted(ctx.broker.apis.items())
-    ]
+    return [ApiVersion(api_key=key, min_version=first, max_version=last) for key, (first, last) in ctx.node.advertised.items()]
 
 
 def _is_software_text(text: str) -> bool:

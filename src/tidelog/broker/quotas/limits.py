@@ -28,9 +28,6 @@ from tidelog.config.quotas import (
 )
 from tidelog.metadata.image import QuotaEntity
 
-ANONYMOUS = "ANONYMOUS"
-"""Who has not said who he is."""
-
 
 class Kind(StrEnum):
     """What is limited, by the name under which it is set."""

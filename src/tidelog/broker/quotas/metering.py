@@ -2,7 +2,7 @@
 
 This stands in the place of ``Dispatcher.handle``, and only while there are quotas for clients: without any, a request goes
 straight to the dispatcher and nothing here is asked. Handlers know nothing of it, but for Fetch: whether its records are sent
-depends on the quota (``ctx.fetch_quota``).
+depends on the quota (``RequestContext.fetch_quota``).
 
 A Produce is judged when its records are in the log, all others when they are answered (KIP-219: the answer leaves at once, and
 the connection is not read until the wait is over). Of two waits the longer one counts. What brokers ask of each other is exempt.
@@ -18,11 +18,13 @@ from typing import Any
 
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Answer, Later, Outgoing, Waiting, resume
 from tidelog.broker.api import Handler, Route
-from tidelog.broker.context import Context
 from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.node import BrokerContext
+from tidelog.broker.ports import Node
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.quotas.frames import told_wait, with_wait
-from tidelog.broker.quotas.limits import ANONYMOUS, Client, Kind
+from tidelog.broker.quotas.limits import Client, Kind
+from tidelog.broker.request import Context, Session
 from tidelog.model.errors import KafkaError
 from tidelog.protocol.fastpath import FetchView
 
@@ -38,18 +40,16 @@ class Metered:
         "ctx",
         "exempt",
         "judged",
-        "key",
         "quota",
         "size",
-        "version",
         "wait_ms",
     )
 
-    def __init__(self, ctx: Context, size: int, clock_ns: Callable[[], int]) -> None:
-        self.ctx = ctx
+    ctx: Context
+    client: Client
+
+    def __init__(self, size: int, clock_ns: Callable[[], int]) -> None:
         self.size = size
-        self.key = self.version = -1
-        self.client = Client(ANONYMOUS, "")
         self.quota = Kind.REQUEST
         self.exempt = False
         self.judged = False
@@ -76,43 +76,45 @@ class Metered:
 class FetchQuota:
     """What a consumer's Fetch asks before its records are sent."""
 
-    __slots__ = ("_metering", "_request")
+    __slots__ = ("_metering", "request")
 
     def __init__(self, metering: Metering, request: Metered) -> None:
         self._metering = metering
-        self._request = request
+        self.request = request
 
     def wait_ms(self, size: int) -> int:
-        """So many bytes are to be sent: how long the client has to wait instead; 0: they are sent."""
-        return self._metering.fetched(self._request, size)
+        """See ``request.FetchQuota``."""
+        return self._metering.fetched(self.request, size)
 
 
 class Metering:
     """One listener's. ``now_ms`` must not jump; ``clock_ns`` is for how long something takes."""
 
     def __init__(
-        self, quotas: ClientQuotas, apis: Mapping[int, Route], now_ms: Callable[[], int], clock_ns: Callable[[], int]
+        self, node: Node, quotas: ClientQuotas, apis: Mapping[int, Route], now_ms: Callable[[], int], clock_ns: Callable[[], int]
     ) -> None:
         self._quotas = quotas
         self._now_ms = now_ms
         self._clock_ns = clock_ns
-        self._fetching: Metered | None = None
         self._apis = apis
-        self.dispatcher = Dispatcher({key: self._bounded(route) for key, route in apis.items()})
+        self.dispatcher = Dispatcher(node, {key: self._bounded(route) for key, route in apis.items()})
 
-    def handle(self, ctx: Context, frame: memoryview) -> Outgoing | Coroutine[Any, Any, Outgoing]:
+    def handle(self, session: Session, frame: memoryview) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """As ``Dispatcher.handle``."""
-        request = self._fetching = Metered(ctx, len(frame), self._clock_ns)
-        outgoing = self.dispatcher.handle(ctx, frame)
+        request = Metered(len(frame), self._clock_ns)
+        outgoing = self.dispatcher.handle(session, frame, partial(self._begun, request))
         request.pause()
-        request.key, request.version = ctx.api_key, ctx.api_version
-        request.client = Client(ANONYMOUS, ctx.client_id or "")
-        api = self._apis[request.key].api
-        request.quota = api.quota
-        if request.exempt or api.is_between_brokers(request.version):
+        if request.exempt:
             return outgoing
         judged: Outgoing | Coroutine[Any, Any, Outgoing] = self._judged(request, outgoing)
         return judged
+
+    def _begun(self, request: Metered, ctx: Context) -> None:
+        api = self._apis[ctx.api_key].api
+        request.ctx, request.client = ctx, Client(ctx.principal.name, ctx.client_id or "")
+        request.quota, request.exempt = api.quota, api.is_between_brokers(ctx.api_version)
+        if request.quota is Kind.FETCH:
+            ctx.fetch_quota = FetchQuota(self, request)
 
     # -- answers --------------------------------------------------------------------------------------------------------
 
@@ -135,14 +137,15 @@ class Metering:
         return self._later(request, outgoing)
 
     def _answered(self, request: Metered, parts: list[Any]) -> list[Any]:
+        key, version = request.ctx.api_key, request.ctx.api_version
         if request.judged:
             # What is left of its time counts for the next one.
             self._quotas.worked(request.client, request.take_spent_ns(), self._now_ms())
             if request.quota is Kind.FETCH:
                 return parts
         else:
-            self._judge(request, told_wait(request.key, request.version, parts) if request.quota is Kind.MUTATION else 0)
-        return with_wait(request.key, request.version, parts, request.wait_ms) if request.wait_ms else parts
+            self._judge(request, told_wait(key, version, parts) if request.quota is Kind.MUTATION else 0)
+        return with_wait(key, version, parts, request.wait_ms) if request.wait_ms else parts
 
     def _judge(self, request: Metered, told_ms: int = 0) -> None:
         """How long the client has to wait: ``told_ms`` at least, as the controller said."""
@@ -159,8 +162,9 @@ class Metering:
         request.wait_ms = wait_ms
         if wait_ms:
             self._quotas.throttled(kind, request.client, wait_ms, self._now_ms())
-            if request.ctx.mute is not None:
-                request.ctx.mute(wait_ms)
+            mute = request.ctx.session.mute
+            if mute is not None:
+                mute(wait_ms)
 
     async def _later(self, request: Metered, answering: Coroutine[Any, Any, Outgoing]) -> Any:
         return self._judged(request, await _Steps(request, answering))
@@ -177,18 +181,16 @@ class Metering:
     def _bounded(self, route: Route) -> Route:
         return replace(route, handler=partial(self._bounded_fetch, route.handler)) if route.api.quota is Kind.FETCH else route
 
-    def _bounded_fetch(self, fetch: Handler, ctx: Context, request: FetchView) -> Answer | Later:
-        metered = self._fetching
-        assert metered is not None
+    def _bounded_fetch(self, fetch: Handler, ctx: BrokerContext, request: FetchView) -> Answer | Later:
+        quota = ctx.fetch_quota
+        assert isinstance(quota, FetchQuota)
         if request.replica_id >= 0:
-            metered.exempt = True
+            quota.request.exempt = True
             ctx.fetch_quota = None
         else:
-            metered.client = Client(ANONYMOUS, ctx.client_id or "")
-            most = self._quotas.most_to_fetch(metered.client)
+            most = self._quotas.most_to_fetch(quota.request.client)
             if most is not None:
                 request.max_bytes = min(request.max_bytes, most)
-            ctx.fetch_quota = FetchQuota(self, metered)
         return fetch(ctx, request)
 
     def fetched(self, request: Metered, size: int) -> int:

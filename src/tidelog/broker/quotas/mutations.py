@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tidelog.broker.context import Asker, Broker, Context
 from tidelog.broker.mutation_log import log_mutation
-from tidelog.broker.quotas.limits import ANONYMOUS, Client
+from tidelog.broker.ports import Asker, Node
+from tidelog.broker.quotas.limits import Client
+from tidelog.broker.request import Context
+from tidelog.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from tidelog.broker.quotas.tokens import MutationQuota
@@ -25,26 +27,26 @@ MutationHandler = Callable[..., "ControllerResult"]
 async def submit_mutation(ctx: Context, handler: MutationHandler, request: Any, strict_from: int) -> Any:
     """The controller's response. From version ``strict_from`` on topics beyond the quota are refused; before, all is done and the
     client waits."""
-    asker = Asker(ANONYMOUS, ctx.client_id, ctx.peer_host)
-    return await submit_for(ctx.broker, asker, handler, request, version=ctx.api_version, strict=ctx.api_version >= strict_from)
+    asker = Asker(ctx.principal, ctx.client_id, ctx.peer_host)
+    return await submit_for(ctx.node, asker, handler, request, version=ctx.api_version, strict=ctx.api_version >= strict_from)
 
 
 async def submit_for(
-    broker: Broker, asker: Asker, handler: MutationHandler, request: Any, *, version: int | None, strict: bool
+    node: Node, asker: Asker, handler: MutationHandler, request: Any, *, version: int | None, strict: bool
 ) -> Any:
     """The same on behalf of ``asker``. A controller elsewhere is told the client: it would take the broker for the client."""
-    even_ms = broker.runtime.even_ms
-    quota = broker.quotas.mutations(Client(asker.user, asker.client_id or ""), even_ms(), strict=strict)
-    response = await broker.controller.submit(handler if quota is None else _within(quota, handler), request, version, asker)
+    even_ms = node.runtime.even_ms
+    quota = node.quotas.mutations(Client(asker.principal.name, asker.client_id or ""), even_ms(), strict=strict)
+    response = await node.controller.submit(handler if quota is None else _within(quota, handler), request, version, asker)
     if quota is not None:
         response.throttle_time_ms = max(response.throttle_time_ms, quota.throttle_ms(even_ms()))
     log_mutation(asker.client_id, asker.host, request, response)
     return response
 
 
-async def submit_own(broker: Broker, handler: MutationHandler, request: Any) -> Any:
+async def submit_own(node: Node, handler: MutationHandler, request: Any) -> Any:
     """What this broker itself creates counts for no client, here and at a controller elsewhere: the asker has no client id."""
-    return await broker.controller.submit(handler, request, None, Asker(ANONYMOUS, None, "127.0.0.1"))
+    return await node.controller.submit(handler, request, None, Asker(ANONYMOUS, None, "127.0.0.1"))
 
 
 def _within(quota: MutationQuota, handler: MutationHandler) -> MutationHandler:

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.replication.followed import led
 from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us, topic_id
 from tidelog.broker.apis.fetch import fetch
-from tidelog.broker.context import Context
+from tidelog.broker.request import Context
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, Uuid
@@ -156,7 +156,7 @@ def test_a_fetch_that_waits_again_waits_no_longer_where_the_clock_was_set_meanwh
     request = view(min_bytes=3 * len(batch(b"a")))
     request.topics.append((None, topic_id("t"), [(0, -1, 0, -1, -1, 1)]))
     ctx, answer = send(world, request)
-    even: Any = ctx.broker.runtime
+    even: Any = ctx.node.runtime
     even.even_ms = lambda: NOW_MS + 100
     pending = Pending(ctx, answer)
     world.partition("t").append(batch(*[b"b"] * 13), NOW_MS, 1)

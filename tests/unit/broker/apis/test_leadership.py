@@ -30,5 +30,5 @@ def test_each_leader_has_one_address_on_the_clients_listener() -> None:
     world = World()
     ctx = world.context(13)
     assert node_endpoints(ctx, [(2, 1), (1, 0), (2, 7), (9, 0)]) == [(2, "host2", 9092, "rack"), (1, "host1", 9092, "rack")]
-    ctx.listener = "INTERNAL"
+    ctx.session.listener = "INTERNAL"
     assert node_endpoints(ctx, [(1, 0)]) == []

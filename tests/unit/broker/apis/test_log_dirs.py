@@ -21,7 +21,7 @@ Rows = list[tuple[str, list[tuple[int, int]]]]
 
 def ask(world: World, topics: list[DescribableLogDirTopic] | None) -> list[DescribeLogDirsResult]:
     ctx = world.context(5)
-    ctx.broker.node_id = 1
+    ctx.node.node_id = 1
     pending = Pending(ctx, describe_log_dirs(ctx, DescribeLogDirsRequest(topics=topics)))
     pending.go_on()
     for version in range(1, 6):
@@ -71,15 +71,15 @@ def test_a_failed_dir_is_a_storage_error_and_the_others_are_described() -> None:
 def move(world: World, path: str, *asked: tuple[str, list[int]]) -> list[tuple[str, list[tuple[int, int]]]]:
     """The answer; what was begun is run to its end."""
     ctx = world.context(2)
-    ctx.broker.node_id = 1
+    ctx.node.node_id = 1
     begun: list[Coroutine[Any, Any, Any]] = []
-    ctx.broker.runtime.spawn = lambda coroutine, name: begun.append(coroutine)  # type: ignore[attr-defined]
+    ctx.node.runtime.spawn = lambda coroutine, name: begun.append(coroutine)  # type: ignore[attr-defined]
     topics = [AlterReplicaLogDirTopic(name, indexes) for name, indexes in asked]
     response = alter_replica_log_dirs(ctx, AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path, topics)]))
     for version in (1, 2):
         response.encode(version)
     for coroutine in begun:
-        ctx.broker.controller = Controller(world)  # type: ignore[assignment]
+        ctx.node.controller = Controller(world)  # type: ignore[assignment]
         pending = Pending(ctx, coroutine)
         while not pending.done:
             pending.go_on()
@@ -125,14 +125,14 @@ def test_moves_keep_to_their_rate_together_and_hear_of_another_one() -> None:
         if len(slept) == 3:
             quota.change(None, {})
 
-    ctx.broker.runtime.sleep = sleep  # type: ignore[attr-defined]
-    ctx.broker.node_id = 1
-    ctx.broker.controller = Controller(world)  # type: ignore[assignment]
+    ctx.node.runtime.sleep = sleep  # type: ignore[attr-defined]
+    ctx.node.node_id = 1
+    ctx.node.controller = Controller(world)  # type: ignore[assignment]
     quota.record(100_000, world.now_ms)
     quota.windows = 10
     moving = world.manager.begin_move(world.partition("a", 1), world.logs.dirs[0], NOW_MS)
     assert moving is not None
-    pending = Pending(ctx, run_move(ctx.broker, moving))
+    pending = Pending(ctx, run_move(ctx.node, moving))
     while not pending.done:
         pending.go_on()
     assert slept == [1.0, 1.0, 1.0] and moving.state is MoveState.DONE

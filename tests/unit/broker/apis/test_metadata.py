@@ -9,6 +9,7 @@ from tests.unit.broker.node_world import NOW_MS, NodeWorld, Ready, run
 from tidelog.broker.answers import Encoded
 from tidelog.broker.apis import metadata as module
 from tidelog.broker.apis.metadata import metadata, read
+from tidelog.broker.apis.metadata_bytes import MAX_KEPT_ANSWERS, Answers
 from tidelog.broker.auto_creation import RETRY_MS
 from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from tidelog.metadata.image import TopicImage
@@ -138,13 +139,13 @@ def test_an_answer_is_kept_until_the_image_changes(monkeypatch: pytest.MonkeyPat
 
 
 def test_only_so_many_answers_are_kept() -> None:
-    answers = module.Answers()
+    answers = Answers()
     image = NodeWorld().broker.image
     assert answers.get(image, (1, "l", b"")) is None
-    for number in range(module.MAX_KEPT_ANSWERS + 1):
+    for number in range(MAX_KEPT_ANSWERS + 1):
         answers.keep((1, "l", bytes([number])), b"x")
     assert answers.get(image, (1, "l", b"\0")) is None
-    assert answers.get(image, (1, "l", bytes([module.MAX_KEPT_ANSWERS]))) == b"x"
+    assert answers.get(image, (1, "l", bytes([MAX_KEPT_ANSWERS]))) == b"x"
 
 
 def test_a_fenced_broker_is_left_out_and_its_partitions_have_no_leader() -> None:
@@ -228,7 +229,7 @@ def test_a_large_cluster_is_described_in_turns_and_the_same_as_at_once(version: 
     in_turns = large.ask(version)
     assert large.rests == 1
     monkeypatch.setattr(module, "PARTITIONS_AT_ONCE", 1000)
-    large.world.broker.metadata_answers = module.Answers()
+    large.world.broker.metadata_answers = Answers()
     assert in_turns == large.ask(version)
     assert large.rests == 1
 

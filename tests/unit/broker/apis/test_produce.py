@@ -10,7 +10,7 @@ from tests.unit.broker.node_world import run
 from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us, topic_id
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
 from tidelog.broker.apis.produce import produce
-from tidelog.broker.context import Context
+from tidelog.broker.request import Context
 from tidelog.broker.transaction_verification import Operation
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
@@ -292,7 +292,7 @@ def test_a_broker_that_does_not_verify_still_adds(coordinator: Coordinator) -> N
 
     def say(sequence: int, version: int) -> Any:
         ctx = world.context(version)
-        ctx.broker.config.transaction_partition_verification_enable = False
+        ctx.node.config.transaction_partition_verification_enable = False
         name = "a"
         return produce(ctx, view((name, 0, transactional(sequence)), version=version, transactional_id="pay"))
 
@@ -444,10 +444,11 @@ def test_acks_all_waits_for_the_replicas_in_sync_and_acks_one_does_not() -> None
 def test_a_produce_that_waits_for_replicas_lets_the_connection_go_on_and_is_answered_as_itself() -> None:
     world = World()
     world.create("a", FOLLOWED)
-    ctx, first = send(world, view(("a", 0, batch(b"1")), acks=-1))
+    _, first = send(world, view(("a", 0, batch(b"1")), acks=-1))
     assert isinstance(first, Waiting) and first.lets_next_in
-    ctx.correlation_id, ctx.api_version = 43, 9
-    second = produce(ctx, view(("a", 0, batch(b"2")), version=9, acks=-1))
+    behind = world.context(9)
+    behind.correlation_id = 43
+    second = produce(behind, view(("a", 0, batch(b"2")), version=9, acks=-1))
     assert isinstance(second, Waiting)
     world.partition("a").read(2, 100, min_one=True, caller=Caller(2, -1, NOW_MS))
     assert first.parked.done and second.parked.done

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.unit.broker.node_world import NOW_MS, NodeWorld, run
-from tidelog.broker.apis.quorum import describe_quorum
+from tidelog.broker.apis.quorum import describe_quorum, describe_quorum_here
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.describe_quorum import (
@@ -97,10 +97,9 @@ def test_while_nobody_leads_the_client_is_told_to_ask_again() -> None:
 def test_a_controller_that_does_not_lead_says_so_itself() -> None:
     side = SimpleNamespace(controller=Elsewhere(KafkaError(ErrorCode.NOT_CONTROLLER)))
     ctx = NodeWorld().context(2)
-    ctx.broker = side  # type: ignore[assignment]
+    ctx.node = side  # type: ignore[assignment]
     request = DescribeQuorumRequest(topics=[RequestTopicData("__cluster_metadata", [RequestPartitionData(0)])])
-    response = describe_quorum(ctx, request)
-    assert isinstance(response, DescribeQuorumResponse)
+    response = describe_quorum_here(ctx, request)  # type: ignore[arg-type]
     assert response.topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 

@@ -24,7 +24,7 @@ def test_the_table_is_what_is_answered() -> None:
 def test_the_software_of_the_client_is_remembered() -> None:
     ctx = NodeWorld().context(3)
     api_versions(ctx, HELLO)
-    assert (ctx.client_software_name, ctx.client_software_version) == ("librdkafka", "2.16.1")
+    assert (ctx.session.client_software_name, ctx.session.client_software_version) == ("librdkafka", "2.16.1")
 
 
 @pytest.mark.parametrize("name", ["", "-x", "x y", "x.", "x\n", "ü"])

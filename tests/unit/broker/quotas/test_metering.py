@@ -9,9 +9,9 @@ import pytest
 from tests.unit.broker.node_world import NodeWorld, served
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
 from tidelog.broker.api import Route
-from tidelog.broker.context import Context
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.quotas.metering import Metering
+from tidelog.broker.request import Context
 from tidelog.broker.table import BROKER_APIS
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol import registry
@@ -36,6 +36,7 @@ class World:
     def __init__(self, **limits: float) -> None:
         self.now_ms = self.ns = 0
         self.muted: list[int] = []
+        self.contexts: list[Context] = []
         self.answer: Callable[[Context, Any], Any] = lambda ctx, request: HeartbeatResponse()
         self.quotas = ClientQuotas()
         self.quotas.change({(("client-id", "c"),): limits})
@@ -57,12 +58,14 @@ class World:
                 ApiKey.ADD_PARTITIONS_TO_TXN,
             )
         }
-        self.metering = Metering(self.quotas, rows, lambda: self.now_ms, lambda: self.ns)
-        self.ctx = NodeWorld().context()
-        self.ctx.mute = self.muted.append
+        world = NodeWorld()
+        self.metering = Metering(world.broker, self.quotas, rows, lambda: self.now_ms, lambda: self.ns)
+        self.session = world.session()
+        self.session.mute = self.muted.append
 
     def _handler(self, ctx: Context, request: Any) -> Any:
         self.work()
+        self.contexts.append(ctx)
         return self.answer(ctx, request)
 
     def work(self) -> None:
@@ -71,7 +74,7 @@ class World:
     def send(self, request: Message, version: int, client_id: str | None = "c") -> Any:
         api_key: int = request.API_KEY  # type: ignore[attr-defined]
         frame = encode_request(RequestHeader(api_key, version, 7, client_id), request)[4:]
-        return self.metering.handle(self.ctx, memoryview(frame))
+        return self.metering.handle(self.session, memoryview(frame))
 
     def wait_in(self, parts: Any, api_key: int, version: int) -> int:
         frame = b"".join(parts)
@@ -195,7 +198,7 @@ def test_without_an_answer_the_connection_is_muted_for_bytes_alone() -> None:
 
 def test_a_produce_is_judged_when_its_records_are_in_the_log_not_when_they_are_safe() -> None:
     world = World(producer_byte_rate=1000.0)
-    waiting = Acks(lambda: produced(world.ctx))
+    waiting = Acks(lambda: produced(world.contexts[-1]))
     world.answer = lambda ctx, request: waiting
     assert world.send(produce_of(100), 12) is waiting
     outgoing = world.send(produce_of(11_000), 12)
@@ -209,7 +212,7 @@ def test_a_waiting_produce_that_goes_on_as_a_coroutine_is_judged_once() -> None:
     world = World(producer_byte_rate=1000.0)
 
     async def checked() -> Any:
-        return Acks(lambda: produced(world.ctx))
+        return Acks(lambda: produced(world.contexts[-1]))
 
     world.answer = lambda ctx, request: checked()
     with pytest.raises(StopIteration) as stop:

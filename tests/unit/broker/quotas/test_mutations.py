@@ -6,7 +6,7 @@ from tests.unit.broker.node_world import NodeWorld, run
 from tidelog.broker.apis.metadata import Question, metadata
 from tidelog.broker.apis.partitions import create_partitions
 from tidelog.broker.apis.topics import create_topics, delete_topics
-from tidelog.broker.context import Context
+from tidelog.broker.request import Context
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from tests.unit.server.controllers import Controllers
-from tidelog.broker.controller_side import ControllerSide
+from tidelog.broker.node import ControllerSide
 
 
 def test_a_controllers_handlers_see_the_committed_image(tmp_path: Path) -> None:
