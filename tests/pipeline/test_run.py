@@ -31,7 +31,7 @@ sources:
 transforms:
   silver:
     from: rides
-    sql: SELECT id, fare, _offset FROM rides
+    sql: SELECT id, fare, _topic, _partition, _offset FROM rides
     expect:
       positive: {check: fare >= 0, otherwise: quarantine}
 sinks:
@@ -78,13 +78,13 @@ def test_every_record_lands_once_where_it_belongs(
     assert (summary.records, summary.undecodable, summary.broken) == (10, 6, 1)
     assert lake.values("bronze", "_offset", "id", "_key") == [(0, "a", "a"), (1, "b", "b"), (2, "a", "a"), (3, "c", "c")]
     assert lake.values("silver", "id", "fare") == [("a", 3.0), ("b", 2.0)]
-    assert lake.values("quarantine", "transform") == ["silver"]
+    assert lake.values("quarantine", "transform", "topic", "partition", "offset") == [("silver", "rides", 0, 3)]
     letters = {row.offset: (row.topic, row.partition, bytes(row.value), row.error) for row in lake.table("dead").collect()}
-    assert letters[0] == ("rides", 1, b"garbage", "value: JSON does not fit the schema")
+    assert letters[0] == ("rides", 1, b"garbage", "value: it is no JSON: expecting value at byte 0")
     assert [letters[offset][3].removeprefix("value: ") for offset in range(1, 6)] == [
         "the field id is missing",
         "the schema has no field tip: add it to the schema of the source",
-        "JSON does not fit the schema",
+        "the field fare is no double: many",
         "it is no JSON object",
         "it is not UTF-8",
     ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tidelog.pipeline.model import PipelineModel
 
 FILE = "pipeline.yaml"
+REASONS_SHOWN = 10
 _TIMES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d")
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -109,6 +110,10 @@ def replay_dlq(file: str) -> None:
 
         for found in replay(model, session_for(model)):
             print(f"{found.source}: {found.landed:,} landed, {found.left:,} still cannot be decoded")
+            for reason, count in list(found.reasons.items())[:REASONS_SHOWN]:
+                print(f"  {count:,}  {reason}")
+            if len(found.reasons) > REASONS_SHOWN:
+                print(f"  ... and {len(found.reasons) - REASONS_SHOWN:,} more reasons: column error of the dead letters")
     except (ConfigError, PipelineFailure) as error:
         raise click.ClickException(str(error)) from None
     except Exception as error:

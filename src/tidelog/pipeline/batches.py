@@ -11,14 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from tidelog.pipeline import expectations, transforming
-from tidelog.pipeline.decoding import ASIDE, PLACE, SourcePlan, decoded, needs_columns, plan
+from tidelog.pipeline.decoding import ASIDE, PLACE, SourcePlan, decoded, explained, needs_columns, plan
 from tidelog.pipeline.expectations import judge
 from tidelog.pipeline.failures import PipelineFailure, kind
 from tidelog.pipeline.flows import Flow
-from tidelog.pipeline.model import OnError, PipelineModel, SinkSpec, Transform
+from tidelog.pipeline.model import Evolution, OnError, PipelineModel, SinkSpec, Transform
 from tidelog.pipeline.progress import Counts
 from tidelog.pipeline.sinks.base import BatchIdentity, FillsIn, OffsetRange, Sink
 from tidelog.pipeline.sinks.kinds import make_sink
+
+EVOLVING = ("delta", "iceberg", "parquet")
+"""Kinds of sinks that can add columns to their tables."""
 
 
 class BatchWriter:
@@ -33,7 +36,7 @@ class BatchWriter:
         self._specs = {spec.name: replace(spec, name=prefix + spec.name) for spec in flow.sinks}
         self.sinks: dict[str, Sink] = {name: make_sink(spec, model) for name, spec in self._specs.items()}
         self._letters = self._side(model.dead_letters, f"{prefix}dead_letters.{flow.name}") if not flow.remembers else None
-        self._quarantine = self._side(model.quarantine, f"{prefix}quarantine.{flow.name}")
+        self._quarantine = self._side(_growing(model.quarantine), f"{prefix}quarantine.{flow.name}")
         self.plans: dict[str, SourcePlan] = {}
 
     def _side(self, spec: SinkSpec | None, name: str) -> tuple[str, Sink] | None:
@@ -47,6 +50,8 @@ class BatchWriter:
             sink.fill_in(PLACE[:3])
         if self._letters is not None and isinstance(self._letters[1], FillsIn):
             self._letters[1].fill_in(("source", "topic", "partition", "offset"))
+        if self._quarantine is not None and isinstance(self._quarantine[1], FillsIn):
+            self._quarantine[1].fill_in(("transform", "topic", "partition", "offset"), "row")
 
     @property
     def options(self) -> dict[str, str]:
@@ -156,6 +161,7 @@ class BatchWriter:
         bad = int(wrong.count())
         if not bad:
             return 0
+        wrong = explained(wrong, self.plans[name])
         if on_error is OnError.FAIL:
             first = wrong.orderBy("_topic", "_partition", "_offset").first()
             raise PipelineFailure(
@@ -174,6 +180,13 @@ class BatchWriter:
     def _every(self) -> list[Sink]:
         sides = [side[1] for side in (self._letters, self._quarantine) if side is not None]
         return [*self.sinks.values(), *sides]
+
+
+def _growing(spec: SinkSpec | None) -> SinkSpec | None:
+    """A sink whose table gets columns that a newer version of this code writes and it lacks, where its kind can do that."""
+    if spec is None or spec.kind not in EVOLVING or spec.evolution is not Evolution.NONE:
+        return spec
+    return replace(spec, evolution=Evolution.ADD)
 
 
 def dead_letters(wrong: Any, source: str) -> Any:

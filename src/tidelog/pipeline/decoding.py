@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidelog.model.errors import ConfigError
-from tidelog.pipeline import arrow_types
+from tidelog.pipeline import arrow_types, json_faults
+from tidelog.pipeline.json_faults import UNFIT
 from tidelog.pipeline.model import Decode, Format, Registry, Source
 from tidelog.pipeline.payloads import Decoder, Resolved, arrow_type, resolve, to_arrow
 
@@ -77,6 +78,17 @@ def decoded(frame: Any, plan: SourcePlan) -> Any:
     return rows.select(*_values(rows, plan), "_key", *PLACE, *(["_headers"] if source.headers else []), *ASIDE)
 
 
+def explained(wrong: Any, plan: SourcePlan) -> Any:
+    """Refused rows with more to say in ``_error``: that costs more than decoding, so it is for those alone."""
+    sides = (("key", "_raw_key", plan.key), ("value", "_raw_value", plan.value))
+    json_sides = [
+        (what, raw, json_schema(resolved)[0], HEADER_BYTES if resolved.decode.framed else 0)
+        for what, raw, resolved in sides
+        if resolved.decode.format is Format.JSON
+    ]
+    return json_faults.explained(wrong, json_sides)
+
+
 def _values(rows: Any, plan: SourcePlan) -> list[Any]:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
@@ -121,7 +133,7 @@ def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tupl
         F.coalesce(
             not_text,
             F.when(value.isNull() | F.ltrim(text).startswith("["), F.lit("it is no JSON object")),
-            F.when(value.getField(broken).isNotNull(), F.lit("JSON does not fit the schema")),
+            F.when(value.getField(broken).isNotNull(), F.lit(UNFIT)),
             F.when(_goes_on(text), F.lit("it goes on behind its JSON object")),
             F.when(
                 F.size(extra) > 0,

@@ -59,12 +59,19 @@ def _judged(marked: Any, transform: Transform) -> Judged:
 
 
 def quarantined(bad: Any, name: str) -> Any:
-    """Rows as quarantine keeps them: of any transform in one table, so as JSON."""
+    """Rows as quarantine keeps them: of any transform in one table, so as JSON.
+
+    ``topic``, ``partition`` and ``offset`` are those of the record; NULL where the transform drops ``_topic`` and the like.
+    """
     from pyspark.sql import functions as F
 
     values = [f"`{column}`" for column in bad.columns if column != FAILED]  # a name may have a dot in it
     return bad.select(
         F.lit(name).alias("transform"),
+        *(
+            (F.col(f"_{column}") if f"_{column}" in bad.columns else F.lit(None)).cast(kind).alias(column)
+            for column, kind in (("topic", "string"), ("partition", "int"), ("offset", "bigint"))
+        ),
         F.col(FAILED).alias("rules"),
         F.to_json(F.struct(*values)).alias("row"),
         F.current_timestamp().alias("at"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelog.pipeline.batches import BatchWriter
-from tidelog.pipeline.decoding import decoded, plan
+from tidelog.pipeline.decoding import decoded, explained, plan
 from tidelog.pipeline.delta_names import delta_name
 from tidelog.pipeline.failures import PipelineFailure
 from tidelog.pipeline.flows import Flow, flows
@@ -24,11 +24,16 @@ HEADERS = "array<struct<key:string,value:binary>>"
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How many letters of a source left, and how many stay because they still cannot be decoded."""
+    """How many letters of a source left, and how many stay, by the reason for which they still cannot be decoded."""
 
     source: str
     landed: int
-    left: int
+    reasons: dict[str, int]
+
+    @property
+    def left(self) -> int:
+        """How many stay."""
+        return sum(self.reasons.values())
 
 
 def replay(model: PipelineModel, spark: Any, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> list[Replayed]:
@@ -69,7 +74,7 @@ class _Replay:
         number = self._writer.number_at(now_ms)
         if self._claim(number):
             landed += self._finish(number)
-        return Replayed(self._source.name, landed, self._letters().where("replay is null").count())
+        return Replayed(self._source.name, landed, self._reasons())
 
     def _letters(self) -> Any:
         from pyspark.sql import functions as F
@@ -81,24 +86,40 @@ class _Replay:
         return sorted(row.replay for row in rows)
 
     def _claim(self, number: int) -> int:
-        """Give the letters that are good now the number; how many they are."""
-        waiting = records(self._letters().where("replay is null"), self._source)
-        good = decoded(waiting, plan(self._source, self._model.registry)).where("_error is null")
-        places = good.selectExpr("_topic", "_partition", "_offset").distinct().persist()
+        """Give the letters that are good now the number, and the others the reason that holds now; how many are good."""
+        plan_now = plan(self._source, self._model.registry)
+        rows = decoded(records(self._letters().where("replay is null"), self._source), plan_now)
+        place = ("_topic", "_partition", "_offset", "_error")
+        bad = explained(rows.where("_error is not null"), plan_now).select(*place)
+        judged = rows.where("_error is null").select(*place).unionByName(bad).distinct().persist()
         try:
-            count = int(places.count())
-            if count:
-                places.createOrReplaceTempView("tidelog_replay")
+            good = int(judged.where("_error is null").count())
+            if good or self._moved(judged):
+                judged.createOrReplaceTempView("tidelog_replay")
                 table = delta_name(self._spark, self._path)
                 self._spark.sql(
                     f"MERGE INTO {table} t USING tidelog_replay s ON t.source = '{self._source.name}' AND "
                     "t.topic = s._topic AND t.partition = s._partition AND t.offset = s._offset AND t.replay IS NULL "
-                    f"WHEN MATCHED THEN UPDATE SET replay = {number}"
+                    f"WHEN MATCHED AND s._error IS NULL THEN UPDATE SET replay = {number} "
+                    "WHEN MATCHED AND NOT (s._error <=> t.error) THEN UPDATE SET error = s._error"
                 )
                 self._spark.catalog.dropTempView("tidelog_replay")
         finally:
-            places.unpersist()
-        return count
+            judged.unpersist()
+        return good
+
+    def _moved(self, judged: Any) -> bool:
+        """Whether a letter fails for another reason than the one that is written in it."""
+        letters = self._letters().where("replay is null").selectExpr("topic", "partition", "offset", "error")
+        same = "topic = _topic AND partition = _partition AND offset = _offset AND NOT (error <=> _error)"
+        from pyspark.sql import functions as F
+
+        return not judged.join(letters, F.expr(same)).isEmpty()
+
+    def _reasons(self) -> dict[str, int]:
+        """Why letters stay, the most frequent reasons first."""
+        counted = self._letters().where("replay is null").groupBy("error").count()
+        return {row["error"]: row["count"] for row in counted.orderBy("count", "error", ascending=[False, True]).collect()}
 
     def _finish(self, number: int) -> int:
         mine = self._letters().where(f"replay = {number}")

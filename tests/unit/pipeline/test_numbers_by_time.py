@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,12 +30,11 @@ def earlier(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_replay_is_newer_than_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
     finished: list[int] = []
     replay = replaying._Replay(model_of(), flows(model_of())[0], None, "lake/dead")
-    left = SimpleNamespace(where=lambda _: SimpleNamespace(count=lambda: 0))
     for name, does in (
         ("_claimed", list),
         ("_claim", lambda number: 1),
         ("_finish", lambda number: finished.append(number) or 1),
-        ("_letters", lambda: left),
+        ("_reasons", dict),
     ):
         monkeypatch.setattr(replay, name, does)
     assert replay.run(1000).landed == 1

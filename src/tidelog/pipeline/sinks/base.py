@@ -103,5 +103,8 @@ class Sink(Protocol):
 class FillsIn(Protocol):
     """A sink that can be told to write only rows that its table lacks."""
 
-    def fill_in(self, place: tuple[str, ...]) -> None:
-        """From now on append only rows of whose ``place`` (columns) the table has none. Upserts are so already."""
+    def fill_in(self, place: tuple[str, ...], unplaced: str = "") -> None:
+        """From now on append only rows of whose ``place`` (columns) the table has none. Upserts are so already.
+
+        ``unplaced``: the column that tells rows apart where the place of one has a NULL.
+        """

@@ -46,6 +46,7 @@ class DeltaSink:
         self._last: BatchIdentity | None = None
         self._parts = partition_columns(spec.partition_by)
         self._place: tuple[str, ...] = ()
+        self._unplaced = ""
 
     def check(self, spark: Any) -> None:
         """Delta's classes are there, and what the table remembers is read."""
@@ -66,10 +67,10 @@ class DeltaSink:
         """Whether this batch is in the table. SinkError when its number is there with other offsets."""
         return is_there(self._last, identity, f"The table {self._path}")
 
-    def fill_in(self, place: tuple[str, ...]) -> None:
-        """From now on append only rows of whose ``place`` (columns) the table has none. Upserts are so already."""
+    def fill_in(self, place: tuple[str, ...], unplaced: str = "") -> None:
+        """See ``FillsIn``."""
         if self._spec.mode is Mode.APPEND:
-            self._place = place
+            self._place, self._unplaced = place, unplaced
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
         """See ``Sink``."""
@@ -121,6 +122,8 @@ class DeltaSink:
             )
         (batch if self._place else newest_by_key(batch, spec)).createOrReplaceTempView(view)
         same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in self._place or spec.keys)
+        if self._unplaced:
+            same = same_place(self._place, self._unplaced, frozenset(table.names))
         newer = f"WHEN MATCHED AND {not_older(spec)} THEN UPDATE SET *"
         settings = {
             APPLICATION: identity.application,
@@ -221,6 +224,15 @@ def _columns(error: Exception, text: str) -> str:
     more = [line.split("-- ")[-1].split(" (")[0] for line in rest.split("\n") if "-- " in line]
     new = [column for column in more if column.split(":")[0].strip() not in known]
     return ", ".join(new) or text.split("\n", maxsplit=1)[0][:200]
+
+
+def same_place(place: tuple[str, ...], unplaced: str, known: frozenset[str]) -> str:
+    """Whether a row (s) is one of the table's (t), as SQL: by its place, or where that has a NULL by ``unplaced``.
+
+    ``known``: the table's columns; one that it lacks is NULL in its rows.
+    """
+    placed = " AND ".join(f"{f't.`{key}`' if key in known else 'NULL'} = s.`{key}`" for key in place)
+    return f"(({placed}) OR (({placed}) IS NULL AND t.`{unplaced}` <=> s.`{unplaced}`))"
 
 
 def not_older(spec: SinkSpec) -> str:

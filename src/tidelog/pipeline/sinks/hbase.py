@@ -86,7 +86,7 @@ class HBaseSink:
         """Whether this batch is in the table. SinkError when its number is there with other offsets."""
         return is_there(self._last, identity, f"The table {self._table}")
 
-    def fill_in(self, place: tuple[str, ...]) -> None:
+    def fill_in(self, place: tuple[str, ...], unplaced: str = "") -> None:
         """Nothing is to be done for a backfill: rows that are there already are written as they are."""
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
