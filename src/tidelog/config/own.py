@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidelog.config.options import LOW, MEDIUM, READ_ONLY, STRING, OneOf, Option
+from tidelog.config.options import AT_LEAST_0, AT_LEAST_1, INT, LONG, LOW, MEDIUM, READ_ONLY, STRING, OneOf, Option
 
 PREFIX: Final = "tidelog."
 
@@ -15,6 +15,12 @@ OPTIONS = (
     Option("tidelog.log.level", STRING, "info", LOW, READ_ONLY,
            "The log level on standard error: debug, info, warning or error, with other levels for single loggers, such as "
            "info,tidelog.storage=debug."),
+    Option("tidelog.scrub.max.bytes.per.second", INT, 16 * 1024 * 1024, LOW, READ_ONLY,
+           "How many bytes of stored batches a second the scrub reads and compares with their checksums. A pass takes the bytes "
+           "that are stored divided by this rate: 1 TiB takes 18 hours by default. 0 turns the scrub off.", check=AT_LEAST_0),
+    Option("tidelog.scrub.interval.ms", LONG, 86_400_000, LOW, READ_ONLY,
+           "How long after the beginning of one pass of the scrub the next one begins, in ms; at once when the pass took longer.",
+           check=AT_LEAST_1),
     Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "The format of a log line: text, or one JSON object a line.",
            check=OneOf("text", "json")),
 )  # fmt: skip

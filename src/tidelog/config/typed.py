@@ -356,6 +356,8 @@ class BrokerValues:
     tidelog_http_listener: str
     tidelog_log_format: str
     tidelog_log_level: str
+    tidelog_scrub_interval_ms: int
+    tidelog_scrub_max_bytes_per_second: int
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     transaction_max_timeout_ms: int
     transaction_partition_verification_enable: bool

@@ -222,5 +222,11 @@ REFUSED_CONNECTIONS = _counter(
 )
 LOG_DIR_FREE = _gauge("tidelog_log_dir_free_bytes", "Free space of the disk that a log dir lies on.", "log_dir")
 
+DAMAGED = _gauge("tidelog_log_damaged_ranges", "Damaged places in logs of this node that are known, and cannot be read.")
+SCRUB_BYTES = _counter("tidelog_scrub_bytes_total", "Bytes that the scrub compared with their checksums.")
+SCRUB_FOUND = _counter("tidelog_scrub_damaged_total", "Damaged places that the scrub found.")
+SCRUB_PASS = _gauge("tidelog_scrub_pass_seconds", "Duration of the last whole pass of the scrub; 0 before the first.")
+SCRUB_ENDED = _gauge("tidelog_scrub_last_pass_end_seconds", "Unix time of its end; 0 before the first.")
+
 CATALOG: Final[tuple[Metric, ...]] = tuple(_ALL)
 """All rows, in the order of the documentation."""

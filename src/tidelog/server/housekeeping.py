@@ -12,6 +12,7 @@ from tidelog.broker.node import Broker
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.replication.late_transactions import LateTransactions
 from tidelog.server.runtime import Alarm, LoopRuntime
+from tidelog.server.scrubbing import Scrubbing
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class Housekeeping:
         self._timers: dict[str, Alarm] = {}
         self._stopped = False
         self.late = LateTransactions(self._transactional_id)
+        self.scrubbing = Scrubbing(broker.replicas, broker.config, runtime)
 
     def start(self) -> None:
         """Begin all duties."""
@@ -49,6 +51,7 @@ class Housekeeping:
             lambda: replicas.logs.expire_producers(self._records_ms()),
         )
         self.every("late transactions", LATE_CHECK_MS, self._name_late)
+        self.scrubbing.start()
 
     def every(self, name: str, interval_ms: int, duty: Callable[[], object], *, first_ms: int | None = None) -> None:
         """Do ``duty`` on the loop each ``interval_ms``, first after ``first_ms`` (None: the same)."""
@@ -68,6 +71,7 @@ class Housekeeping:
     def stop(self) -> None:
         """No duty begins any more."""
         self._stopped = True
+        self.scrubbing.stop()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()

@@ -92,6 +92,14 @@ _CLUSTER: Final = (
 )
 
 
+def _watch_scrub(registry: Registry, node: Node) -> None:
+    registry.watch(catalog.DAMAGED, lambda: node.housekeeping.scrubbing.damaged)
+    registry.watch(catalog.SCRUB_BYTES, lambda: node.housekeeping.scrubbing.bytes)
+    registry.watch(catalog.SCRUB_FOUND, lambda: node.housekeeping.scrubbing.found)
+    registry.watch(catalog.SCRUB_PASS, lambda: node.housekeeping.scrubbing.pass_s)
+    registry.watch(catalog.SCRUB_ENDED, lambda: node.housekeeping.scrubbing.ended_ms / 1000)
+
+
 def on_loop(node: Node) -> Registry:
     """What the node's own objects say; ``collect`` it on the loop."""
     registry = Registry()
@@ -101,6 +109,7 @@ def on_loop(node: Node) -> Registry:
     registry.watch_group(_REPLICA_MANAGER, lambda: _single(map(broker.replicas.gauges().__getitem__, _names(_REPLICA_MANAGER))))
     _watch_replication(registry, node)
     registry.watch(catalog.LATE_TRANSACTIONS, lambda: node.housekeeping.late.count)
+    _watch_scrub(registry, node)
     registry.watch(
         catalog.PRODUCER_IDS, lambda: sum(len(p.log.producers.entries) for p in broker.replicas.partitions() if p.log is not None)
     )

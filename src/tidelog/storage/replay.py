@@ -25,7 +25,7 @@ _CHUNK_BYTES = 1 << 20
 _logger = logging.getLogger(__name__)
 
 
-def iter_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+def iter_batches(file: File, start: int, end: int, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[tuple[BatchHeader, memoryview]]:
     """(header with position 0, bytes) of each whole batch in [start, end); stops where no whole batch begins."""
     position = start
     chunk, chunk_at = memoryview(b""), start
@@ -37,7 +37,7 @@ def iter_batches(file: File, start: int, end: int) -> Iterator[tuple[BatchHeader
         if size < HEADER_SIZE or size > end - position:
             return
         if len(chunk) - at < size:
-            chunk, chunk_at, at = memoryview(file.read(position, min(max(size, _CHUNK_BYTES), end - position))), position, 0
+            chunk, chunk_at, at = memoryview(file.read(position, min(max(size, chunk_bytes), end - position))), position, 0
             if len(chunk) < HEADER_SIZE:
                 return
             if size == HEADER_SIZE:

@@ -57,7 +57,8 @@ class _Held(NamedTuple):
 class SegmentScan:
     """One walk over a segment's file. Blocks. ``batches`` first; then the attributes say what was found."""
 
-    def __init__(self, file: File, base_offset: int, size: int, trust: Trust) -> None:
+    def __init__(self, file: File, base_offset: int, size: int, trust: Trust, *, chunk_bytes: int = _CHUNK_BYTES) -> None:
+        """``chunk_bytes``: read at a time."""
         self.rotten: list[RottenRange] = []
         self.end = 0
         """Of what stays: a torn tail begins here when it is below the file's size."""
@@ -66,6 +67,7 @@ class SegmentScan:
         self.valid_behind = False
         """Whether a valid batch lies behind the point where the walk ended."""
         self._file = file
+        self._chunk_bytes = chunk_bytes
         self._size = size
         self._trust = trust
         following = trust.following
@@ -83,7 +85,7 @@ class SegmentScan:
         held: _Held | None = None
         while self.end < self._size:
             stopped_at: BatchHeader | None = None
-            for header, batch in iter_batches(self._file, self.end, self._size):
+            for header, batch in iter_batches(self._file, self.end, self._size, self._chunk_bytes):
                 stopped_at = header
                 if not crc_is_valid(batch, header):
                     break
@@ -177,7 +179,7 @@ class SegmentScan:
         return None
 
     def _valid_at(self, position: int) -> BatchHeader | None:
-        for header, batch in iter_batches(self._file, position, self._size):
+        for header, batch in iter_batches(self._file, position, self._size, self._chunk_bytes):
             good = self._fits(header, self._expected) and header.base_offset > self._expected.offset
             return header if good and crc_is_valid(batch, header) else None
         return None

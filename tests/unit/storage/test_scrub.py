@@ -1,0 +1,131 @@
+"""What the scrub finds, believes and reports."""
+
+import random
+
+import pytest
+
+from sim.workload import DIRECTORY, append, batch, new_log
+from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.model.ids import TopicPartition
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.log_config import LogConfig
+from tidelog.storage.scrub import ScrubPass, SegmentCheck, damaged_snapshots, rest_after, segments_of
+from tidelog.testing.simulation.disk import SimDisk
+
+SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)
+
+
+def written() -> tuple[SimDisk, UnifiedLog]:
+    disk = SimDisk()
+    log = new_log(disk, SMALL)
+    for number in range(8):
+        append(log, batch(2, value=bytes(150), producer=(7, 0, number * 2)))
+    log.flush()
+    return disk, log
+
+
+def looked_at(check: SegmentCheck) -> SegmentCheck:
+    while not check.done:
+        check.advance(100)
+    return check
+
+
+def scrub(log: UnifiedLog) -> int:
+    """A whole pass over the log; places found."""
+    found = 0
+    for segment in segments_of(log):
+        second = looked_at(SegmentCheck(log, segment, segment.file)).again(segment.file)
+        found += looked_at(second).take() if second is not None else 0
+    return found
+
+
+def test_a_sound_log_has_nothing_to_find() -> None:
+    _, log = written()
+    assert scrub(log) == 0
+    assert all(not segment.rotten for segment in log.segments)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_flip_is_found_in_one_pass_and_readers_are_told(seed: int) -> None:
+    disk, log = written()
+    rng = random.Random(seed)
+    segment = rng.choice(log.segments)
+    disk.flip(segment.path(".log"), rng.randrange(segment.size), rng.randrange(8))
+    expected = 0 if _only_in_the_epoch_of_the_last_batch(log) else 1
+    assert scrub(log) == expected
+    assert scrub(log) == 0, "it is reported once"
+    errors = {log.read(offset, 1, upto=16, min_one=True).error for offset in range(16)}
+    assert (ErrorCode.CORRUPT_MESSAGE in errors) == bool(expected)
+
+
+def _only_in_the_epoch_of_the_last_batch(log: UnifiedLog) -> bool:
+    """The leader epoch has no checksum, and of the last batch no later one shows that it is wrong."""
+    for segment in log.segments:
+        data = segment.file.read(0, segment.size)
+        half = len(data) // 2
+        if int.from_bytes(data[half + 12 : half + 16], "big", signed=True) > 0:
+            return True
+    return False
+
+
+def test_a_log_that_was_cut_under_the_first_look_is_not_damaged() -> None:
+    _, log = written()
+    segment = log.active
+    check = SegmentCheck(log, segment, segment.file)
+    log.truncate_to(13, 0)
+    looked_at(check)
+    assert check.found
+    assert (check.stands, check.again(segment.file)) == (False, None)
+
+
+def test_what_the_second_look_does_not_see_was_never_there() -> None:
+    disk, log = written()
+    segment = log.segments[0]
+    disk.flip(segment.path(".log"), 100, 2)
+    second = looked_at(SegmentCheck(log, segment, segment.file)).again(segment.file)
+    disk.flip(segment.path(".log"), 100, 2)
+    assert second is not None
+    assert (looked_at(second).take(), segment.rotten) == (0, ())
+
+
+def test_a_segment_that_went_meanwhile_is_passed_over() -> None:
+    disk, log = written()
+    segment = log.segments[0]
+    disk.flip(segment.path(".log"), 100, 2)
+    second = looked_at(SegmentCheck(log, segment, segment.file)).again(segment.file)
+    assert second is not None
+    log.segments = log.segments[1:]
+    assert looked_at(second).take() == 0
+
+
+def test_a_step_looks_at_about_as_much_as_it_may() -> None:
+    _, log = written()
+    check = SegmentCheck(log, log.segments[0], log.segments[0].file)
+    check.advance(1)
+    assert (0 < check.position < log.segments[0].size, check.done) == (True, False)
+    check.advance(1 << 20)
+    assert (check.position, check.done) == (log.segments[0].size, True)
+
+
+def test_producer_snapshots_are_checked_too() -> None:
+    disk, log = written()
+    path = f"{DIRECTORY}/00000000000000000004.snapshot"
+    assert damaged_snapshots(log, log.segments) == []
+    disk.flip(path, 9, 1)
+    assert damaged_snapshots(log, log.segments) == [path]
+
+
+def test_a_log_out_of_service_is_not_read() -> None:
+    _, log = written()
+    log.failure = StorageFailure("/data", "gone")
+    assert segments_of(log) == []
+
+
+def test_a_pass_goes_through_the_partitions_in_order() -> None:
+    current = ScrubPass([TopicPartition("b", 0), TopicPartition("a", 1), TopicPartition("a", 0)], 5.0)
+    assert [str(current.next_partition()) for _ in range(4)] == ["a-0", "a-1", "b-0", "None"]
+
+
+def test_the_rest_keeps_the_rate_and_leaves_most_of_a_core() -> None:
+    assert rest_after(1000, 0.0, 10_000) == pytest.approx(0.1)
+    assert rest_after(1000, 0.1, 10_000) == pytest.approx(0.9)
