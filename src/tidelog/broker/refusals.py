@@ -133,12 +133,22 @@ def _listed(asked: object) -> Iterator[object]:
 
 
 def _name(answer: Structure, asked: object) -> None:
-    """Say in ``answer`` which thing it is about."""
-    if isinstance(asked, Structure):
-        for name in _NAMING.intersection(asked.__slots__).intersection(answer.__slots__):
-            setattr(answer, name, _converted(answer, name, getattr(asked, name)))
-    else:
-        setattr(answer, next(name for name in answer.__slots__ if name not in (*_CODES, _MESSAGE)), asked)
+    """Say in ``answer`` which thing it is about: by the fields that both have, else by the first field of its own."""
+    if not isinstance(asked, Structure):
+        setattr(answer, _own(answer)[0], asked)
+        return
+    shared = _NAMING.intersection(asked.__slots__).intersection(answer.__slots__)
+    for name in shared:
+        setattr(answer, name, _converted(answer, name, getattr(asked, name)))
+    if not shared and (own := _own(answer)) and not isinstance(asked, Message):
+        first = getattr(asked, asked.__slots__[0])
+        if type(first) is type(getattr(answer, own[0])):
+            setattr(answer, own[0], first)
+
+
+def _own(answer: Structure) -> list[str]:
+    """The fields of an answer besides its error."""
+    return [name for name in answer.__slots__ if name not in (*_CODES, _MESSAGE)]
 
 
 def _converted(answer: Structure, name: str, value: Any) -> Any:

@@ -29,6 +29,7 @@ from tidelog.protocol.messages.alter_client_quotas import (
     RequestEntryData,
 )
 from tidelog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from tidelog.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialDeletion
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -171,3 +172,11 @@ def test_the_first_error_of_an_answer_is_found_wherever_its_schema_says_it() -> 
     assert first_error(whole) is CODE
     assert first_error(inside) is CODE
     assert first_error(DescribeQuorumResponse()) is ErrorCode.NONE
+
+
+def test_an_entry_whose_name_has_another_name_in_the_answer_is_named_by_its_first_field(world: NodeWorld) -> None:
+    ctx = world.context(0)
+    ctx.api_key = ApiKey.ALTER_USER_SCRAM_CREDENTIALS
+    request = AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion("anna", 1)])
+    answer: Any = regular()(ctx, request, KafkaError(CODE, WORDS))
+    assert [(each.user, each.error_code) for each in answer.results] == [("anna", CODE)]
