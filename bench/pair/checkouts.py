@@ -40,11 +40,15 @@ class Checkout:
     tree: Path
     python: Path
 
+    def entry_point(self) -> tuple[str, str]:
+        """Module and function of ``tidelog``, as this revision's pyproject.toml names them."""
+        named = tomllib.loads((self.tree / "pyproject.toml").read_text())["project"]["scripts"]["tidelog"]
+        module, _, function = named.partition(":")
+        return module, function
+
     def command(self, *args: str) -> list[str]:
-        """``tidelog ARGS`` of this revision, by the entry point that its pyproject.toml names."""
-        module, _, function = tomllib.loads((self.tree / "pyproject.toml").read_text())["project"]["scripts"][
-            "tidelog"
-        ].partition(":")
+        """``tidelog ARGS`` of this revision."""
+        module, function = self.entry_point()
         script = f"import sys; from {module} import {function}; sys.argv[0] = 'tidelog'; sys.exit({function}())"
         return [str(self.python), "-c", script, *args]
 

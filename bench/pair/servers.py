@@ -132,12 +132,17 @@ def surroundings(hash_seed: int) -> dict[str, str]:
     return {**kept, "PYTHONHASHSEED": str(hash_seed)}
 
 
-def node(checkout: Checkout, home: Path, hash_seed: int, prefix: Sequence[str] = ()) -> Server:
-    """One node, launched; ``prefix``: what runs it, as valgrind does."""
+def node(
+    checkout: Checkout, home: Path, hash_seed: int, prefix: Sequence[str] = (), *, probe: tuple[Path, Path] | None = None
+) -> Server:
+    """One node, launched; ``prefix``: what runs it, as valgrind does; ``probe``: a script that does, and its file of results."""
     home.mkdir(parents=True, exist_ok=True)
     (port,) = free_ports(1)
     overrides = [f"--override={key}={value}" for key, value in {**QUIET, "node.id": "1"}.items()]
-    command = checkout.command("start", "--port", str(port), "--data", str(home / "data"), *overrides)
+    words = ["start", "--port", str(port), "--data", str(home / "data"), *overrides]
+    command = checkout.command(*words)
+    if probe is not None:
+        command = [str(checkout.python), *map(str, probe), *checkout.entry_point(), *words]
     server = Server(home, [port])
     server.processes.append(launch([*prefix, *command], home / "node.log", surroundings(hash_seed), home))
     return server
