@@ -43,12 +43,14 @@ def init(file: str, bootstrap_server: str, topic: str) -> None:
 @command.command("validate", context_settings=_HELP)
 @click.argument("file", default=FILE, type=click.Path())
 def validate(file: str) -> None:
-    """Check a pipeline without running it: needs no Spark, no broker and no registry."""
-    model = _load(file)
+    """Check a pipeline without running it: needs no broker and no registry. SQL is parsed where PySpark is installed."""
     from tidelog.pipeline.flows import flows
+    from tidelog.pipeline.validating import validated
 
+    # Functions of a pipeline lie beside its file.
+    sys.path.insert(0, str(Path(file).resolve().parent))
     try:
-        found = flows(model)
+        found = flows(validated(file, lambda text: print(text, file=sys.stderr)))
     except ConfigError as error:
         raise click.ClickException(str(error)) from None
     for flow in found:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tidelog.pipeline.failures import PipelineFailure
 from tidelog.pipeline.flows import flows
 from tidelog.pipeline.model import Engine, Evolution, Format, Mode, OnError, Otherwise, PipelineModel, SinkSpec, Source, Transform
@@ -16,8 +18,9 @@ LEAST_TRIGGER_MS = 5000
 
 
 def check_bulk(model: PipelineModel, document: Document) -> None:
-    """The bulk lane lands bytes as they are: each source in one table of files, and nothing in between. ConfigError tells the
-    first thing that it cannot do."""
+    """The bulk lane lands bytes as they are: each source in one table of files, and nothing in between. What it cannot do is
+    noted with the document."""
+    tried = document.problems.tried
     asides = (
         ("transforms", model.transforms),
         ("registry", model.registry),
@@ -26,11 +29,11 @@ def check_bulk(model: PipelineModel, document: Document) -> None:
     )
     for key, said in asides:
         if said:
-            raise document.error((key,), f"{_lands_bytes()} Leave {key} out, or say engine: spark.")
+            document.problems.add(document.error((key,), f"{_lands_bytes()} Leave {key} out, or say engine: spark."))
     for source in model.sources:
-        _bulk_source(model, source, document)
+        tried(partial(_bulk_source, model, source, document), None)
     for sink in model.sinks:
-        _bulk_sink(sink, document)
+        tried(partial(_bulk_sink, sink, document), None)
 
 
 def _bulk_source(model: PipelineModel, source: Source, document: Document) -> None:
@@ -81,22 +84,28 @@ def _lands_bytes() -> str:
 
 def check_real_time(model: PipelineModel, document: Document) -> None:
     """Real-time mode passes each record on by itself, inside the JVM: topics into topics, and nothing that needs a batch, a
-    memory or Python. ConfigError tells the first thing that it cannot do."""
+    memory or Python. What it cannot do is noted with the document."""
+    add, tried = document.problems.add, document.problems.tried
     for key in ("registry", "dead_letters", "quarantine"):
         if getattr(model, key):
-            raise document.error(
-                (key,), f"engine: jvm takes topics to topics, and nothing aside. Leave {key} out, or say engine: spark."
+            add(
+                document.error(
+                    (key,), f"engine: jvm takes topics to topics, and nothing aside. Leave {key} out, or say engine: spark."
+                )
             )
     if model.trigger_ms < LEAST_TRIGGER_MS:
-        raise document.error(
-            ("trigger",), "with engine: jvm it is how often offsets are noted, from 5s on; records do not wait for it."
+        add(
+            document.error(
+                ("trigger",), "with engine: jvm it is how often offsets are noted, from 5s on; records do not wait for it."
+            )
         )
     for flow in flows(model):
-        _one_sink(flow.sources[0], [sink.name for sink in flow.sinks], model.engine, document)
-        _real_time_source(flow.sources[0], document)
+        tried(partial(_one_sink, flow.sources[0], [sink.name for sink in flow.sinks], model.engine, document), None)
+        tried(partial(_real_time_source, flow.sources[0], document), None)
         for transform in flow.transforms:
-            _real_time_transform(transform, document)
-        _real_time_sink(flow.sinks[0], document)
+            tried(partial(_real_time_transform, transform, document), None)
+        for sink in flow.sinks:
+            tried(partial(_real_time_sink, sink, document), None)
 
 
 def _real_time_source(source: Source, document: Document) -> None:

@@ -6,13 +6,14 @@ Both spellings come through here: the YAML file, and the dict that ``decorators`
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from tidelog.client.settings import parse_settings
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.engines import REAL_TIME_TRIGGER_MS, check_bulk, check_real_time
+from tidelog.pipeline.fitting import check_parts
 from tidelog.pipeline.model import (
     Decode,
     Engine,
@@ -29,8 +30,8 @@ from tidelog.pipeline.model import (
     Source,
     Transform,
 )
-from tidelog.pipeline.sections import NAME, Document, Section
-from tidelog.pipeline.sinks.kinds import KINDS
+from tidelog.pipeline.sections import NAME, Document, Section, near
+from tidelog.pipeline.sinks.kinds import KINDS, SinkKind
 
 ROOT = (
     "pipeline", "engine", "kafka", "registry", "checkpoint", "trigger", "group", "sources", "transforms", "sinks",
@@ -48,42 +49,64 @@ _FUNCTION = re.compile(r"[\w.]+:[\w.]+")
 
 
 def read_model(document: Document, functions: dict[str, Any] | None = None) -> PipelineModel:
-    """The pipeline. ConfigError names the first mistake, its line and what would be right."""
-    root = document.root(ROOT)
+    """The pipeline. ConfigError names every mistake, its line and what would be right."""
+    root, problems = document.root(ROOT), document.problems
+    engine = problems.tried(lambda: root.choice("engine", Engine.SPARK), Engine.SPARK)
+    kafka = problems.tried(lambda: _kafka(root), ())
+    name = problems.tried(lambda: _name(root), "unnamed")
+    model = PipelineModel(
+        name=name,
+        kafka=kafka,
+        sources=tuple(_source(source, section) for source, section in _named(root, "sources", SOURCE)),
+        transforms=tuple(_transform(transform, section) for transform, section in _named(root, "transforms", TRANSFORM)),
+        sinks=tuple(_sink(sink, section) for sink, section in _named(root, "sinks", _sink_keys(root, "sinks"))),
+        registry=problems.tried(lambda: _registry(root), None),
+        checkpoint=problems.tried(lambda: _checkpoint(root, name), ""),
+        trigger_ms=problems.tried(
+            lambda: root.duration_ms("trigger", REAL_TIME_TRIGGER_MS if engine is Engine.JVM else 1000), 1000
+        ),
+        group=problems.tried(lambda: root.text("group", f"tidelog-pipeline-{name}"), ""),
+        dead_letters=problems.tried(lambda: _side(root, "dead_letters"), None),
+        quarantine=problems.tried(lambda: _side(root, "quarantine"), None),
+        spark=problems.tried(lambda: root.pairs("spark"), ()),
+        engine=engine,
+        lineage=problems.tried(lambda: _lineage(root), None),
+        functions=functions or {},
+    )
+    check_parts(model, document, root)
+    problems.check()
+    if model.engine is Engine.BULK:
+        check_bulk(model, document)
+    if model.engine is Engine.JVM:
+        check_real_time(model, document)
+    problems.check()
+    return model
+
+
+def _named(root: Section, key: str, known: tuple[str, ...]) -> list[tuple[str, Section]]:
+    return root.tried(lambda: root.named(key, known), [])
+
+
+def _name(root: Section) -> str:
     name = root.text("pipeline")
     if not _PIPELINE.fullmatch(name):
         raise root.error("pipeline", f"{name!r} must have letters, digits and _ . - only: tables and groups are called by it.")
+    return name
+
+
+def _kafka(root: Section) -> tuple[tuple[str, str], ...]:
     kafka = root.pairs("kafka")
     try:
         parse_settings(dict(kafka))
     except ConfigError as error:
         raise root.error("kafka", str(error)) from None
-    engine = root.choice("engine", Engine.SPARK)
+    return kafka
+
+
+def _checkpoint(root: Section, name: str) -> str:
     if "checkpoint" in root and not root.text("checkpoint").strip():
         raise root.error("checkpoint", "it is empty: say a folder, or leave it out.")
-    model = PipelineModel(
-        name=name,
-        kafka=kafka,
-        sources=tuple(_source(source, section) for source, section in root.named("sources", SOURCE)),
-        transforms=tuple(_transform(transform, section) for transform, section in root.named("transforms", TRANSFORM)),
-        sinks=tuple(_sink(sink, section) for sink, section in root.named("sinks", _sink_keys(root, "sinks"))),
-        registry=_registry(root),
-        checkpoint=root.text("checkpoint", f"checkpoints/{name}"),
-        trigger_ms=root.duration_ms("trigger", REAL_TIME_TRIGGER_MS if engine is Engine.JVM else 1000),
-        group=root.text("group", f"tidelog-pipeline-{name}"),
-        dead_letters=_side(root, "dead_letters"),
-        quarantine=_side(root, "quarantine"),
-        spark=root.pairs("spark"),
-        engine=engine,
-        lineage=_lineage(root),
-        functions=functions or {},
-    )
-    _fits(model, document)
-    if model.engine is Engine.BULK:
-        check_bulk(model, document)
-    if model.engine is Engine.JVM:
-        check_real_time(model, document)
-    return model
+    return root.text("checkpoint", f"checkpoints/{name}")
 
 
 def _sink_keys(root: Section, key: str) -> tuple[str, ...]:
@@ -113,25 +136,35 @@ def _lineage(root: Section) -> Lineage | None:
 
 
 def _source(name: str, section: Section) -> Source:
-    topics, pattern = section.names("topics"), section.text("pattern", "")
-    if bool(topics) == bool(pattern):
-        raise section.error("topics", "say either topics (a list) or pattern (for the whole name).")
-    loss = section.text("on_data_loss", "fail")
-    if loss not in ("fail", "log"):
-        raise section.error("on_data_loss", f"{loss!r} must be fail or log.")
+    tried = section.tried
+    topics, pattern = tried(lambda: _topics(section), ((), ""))
     return Source(
         name,
         tuple(sorted(set(topics))),
         pattern,
-        _start(section),
-        section.number("max_records"),
-        loss == "fail",
-        section.flag("headers", False),
-        _decode(section, "key"),
-        _decode(section, "value"),
-        section.choice("on_error", OnError.DEAD_LETTERS),
-        section.pairs("options"),
+        tried(lambda: _start(section), "earliest"),
+        tried(lambda: section.number("max_records"), None),
+        tried(lambda: _fails_on_loss(section), True),
+        tried(lambda: section.flag("headers", False), False),
+        tried(lambda: _decode(section, "key"), Decode()),
+        tried(lambda: _decode(section, "value"), Decode()),
+        tried(lambda: section.choice("on_error", OnError.DEAD_LETTERS), OnError.DROP),
+        tried(lambda: section.pairs("options"), ()),
     )
+
+
+def _topics(section: Section) -> tuple[tuple[str, ...], str]:
+    topics, pattern = section.names("topics"), section.text("pattern", "")
+    if bool(topics) == bool(pattern):
+        raise section.error("topics", "say either topics (a list) or pattern (for the whole name).")
+    return topics, pattern
+
+
+def _fails_on_loss(section: Section) -> bool:
+    loss = section.text("on_data_loss", "fail")
+    if loss not in ("fail", "log"):
+        raise section.error("on_data_loss", f"{loss!r} must be fail or log.{near(loss, ('fail', 'log'))}")
+    return loss == "fail"
 
 
 def _start(section: Section) -> str:
@@ -196,39 +229,87 @@ def _file(section: Section, key: str) -> str:
 
 
 def _transform(name: str, section: Section) -> Transform:
-    sql, function = section.text("sql", ""), section.text("function", "")
+    tried = section.tried
+    inputs = tried(lambda: _inputs(section), ())
+    sql, function = tried(lambda: _rows_by(section), ("", ""))
+    watermark = tried(lambda: _watermark(section), None)
+    dedupe = tried(lambda: _dedupe(section), ())
+    stateful = tried(lambda: section.flag("stateful", False), False)
+    return Transform(name, inputs, sql, function, _expectations(section), watermark, dedupe, stateful)
+
+
+def _inputs(section: Section) -> tuple[str, ...]:
     inputs = section.names("from")
+    if not inputs:
+        raise section.error("from", "say which sources or transforms its rows come from.")
+    return inputs
+
+
+def _rows_by(section: Section) -> tuple[str, str]:
+    sql, function = section.text("sql", ""), section.text("function", "")
     if bool(sql) == bool(function):
         raise section.error("sql", "say either sql or function (module:name).")
     if function and not _FUNCTION.fullmatch(function):
         raise section.error("function", f"{function!r} must be module:name, a function that Python can import.")
-    if not inputs:
-        raise section.error("from", "say which sources or transforms its rows come from.")
-    watermark = None
-    if "watermark" in section:
-        column, _, delay = section.text("watermark").partition(" ")
-        if not NAME.fullmatch(column) or not re.fullmatch(r"\d+ (second|minute|hour|day)s?", delay):
-            raise section.error("watermark", f"{section.text('watermark')!r} must look like: event_time 10 minutes.")
-        watermark = (column, delay)
-    if "dedupe" in section and watermark is None:
+    return sql, function
+
+
+def _watermark(section: Section) -> tuple[str, str] | None:
+    if "watermark" not in section:
+        return None
+    column, _, delay = section.text("watermark").partition(" ")
+    if not NAME.fullmatch(column) or not re.fullmatch(r"\d+ (second|minute|hour|day)s?", delay):
+        raise section.error("watermark", f"{section.text('watermark')!r} must look like: event_time 10 minutes.")
+    return column, delay
+
+
+def _dedupe(section: Section) -> tuple[str, ...]:
+    if "dedupe" in section and "watermark" not in section:
         raise section.error("dedupe", "it needs a watermark beside it, else Spark would keep every row for ever.")
-    found = tuple(_expectations(section))
-    return Transform(name, inputs, sql, function, found, watermark, section.names("dedupe"), section.flag("stateful", False))
+    return section.names("dedupe")
 
 
-def _expectations(section: Section) -> Iterator[Expectation]:
-    for name, rule in section.named("expect", EXPECTATION):
-        yield Expectation(name, rule.text("check"), rule.choice("otherwise", Otherwise.DROP))
+def _expectations(section: Section) -> tuple[Expectation, ...]:
+    rules = section.tried(lambda: section.named("expect", EXPECTATION), [])
+    made = [section.tried(partial(_expectation, name, rule), None) for name, rule in rules]
+    return tuple(expectation for expectation in made if expectation is not None)
+
+
+def _expectation(name: str, rule: Section) -> Expectation:
+    return Expectation(name, rule.text("check"), rule.choice("otherwise", Otherwise.DROP))
 
 
 def _sink(name: str, section: Section, *, side: bool = False) -> SinkSpec:
-    kind_name = section.text("type")
-    kind = KINDS.get(kind_name)
+    tried = section.tried
+    kind_name = tried(lambda: section.text("type"), "")
+    kind = tried(lambda: _kind(kind_name, section, side=side), None) if kind_name else None
+    mode, keys = tried(lambda: _mode(kind_name, kind, section), (Mode.APPEND, ()))
+    if not side and "from" not in section:
+        tried(lambda: section.text("from"), "")
+    return SinkSpec(
+        name,
+        kind_name,
+        tried(lambda: section.text("from", ""), ""),
+        mode,
+        keys,
+        tried(lambda: section.text("order_by", ""), ""),
+        tried(lambda: section.names("partition_by"), ()),
+        tried(lambda: section.choice("schema_evolution", Evolution.NONE), Evolution.NONE),
+        () if kind is None else tried(lambda: _options(kind_name, kind, section), ()),
+    )
+
+
+def _kind(name: str, section: Section, *, side: bool) -> SinkKind:
+    kind = KINDS.get(name)
     if kind is None:
-        raise section.error("type", f"{kind_name!r} is none of {', '.join(sorted(KINDS))}.")
+        raise section.error("type", f"{name!r} is none of {', '.join(sorted(KINDS))}.{near(name, KINDS)}")
     if side and not kind.aside:
         able = ", ".join(name for name, other in sorted(KINDS.items()) if other.aside)
-        raise section.error("type", f"a sink of type {kind_name} has no place for these rows: say one of {able}.")
+        raise section.error("type", f"a sink of type {name} has no place for these rows: say one of {able}.")
+    return kind
+
+
+def _options(kind_name: str, kind: SinkKind, section: Section) -> tuple[tuple[str, str], ...]:
     allowed = {option for other in KINDS.values() for option in other.options}
     for option in sorted(allowed - set(kind.options)):
         if option in section:
@@ -238,94 +319,18 @@ def _sink(name: str, section: Section, *, side: bool = False) -> SinkSpec:
     for option in kind.required:
         if not section.text(option).strip():
             raise section.error(option, f"it is empty, and a sink of type {kind_name} needs it.")
+    return tuple(sorted((option, section.text(option)) for option in kind.options if option in section))
+
+
+def _mode(kind_name: str, kind: SinkKind | None, section: Section) -> tuple[Mode, tuple[str, ...]]:
     mode, keys = section.choice("mode", Mode.APPEND), section.names("keys")
     if (mode is Mode.UPSERT) != bool(keys):
         raise section.error("keys", "mode upsert needs keys (columns), and only that mode has them.")
-    if mode is Mode.UPSERT and not kind.upserts:
+    if mode is Mode.UPSERT and kind is not None and not kind.upserts:
         raise section.error("mode", f"a sink of type {kind_name} can only append.")
-    if not side and "from" not in section:
-        raise section.error("from", "say which source or transform it takes its rows from.")
-    return SinkSpec(
-        name,
-        kind_name,
-        section.text("from", ""),
-        mode,
-        keys,
-        section.text("order_by", ""),
-        section.names("partition_by"),
-        section.choice("schema_evolution", Evolution.NONE),
-        tuple(sorted((option, section.text(option)) for option in kind.options if option in section)),
-    )
+    return mode, keys
 
 
 def _side(root: Section, key: str) -> SinkSpec | None:
     section = root.section(key, (known for known in _sink_keys(root, key) if known not in ("from", "mode", "keys", "order_by")))
     return None if section is None else _sink(key, section, side=True)
-
-
-def _fits(model: PipelineModel, document: Document) -> None:
-    """Whether the parts know each other."""
-    for part in ("sources", "sinks"):
-        if not getattr(model, part):
-            raise document.error((), f"{part} is missing: a pipeline has at least one.")
-    seen: dict[str, str] = {}
-    kinds = (("sources", model.sources), ("transforms", model.transforms), ("sinks", model.sinks))
-    for part, things in kinds[:2]:
-        for thing in things:
-            if thing.name in seen:
-                raise document.error((part, thing.name), f"this name is taken by {seen[thing.name]}: each has one of its own.")
-            seen[thing.name] = part
-    for transform in model.transforms:
-        for name in transform.inputs:
-            if name not in seen:
-                raise document.error(("transforms", transform.name, "from"), _nobody(name, seen))
-    for sink in model.sinks:
-        if sink.input not in seen:
-            raise document.error(("sinks", sink.name, "from"), _nobody(sink.input, seen))
-    _no_circle(model, document)
-    _sides(model, document)
-    for source in model.sources:
-        for key, decode in (("key", source.key), ("value", source.value)):
-            if decode.framed and model.registry is None:
-                raise document.error(
-                    ("sources", source.name, key), "it is framed with ids of a registry: say registry: {url: ...}."
-                )
-
-
-def _nobody(name: str, seen: dict[str, str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, list(seen), 1, 0.5)
-    return f"no source or transform is called {name!r}. " + (
-        f"Did you mean {close[0]}?" if close else f"There are {', '.join(seen)}."
-    )
-
-
-def _no_circle(model: PipelineModel, document: Document) -> None:
-    known = {source.name for source in model.sources}
-    waiting = list(model.transforms)
-    while waiting:
-        ready = [transform for transform in waiting if known.issuperset(transform.inputs)]
-        if not ready:
-            names = " and ".join(transform.name for transform in waiting)
-            raise document.error(("transforms", waiting[0].name, "from"), f"{names} wait for each other in a circle.")
-        known |= {transform.name for transform in ready}
-        waiting = [transform for transform in waiting if transform.name not in known]
-
-
-def _sides(model: PipelineModel, document: Document) -> None:
-    """Rows that go aside need a place to go to."""
-    decoded = [s for s in model.sources if {s.key.format, s.value.format} - {Format.RAW, Format.TEXT}]
-    wanting = [source.name for source in decoded if source.on_error is OnError.DEAD_LETTERS]
-    if wanting and model.dead_letters is None:
-        raise document.error(
-            ("sources", wanting[0]),
-            "records that cannot be decoded go to dead_letters, and there is no such sink: add dead_letters: {type: delta, "
-            "path: ...} to the pipeline, or on_error: drop or fail to the source.",
-        )
-    for transform in model.transforms:
-        if any(rule.otherwise is Otherwise.QUARANTINE for rule in transform.expectations) and model.quarantine is None:
-            raise document.error(
-                ("transforms", transform.name, "expect"),
-                "rows go to quarantine, and there is no such sink: add quarantine: {type: delta, path: ...} to the pipeline.",
-            )

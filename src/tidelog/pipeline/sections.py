@@ -7,17 +7,70 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from typing import Any, TypeVar
 
 from tidelog.model.errors import ConfigError
 
 Path = tuple[str, ...]
 E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
+U = TypeVar("U")
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+
+
+class Mistake(ConfigError):
+    """One mistake. ``line``: where it stands, 0 where lines are not known; ``about``: the key that is wrong or missing."""
+
+    def __init__(self, text: str, line: int = 0, about: Path = ()) -> None:
+        super().__init__(text)
+        self.line = line
+        self.about = about
+
+
+class Mistakes(ConfigError):
+    """Several mistakes, a line of text for each; ``found`` has them in the order of the file."""
+
+    def __init__(self, found: Sequence[Mistake]) -> None:
+        super().__init__("\n".join(str(mistake) for mistake in found))
+        self.found = tuple(found)
+
+
+class Problems:
+    """Mistakes found so far: reading goes on after one, so that a user sees all of them."""
+
+    def __init__(self) -> None:
+        self._found: list[Mistake] = []
+        self._misspelt: set[Path] = set()
+
+    def meant(self, key: Path) -> None:
+        """A key that is not known is this one by its spelling: that it is missing is no mistake of its own."""
+        self._misspelt.add(key)
+
+    def add(self, error: ConfigError) -> None:
+        """Note a mistake, or several."""
+        self._found += (
+            error.found if isinstance(error, Mistakes) else [error if isinstance(error, Mistake) else Mistake(str(error))]
+        )
+
+    def tried(self, make: Callable[[], T], default: U) -> T | U:
+        """What ``make`` gives; ``default`` when it raises a ConfigError, which is noted."""
+        try:
+            return make()
+        except ConfigError as error:
+            self.add(error)
+            return default
+
+    def check(self) -> None:
+        """Raise what was noted: the only Mistake as it is, several as Mistakes."""
+        own = {str(mistake): mistake for mistake in self._found if mistake.about not in self._misspelt}
+        found = sorted(own.values(), key=lambda mistake: mistake.line)
+        if found:
+            raise found[0] if len(found) == 1 else Mistakes(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +82,15 @@ class Document:
     origin: str
     lines: Mapping[Path, int] = field(default_factory=dict)
     written: Mapping[Path, str] = field(default_factory=dict)
+    problems: Problems = field(default_factory=Problems, compare=False)
 
-    def error(self, path: Path, problem: str) -> ConfigError:
-        """The error for something at ``path``."""
+    def error(self, path: Path, problem: str, missing: str = "") -> Mistake:
+        """The error for something at ``path``; for a ``missing`` key, where it should be."""
         line = next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
         where = self.origin if line is None else f"{self.origin}, line {line}"
-        return ConfigError(f"{where}: {'.'.join(path) + ': ' if path else ''}{problem}")
+        return Mistake(
+            f"{where}: {'.'.join(path) + ': ' if path else ''}{problem}", line or 0, (*path, missing) if missing else path
+        )
 
     def root(self, known: Iterable[str]) -> Section:
         """The whole, in which only ``known`` keys may be."""
@@ -42,7 +98,7 @@ class Document:
 
 
 class Section:
-    """One mapping. Made with the keys that may be in it: an unknown one is told before a missing one, which it often is."""
+    """One mapping. Made with the keys that may be in it; the unknown ones are noted with the document."""
 
     def __init__(self, document: Document, path: Path, found: Any, known: tuple[str, ...] | None) -> None:
         self.path = path
@@ -52,9 +108,14 @@ class Section:
         self._found: dict[str, Any] = {str(key): value for key, value in found.items()}
         for key in self._found if known is not None else ():
             if key not in (known or ()):
-                raise self.error(key, unknown_key(key, known or ()))
+                document.problems.add(self.error(key, unknown_key(key, known or ())))
+                document.problems.meant((*path, *closest(key, known or ())))
 
-    def error(self, key: str, problem: str) -> ConfigError:
+    def tried(self, make: Callable[[], T], default: U) -> T | U:
+        """See ``Problems``."""
+        return self._document.problems.tried(make, default)
+
+    def error(self, key: str, problem: str) -> Mistake:
         """The error for a key of this section."""
         return self._document.error((*self.path, key), problem)
 
@@ -70,7 +131,7 @@ class Section:
         value = self._found.get(key)
         if value is None:
             if default is None:
-                raise self._document.error(self.path, f"{key} is missing.")
+                raise self._document.error(self.path, f"{key} is missing.", key)
             return default
         if isinstance(value, dict | list):
             raise self.error(key, f"must be a text, and is {_said(value)}.")
@@ -81,7 +142,7 @@ class Section:
         kind = type(default)
         text = self.text(key, default.value)
         if text not in list(kind):
-            raise self.error(key, f"{text!r} is none of {', '.join(kind)}.{_near(text, list(kind))}")
+            raise self.error(key, f"{text!r} is none of {', '.join(kind)}.{near(text, list(kind))}")
         return kind(text)
 
     def flag(self, key: str, default: bool) -> bool:
@@ -143,19 +204,31 @@ class Section:
         outer = Section(self._document, (*self.path, key), self._found[key], None)
         for name in outer._found:
             if not NAME.fullmatch(name):
-                raise outer.error(name, "a name has letters, digits and _, and begins with no digit: SQL calls it by that.")
-        return [(name, Section(self._document, (*outer.path, name), value, tuple(known))) for name, value in outer._found.items()]
+                wrong = outer.error(name, "a name has letters, digits and _, and begins with no digit: SQL calls it by that.")
+                self._document.problems.add(wrong)
+        allowed = tuple(known)
+
+        def below(name: str) -> Section:
+            return Section(self._document, (*outer.path, name), outer._found[name], allowed)
+
+        made = [(name, self.tried(partial(below, name), None)) for name in outer._found]
+        return [(name, section) for name, section in made if section is not None]
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """What to say about a key that nobody knows."""
     allowed = sorted(known)
-    return f"this key is not known here.{_near(key, allowed) or ' Known are: ' + ', '.join(allowed) + '.'}"
+    return f"this key is not known here.{near(key, allowed) or ' Known are: ' + ', '.join(allowed) + '.'}"
 
 
-def _near(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, list(known), 1, 0.5)
-    return f" Did you mean {close[0]}?" if close else ""
+def near(word: str, known: Iterable[str]) -> str:
+    """A question that names the closest of ``known``; empty when none is close."""
+    return "".join(f" Did you mean {found}?" for found in closest(word, known))
+
+
+def closest(word: str, known: Iterable[str]) -> list[str]:
+    """The closest of ``known``, or nothing when none is close."""
+    return difflib.get_close_matches(word, list(known), 1, 0.5)
 
 
 def _said(value: Any) -> str:

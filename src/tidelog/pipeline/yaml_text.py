@@ -22,12 +22,17 @@ MAX_DEPTH = 50
 
 def load(path: str | FilePath) -> PipelineModel:
     """The pipeline of a file. ConfigError says what is wrong with it and where."""
+    return read_model(document_of(path))
+
+
+def document_of(path: str | FilePath) -> Document:
+    """A file's values and their lines. ConfigError when it cannot be read or is no YAML."""
     try:
         text = FilePath(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise ConfigError(f"{path} cannot be read: {reason}. `tidelog pipeline init` writes one to begin with.") from None
-    return read_model(parse(text, str(path), os.environ))
+    return parse(text, str(path), os.environ)
 
 
 def parse(text: str, origin: str, environment: Mapping[str, str]) -> Document:

@@ -11,6 +11,7 @@ from tests.unit.pipeline.samples import RIDES, model_of
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.flows import flows
 from tidelog.pipeline.model import Evolution, Format, Mode, OnError, Otherwise
+from tidelog.pipeline.sections import Mistakes
 
 
 def test_a_whole_pipeline_is_read_with_its_defaults() -> None:
@@ -29,7 +30,12 @@ WRONG = [
     ("path: lake/bronze", "pth: lake/bronze", 15, "sinks.bronze.pth: this key is not known here. Did you mean path?"),
     ("format: json", "format: jsno", 7, "'jsno' is none of raw, text, json, avro, protobuf. Did you mean json?"),
     ("from: silver, path", "from: silvr, path", 16, "no source or transform is called 'silvr'. Did you mean silver?"),
-    ("type: delta, from: rides", "type: dleta, from: rides", 15, "'dleta' is none of"),
+    (
+        "type: delta, from: rides",
+        "type: dleta, from: rides",
+        15,
+        "'dleta' is none of console, delta, hbase, iceberg, jdbc, parquet, topic. Did you mean delta?",
+    ),
     ("keys: [id], ", "", 16, "mode upsert needs keys"),
     ("localhost:9092", "localhost", 2, "bootstrap.servers"),
     ("dead_letters: {type: delta, path: lake/dead}\n", "", 5, "add dead_letters: {type: delta"),
@@ -66,6 +72,39 @@ def test_a_mistake_is_told_with_its_line_and_what_would_be_right(right: str, wro
         model_of(RIDES.replace(right, wrong, 1))
     assert says in str(caught.value)
     assert str(caught.value).startswith(f"rides.yaml, line {line}: ")
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
+    text = RIDES
+    for right, wrong in (
+        ("localhost:9092", "localhost"),
+        ("topics: [rides]", "topisc: [rides]\n    start: yesterday\n    max_records: some"),
+        ("format: json", "format: jsno"),
+        ("type: delta, from: rides", "type: detla, from: rides"),
+        ("from: silver, path", "from: silvr, mdoe: x, path"),
+        ("otherwise: quarantine", "otherwise: quarantin"),
+    ):
+        assert right in text
+        text = text.replace(right, wrong, 1)
+    with pytest.raises(Mistakes) as caught:
+        model_of(text + "trigger: 5\n")
+    found = [str(mistake) for mistake in caught.value.found]
+    assert str(caught.value) == "\n".join(found)
+    wanted = [
+        (2, "bootstrap.servers"),
+        (6, "topisc: this key is not known here. Did you mean topics?"),
+        (7, "sources.rides.start: 'yesterday' must be"),
+        (8, "sources.rides.max_records: must be a whole number"),
+        (9, "'jsno' is none of"),
+        (15, "otherwise: 'quarantin' is none of drop, fail, quarantine. Did you mean quarantine?"),
+        (17, "'detla' is none of console, delta, hbase, iceberg, jdbc, parquet, topic. Did you mean delta?"),
+        (18, "mdoe: this key is not known here. Did you mean mode?"),
+        (18, "no source or transform is called 'silvr'. Did you mean silver?"),
+        (21, "trigger: '5' must be a number with a unit"),
+    ]
+    assert len(found) == len(wanted)
+    for mistake, (line, says) in zip(found, wanted, strict=True):
+        assert mistake.startswith(f"rides.yaml, line {line}: ") and says in mistake
 
 
 def test_a_start_in_time_becomes_milliseconds_with_utc_where_no_zone_is_said() -> None:
