@@ -136,7 +136,7 @@ class _Board:
             if len(each.replicas) > len(self._brokers):
                 topic, index = each.partition
                 raise CannotPlan(
-                    f"{topic}-{index} has {len(each.replicas)} replicas, and only {len(self._brokers)} brokers would be left for "
+                    f"{topic}-{index} has {_replicas(each.replicas)}, and only {len(self._brokers)} brokers would be left for "
                     "them. Add a broker, or lower the topic's replication factor first."
                 )
         self._on: dict[int, dict[Partition, None]] = {broker: {} for broker in self._brokers}
@@ -287,7 +287,7 @@ class _Board:
         free = [broker for broker in self._brokers if broker not in replicas and broker not in self._closed]
         if not free:
             raise CannotPlan(
-                f"{partition[0]}-{partition[1]} has {len(replicas)} replicas, and there is no broker left that could take the "
+                f"{partition[0]}-{partition[1]} has {_replicas(replicas)}, and there is no broker left that could take the "
                 f"one of broker {source}. Add a broker, or lower the topic's replication factor first."
             )
         return min(
@@ -330,3 +330,7 @@ def _chain(edges: Mapping[int, Mapping[int, Partition]], source: int, ends: set[
                 before[other] = broker
                 queue.append(other)
     return []
+
+
+def _replicas(replicas: Sequence[int]) -> str:
+    return "1 replica" if len(replicas) == 1 else f"{len(replicas)} replicas"

@@ -7,6 +7,7 @@ Flags and lines are those of Kafka's tool. Changes are incremental: what is not 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,7 @@ class Entity:
 
 
 @click.command("configs", context_settings={"help_option_names": ["-h", "--help"]})
+@refusal.zookeeper_option
 @bootstrap_option
 @command_config_option
 @click.option("--describe", is_flag=True, help="Show settings.")
@@ -177,7 +179,12 @@ def _describe(session: AdminSession, entity: Entity, everything: bool, *, silent
     for name in [entity.name] if entity.name is not None else _all_names(session, entity):
         each = Entity(entity.kind, name)
         if each.resource == TOPIC and session.metadata([name])[0].error_code:
-            say(f"The topic '{name}' doesn't exist and doesn't have dynamic config.")
+            missing = f"The topic '{name}' doesn't exist and doesn't have dynamic config."
+            if entity.name is not None and silent:
+                raise CommandFailed(missing)
+            say(missing)
+            if entity.name is not None:
+                sys.exit(1)
             continue
         say(f"{'All' if everything else 'Dynamic'} configs for {each} are:")
         shown.append({"entityType": each.kind, "entityName": name, "configs": _settings(session, each, everything, say)})

@@ -29,6 +29,7 @@ NAME = "console-consumer"
 BATCH = 500
 """Records taken from the client at once."""
 POLL_S = 0.1
+METADATA_S = 5.0
 TIMESTAMP_KINDS = {1: "CreateTime", 2: "LogAppendTime"}
 LOG_LEVEL = "2"
 """Only what is critical: errors come with the records as well."""
@@ -161,6 +162,8 @@ class Reading:
         self._stopping = False
         self._count = 0
         self._warned: set[str] = set()
+        self._missing = ""
+        """Why there can be no records: a topic or partition that does not exist, as far as was heard."""
         try:
             self._consumer: Consumer = RealConsumer({"log_level": LOG_LEVEL, **config, "error_cb": self._complain})
         except KafkaException as error:
@@ -211,11 +214,25 @@ class Reading:
             now = time.monotonic()
             good = [message for message in messages if self._is_record(message)]
             if good:
-                silent_since = now
+                silent_since, self._missing = now, ""
                 self._print(good)
             elif timeout_ms is not None and timeout_ms >= 0 and (now - silent_since) * 1000 >= timeout_ms:
                 print("ERROR No record came within --timeout-ms, ending: TimeoutException", file=sys.stderr)
+                if self._missing or self._no_such_partition():
+                    raise CommandFailed(self._missing or "The partition does not exist.")
                 return
+
+    def _no_such_partition(self) -> bool:
+        """Whether ``--partition`` names one that the topic has not; librdkafka waits for it in silence."""
+        from confluent_kafka import KafkaException
+
+        if self._flags["partition"] is None:
+            return False
+        try:
+            topic = self._consumer.list_topics(timeout=METADATA_S).topics.get(self._flags["topic"])
+        except KafkaException:
+            return False  # the tool has said already that no broker answers
+        return topic is None or self._flags["partition"] not in topic.partitions
 
     def _print(self, messages: list[Message]) -> None:
         out = sys.stdout.buffer
@@ -241,6 +258,8 @@ class Reading:
             return True
         if error.fatal() or error.name() in ENDING:
             raise CommandFailed(error.str())
+        if error.name() in MISSING:
+            self._missing = error.str()
         print(f"WARN [Consumer clientId={NAME}] {error.name()}: {error.str()}", file=sys.stderr)
         return False
 
@@ -272,6 +291,10 @@ ENDING = frozenset(
     }
 )
 """Errors of librdkafka after which waiting for records is no use."""
+
+
+MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"})
+"""A topic that does not exist may still be created: the tool waits for it as long as it may."""
 
 
 def _consumed(message: Message) -> Consumed:

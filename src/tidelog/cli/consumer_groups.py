@@ -24,6 +24,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.command(NAME, context_settings={"help_option_names": ["-h", "--help"]})
+@refusal.zookeeper_option
 @bootstrap_option
 @command_config_option
 @click.option("--list", "list_", is_flag=True, help="List the groups of consumers.")

@@ -28,7 +28,7 @@ class Problems:
     def print(self) -> None:
         """To standard error, after everything else."""
         for where, problems in self._found.items():
-            print(f"Mismatches in :{where}", file=sys.stderr)
+            print(f"Mismatches in {where}:", file=sys.stderr)
             for problem in problems:
                 print(f"  {problem}", file=sys.stderr)
 

@@ -1,6 +1,7 @@
-"""``tidelog dump-log``: what is in log, index and snapshot files, in the words of Kafka's DumpLogSegments.
+"""``tidelog dump-log``, also installed as ``kafka-dump-log``: what is in log, index and snapshot files, in the words of Kafka's
+DumpLogSegments.
 
-Indexes are held against the log beside them; what does not fit is named at the end, and the exit code is 1.
+Indexes are compared with the log beside them; what does not fit is named at the end, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class What:
 @click.option("--transaction-log-decoder", "decoder", flag_value="transactions", help="Records of __transaction_state.")
 @click.option("--share-group-state-decoder", "decoder", flag_value="share", help="Records of __share_group_state.")
 @click.option("--max-bytes", type=click.IntRange(min=0), default=MAX_BATCH - 1, help="Stop after so many bytes of a log.")
-@click.option("--verify-index-only", is_flag=True, help="Hold indexes against their logs, print only what is wrong.")
+@click.option("--verify-index-only", is_flag=True, help="Compare indexes with their logs, print only what is wrong.")
 @click.option("--index-sanity-check", is_flag=True, help="Only the check of indexes that a broker makes at its start.")
 def command(
     files: str,
@@ -70,13 +71,16 @@ def command(
         sanity_only=index_sanity_check,
     )
     problems = Problems()
+    unread = False
     for path in filter(None, (part.strip() for part in files.split(","))):
         try:
             _dump(path, what, problems)
         except OSError as error:
-            problems.add(path, error.strerror or str(error))
+            unread = True
+            sys.stdout.flush()
+            print(f"{path} cannot be read: {error.strerror or error}", file=sys.stderr)
     problems.print()
-    sys.exit(1 if problems else 0)
+    sys.exit(1 if problems or unread else 0)
 
 
 DECODERS: dict[str | None, Decoder] = {
@@ -89,6 +93,7 @@ DECODERS: dict[str | None, Decoder] = {
 
 
 def _dump(path: str, what: What, problems: Problems) -> None:
+    os.stat(path)
     print(f"Dumping {path}")
     suffix = os.path.splitext(path)[1]
     if suffix in {".log", ".checkpoint"}:
@@ -205,5 +210,10 @@ def _codec_name(codec: int) -> str:
         return f"unknown ({codec})"
 
 
+def main() -> None:
+    """``kafka-dump-log``."""
+    command(prog_name="kafka-dump-log")
+
+
 if __name__ == "__main__":
-    command(prog_name="tidelog dump-log")
+    main()

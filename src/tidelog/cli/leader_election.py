@@ -20,6 +20,7 @@ FORM = '{"partitions": [{"topic": "foo", "partition": 1}]}'
 
 
 @click.command("leader-election", context_settings={"help_option_names": ["-h", "--help"]})
+@refusal.zookeeper_option
 @bootstrap_option
 @command_config_option
 @click.option("--admin.config", "admin_config", type=click.Path(exists=True, dir_okay=False), hidden=True)

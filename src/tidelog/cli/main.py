@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "start": "Run a node.",
     "format": "Prepare log dirs for a node.",
+    "storage": "Prepare log dirs, and show what they are formatted for.",
     "cluster": "Run a cluster on this machine: tidelog cluster 3.",
     "topics": "Create, list, describe and delete topics.",
     "console-producer": "Send lines of stdin to a topic.",
@@ -58,6 +59,15 @@ class LazyGroup(click.Group):
         module = import_module(f"tidelog.cli.{MODULES.get(cmd_name, cmd_name.replace('-', '_'))}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """An unknown name is an error that names the closest command."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            import difflib
+
+            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {close[0]}?" if close else ""))
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Without importing any command."""

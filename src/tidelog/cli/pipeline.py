@@ -159,7 +159,8 @@ def compact_tables(file: str, retain: int | None) -> None:
 
         for found in compact(model, lambda: session_for(model), retain):
             deleted = "" if found.expired is None else f"; {found.expired:,} replaced ones deleted"
-            print(f"{found.sink}: {found.removed:,} files became {found.added:,}{deleted}")
+            what = f"{found.removed:,} files became {found.added:,}" if found.removed else "no small files to join"
+            print(f"{found.sink}: {what}{deleted}")
     except (ConfigError, PipelineFailure) as error:
         raise click.ClickException(str(error)) from None
     except Exception as error:

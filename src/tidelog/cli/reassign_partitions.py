@@ -63,6 +63,7 @@ class Options:
 
 
 @click.command("reassign-partitions", context_settings={"help_option_names": ["-h", "--help"]})
+@refusal.zookeeper_option
 @click.option("--bootstrap-server", metavar="HOST:PORT,...", help="The brokers to connect to first.")
 @click.option("--bootstrap-controller", metavar="HOST:PORT,...", help="The controllers instead, for --list and --cancel.")
 @command_config_option

@@ -43,6 +43,15 @@ def required(bootstrap: str | None) -> str:
     return bootstrap
 
 
+def _no_zookeeper(ctx: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        usage("--zookeeper ended with Apache Kafka 4.0. Name a broker instead: --bootstrap-server HOST:PORT")
+
+
+zookeeper_option = click.option("--zookeeper", hidden=True, is_eager=True, expose_value=False, callback=_no_zookeeper)
+"""For tools that once took it: says what to write instead."""
+
+
 def text_of(path: str) -> str:
     """What a file that a flag names holds. ConfigError when it is no UTF-8 text, or cannot be read."""
     try:

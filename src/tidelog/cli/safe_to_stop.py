@@ -45,34 +45,55 @@ class VoterSeen:
     caught_up: bool
 
 
+class Reasons:
+    """Sentences; those about partitions are summed up by topic."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        """That are about no partition."""
+        self._partitions: dict[tuple[str, str], list[int]] = {}
+
+    def add(self, partition: tuple[str, int], what: str) -> None:
+        """Something is so of a partition."""
+        self._partitions.setdefault((partition[0], what), []).append(partition[1])
+
+    def all(self) -> tuple[str, ...]:
+        """A sentence for each topic and reason, then the others."""
+        lines = []
+        for (topic, what), indexes in self._partitions.items():
+            name = f"{topic}-{indexes[0]}" if len(indexes) == 1 else f"{topic}, {len(indexes)} partitions"
+            lines.append(f"{name}: {what}")
+        return (*lines, *self.texts)
+
+
 def judge(node: int, seen: Iterable[Seen], min_isr: Mapping[str, int], voters: Iterable[VoterSeen]) -> Verdict:
     """Whether ``node`` may stop. ``min_isr`` by topic; 1 where it is not known."""
-    wait_for: list[str] = []
-    unavoidable: list[str] = []
+    wait_for = Reasons()
+    unavoidable = Reasons()
     for each in seen:
         if node not in each.replicas:
             continue
-        name = f"{each.partition[0]}-{each.partition[1]}"
         needed = max(1, min_isr.get(each.partition[0], 1))
         others = [broker for broker in each.replicas if broker != node]
         left = [broker for broker in each.in_sync if broker != node]
         if not others:
-            unavoidable.append(f"{name} has no other replica: nobody serves it meanwhile")
+            unavoidable.add(each.partition, "no other replica: unavailable meanwhile")
         elif len(others) < needed:
-            unavoidable.append(f"{name} keeps {len(others)} replica(s), min.insync.replicas is {needed}: no acks=all meanwhile")
+            left_over = f"{len(others)} replica{'s' if len(others) > 1 else ''}"
+            unavoidable.add(each.partition, f"{left_over} left, min.insync.replicas is {needed}: no acks=all meanwhile")
         elif len(left) < needed and node in each.in_sync:
             behind = ", ".join(str(broker) for broker in others if broker not in left)
-            wait_for.append(f"{name} would have {len(left)} replica(s) in sync, and needs {needed}: broker {behind} is behind")
+            wait_for.add(each.partition, f"{len(left)} in sync without it, and {needed} needed: broker {behind} is behind")
     all_voters = list(voters)
     if any(voter.id == node for voter in all_voters):
         good = [voter for voter in all_voters if voter.id != node and voter.caught_up and voter.silent_ms < SILENT_MS]
         majority = len(all_voters) // 2 + 1
         if len(all_voters) < 3:
-            unavoidable.append("the metadata quorum has no majority without this node: nothing can be changed meanwhile")
+            unavoidable.texts.append("the metadata quorum has no majority without this node: nothing can be changed meanwhile")
         elif len(good) < majority:
             ids = ", ".join(str(voter.id) for voter in all_voters if voter.id != node and voter not in good)
-            wait_for.append(f"the metadata quorum would have no majority: voter {ids} is down or behind")
-    return Verdict(tuple(wait_for), tuple(unavoidable))
+            wait_for.texts.append(f"the metadata quorum would have no majority: voter {ids} is down or behind")
+    return Verdict(wait_for.all(), unavoidable.all())
 
 
 def read_verdict(session: AdminSession, node: int) -> Verdict:

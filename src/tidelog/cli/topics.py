@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import click
 
-from tidelog.cli import columns, topic_choice
+from tidelog.cli import columns, refusal, topic_choice
 from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.eligible_leaders import columns as eligible_columns
@@ -88,6 +88,7 @@ class Options:
 
 
 @click.command("topics", context_settings={"help_option_names": ["-h", "--help"]})
+@refusal.zookeeper_option
 @bootstrap_option
 @command_config_option
 @click.option("--create", is_flag=True, help="Create a topic.")

@@ -104,7 +104,9 @@ def bind(name: str, host: str, port: int) -> socket.socket:
 
 def _unavailable(where: str, error: OSError) -> ConfigError:
     if error.errno == errno.EADDRINUSE:
-        return ConfigError(f"listener {where}: the port is in use. Stop what listens there, or change the port in 'listeners'.")
+        return ConfigError(
+            f"listener {where}: the port is in use. Stop what listens there, or choose another: --port, or 'listeners'."
+        )
     return ConfigError(f"listener {where}: cannot listen there: {error.strerror}")
 
 

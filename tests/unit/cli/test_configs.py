@@ -1,8 +1,10 @@
 """Settings as ``configs --add-config`` takes them."""
 
 import pytest
+from click.testing import CliRunner
 
-from tidelog.cli.configs import additions
+from tests.unit.cli.running_node import running_node
+from tidelog.cli.configs import additions, command
 from tidelog.cli.refusal import CommandFailed
 
 
@@ -21,3 +23,12 @@ def test_a_file_is_a_properties_file(tmp_path):
     file = tmp_path / "topic.properties"
     file.write_text("retention.ms = 5\n# comment\ncleanup.policy=compact,delete\n")
     assert additions(None, str(file)) == {"retention.ms": "5", "cleanup.policy": "compact,delete"}
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_a_topic_that_does_not_exist_is_an_error(tmp_path, output):
+    with running_node(tmp_path) as address:
+        flags = ["--describe", "--entity-type", "topics", "--entity-name", "nope", "--output", output]
+        result = CliRunner().invoke(command, ["--bootstrap-server", address, *flags])
+    assert result.exit_code == 1
+    assert "The topic 'nope' doesn't exist" in result.output

@@ -3,8 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
+from tests.unit.cli.running_node import running_node
 from tidelog.cli.console_consumer import command, settings
 from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.topics import command as topics
 
 FLAGS = {parameter.name: None for parameter in command.params} | {"consumer_property": (), "command_property": ()}
 FLAGS |= {"bootstrap_server": "b:1", "isolation_level": "read_uncommitted", "from_beginning": False}
@@ -41,3 +43,20 @@ def test_where_no_broker_answers_it_ends_at_once():
     result = CliRunner().invoke(command, ["--bootstrap-server", "127.0.0.1:1", "--topic", "t"])
     assert result.stderr == "No broker answers at 127.0.0.1:1 (Connection refused). Is it running, and listening there?\n"
     assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("partition", [(), ("--partition", "3", "--offset", "earliest")])
+def test_a_topic_that_does_not_exist_is_an_error_once_the_time_is_over(tmp_path, partition):
+    with running_node(tmp_path) as address:
+        flags = ["--bootstrap-server", address, "--topic", "nosuch", "--timeout-ms", "2000", *partition]
+        result = CliRunner().invoke(command, flags)
+    assert result.exit_code == 1
+    assert "No record came within --timeout-ms" in result.stderr
+    assert "ERROR Error processing message" in result.stderr
+
+
+def test_a_topic_without_records_is_no_error(tmp_path):
+    with running_node(tmp_path) as address:
+        CliRunner().invoke(topics, ["--bootstrap-server", address, "--create", "--topic", "empty"])
+        result = CliRunner().invoke(command, ["--bootstrap-server", address, "--topic", "empty", "--timeout-ms", "1000"])
+    assert result.exit_code == 0

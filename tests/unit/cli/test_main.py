@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
+from pathlib import Path
 
 import click
+import pytest
 from click.testing import CliRunner
 
 from tidelog.cli.main import COMMANDS, MODULES, main
@@ -27,6 +30,26 @@ def test_every_command_is_there() -> None:
 
 def test_an_unknown_command_is_an_error() -> None:
     assert CliRunner().invoke(main, ["frobnicate"]).exit_code == 2
+
+
+def test_a_mistyped_command_names_the_closest_one() -> None:
+    mistyped = CliRunner().invoke(main, ["strat"])
+    assert (mistyped.exit_code, "No such command 'strat'. Did you mean start?" in mistyped.stderr) == (2, True)
+    assert "Did you mean" not in CliRunner().invoke(main, ["frobnicate"]).stderr
+
+
+@pytest.mark.parametrize("name", ["topics", "configs", "consumer-groups", "reassign-partitions", "leader-election"])
+def test_zookeeper_is_answered_with_what_to_write_instead(name: str) -> None:
+    asked = CliRunner().invoke(main, [name, "--zookeeper", "localhost:2181"])
+    assert (asked.exit_code, "--bootstrap-server HOST:PORT" in asked.stderr) == (2, True)
+
+
+def test_every_installed_name_is_a_function() -> None:
+    scripts = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]["scripts"]
+    assert {"kafka-dump-log", "kafka-storage"} <= set(scripts)
+    for target in scripts.values():
+        module, _, function = target.partition(":")
+        assert callable(getattr(import_module(module), function))
 
 
 def test_the_help_imports_no_broker() -> None:

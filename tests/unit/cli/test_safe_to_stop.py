@@ -23,7 +23,7 @@ def test_a_node_may_go_while_enough_others_are_in_sync() -> None:
     assert judge(1, seen((1, 2, 3), (1, 2, 3)), {"a": 2}, VOTERS) == Verdict()
     assert judge(1, seen((1, 2, 3), (1, 2)), {"a": 1}, VOTERS) == Verdict()
     (text,) = judge(1, seen((1, 2, 3), (1, 2)), {"a": 2}, VOTERS).wait_for
-    assert text == "a-0 would have 1 replica(s) in sync, and needs 2: broker 3 is behind"
+    assert text == "a-0: 1 in sync without it, and 2 needed: broker 3 is behind"
 
 
 def test_a_node_that_is_behind_itself_or_holds_nothing_may_go() -> None:
@@ -37,6 +37,15 @@ def test_what_waiting_does_not_help_is_told_apart() -> None:
     tight = judge(1, seen((1, 2), (1, 2)), {"a": 2}, VOTERS)
     assert "min.insync.replicas is 2" in tight.unavoidable[0]
     assert "no majority without this node" in judge(1, [], {}, VOTERS[:1]).unavoidable[0]
+
+
+def test_partitions_are_summed_up_by_topic() -> None:
+    alone = [Seen((topic, index), 1, (1,), (1,)) for topic in ("a", "b") for index in range(3)] + [Seen(("c", 7), 1, (1,), (1,))]
+    assert judge(1, alone, {}, VOTERS).unavoidable == (
+        "a, 3 partitions: no other replica: unavailable meanwhile",
+        "b, 3 partitions: no other replica: unavailable meanwhile",
+        "c-7: no other replica: unavailable meanwhile",
+    )
 
 
 @pytest.mark.parametrize("other", [VoterSeen(2, SILENT_MS, True), VoterSeen(2, 0, False)])
@@ -53,7 +62,7 @@ def test_a_cluster_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.settings[2, "a"] = {"min.insync.replicas": "2"}
     verdict = read_verdict(cluster, 1)
     assert [text.split(":")[0] for text in verdict.wait_for] == [
-        "a-0 would have 1 replica(s) in sync, and needs 2",
+        "a-0",
         "the metadata quorum would have no majority",
     ]
     monkeypatch.setattr(admin_session, "AdminSession", lambda *args: cluster)
