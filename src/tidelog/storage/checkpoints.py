@@ -8,6 +8,7 @@ with the file's name; the caller knows whether that is fatal (meta.properties) o
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -23,6 +24,11 @@ PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
+
+
+_BITS_OF_A_CHARACTER = 6
+"""Of base64."""
+_logger = logging.getLogger(__name__)
 
 
 class BadCheckpoint(Exception):
@@ -143,6 +149,15 @@ def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:
         return uuid_from_text(fields["topic_id"])
     except (KeyError, ValueError) as problem:
         raise BadCheckpoint(path, f"has no topic_id of 16 bytes: {raw!r}") from problem
+
+
+def is_damaged_id(path: str, found: bytes, expected: bytes) -> bool:
+    """Whether the topic id in ``partition.metadata`` is the expected one but for one character: ids are random, so two topics
+    never have such ids, and a bit of the file has flipped. Said at ERROR."""
+    if (int.from_bytes(found, "big") ^ int.from_bytes(expected, "big")).bit_count() > _BITS_OF_A_CHARACTER:
+        return False
+    _logger.error("%s: topic id %s is %s with damage: the file is written again", path, found.hex(), expected.hex())
+    return True
 
 
 def _fields(path: str, raw: bytes, separator: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import RESERVED_UUIDS, TopicPartition
 from tidelog.model.ports import FileSystem, Rng
-from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
+from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, is_damaged_id
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog, create_log
 from tidelog.storage.log_config import LogConfig
@@ -170,15 +170,14 @@ class LogManager:
         self, partition: TopicPartition, topic_id: bytes, now_ms: int, *, directory_id: bytes | None = None
     ) -> UnifiedLog:
         """The log of a partition of the topic with this id. What lies there under another id is stray: an older topic of that
-        name. StorageFailure when the dir fails, or none is online.
-
-        A new log goes into the dir with ``directory_id``, or into the one with the fewest logs.
-        """
+        name. StorageFailure when the dir fails, or none is online. A new log goes into the dir with ``directory_id``, or into
+        the one with the fewest logs."""
         log = self._logs.get(partition)
         if log is not None and log.topic_id is not None and log.topic_id != topic_id:
-            _logger.warning(
-                "%s has topic id %s on disk, %s in the metadata: set aside", partition, log.topic_id.hex(), topic_id.hex()
-            )
+            if is_damaged_id(f"{log.dir}/{PARTITION_METADATA}", log.topic_id, topic_id):
+                self._name(log, topic_id)
+                return log
+            _logger.warning("%s has topic id %s, %s in the metadata: set aside", partition, log.topic_id.hex(), topic_id.hex())
             self.set_aside(partition, now_ms)
             log = None
         if log is not None:

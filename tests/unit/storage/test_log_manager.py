@@ -131,6 +131,22 @@ def test_an_older_topic_of_the_same_name_is_set_aside_not_served() -> None:
     assert [name.rpartition("-")[2] for name in disk.listdir("/a") if name.startswith("orders-0.")] == ["stray"]
 
 
+@pytest.mark.parametrize("bit", [3, 0])
+def test_a_topic_id_with_a_flipped_bit_is_not_taken_for_another_topic(bit: int, caplog: pytest.LogCaptureFixture) -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    append(logs.get_or_create(partition(0), TOPIC, NOW_MS), batch(3))
+    logs.close()
+    disk.flip("/a/orders-0/partition.metadata", 40, bit)
+    again = manager(disk, "/a")
+    log = again.get_or_create(partition(0), TOPIC, NOW_MS)
+    assert (log.topic_id, log.log_end_offset) == (TOPIC, 3)
+    assert "with damage" in caplog.text
+    again.close()
+    found = manager(disk, "/a").get(partition(0))
+    assert found is not None and found.topic_id == TOPIC
+
+
 def test_a_directory_without_a_topic_id_gets_the_one_of_the_metadata() -> None:
     disk = SimDisk()
     logs = manager(disk, "/a")
