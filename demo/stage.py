@@ -157,7 +157,7 @@ class Stage:
     def _begins(self) -> None:
         folder = self._play.folder
         self._show("starting a node")
-        with not_for_children():
+        with not_for_children(), stderr_to(folder / "node.log"):
             broker = self._stack.enter_context(Broker(process=True, data=folder / "node"))
         registry = self._stack.enter_context(SchemaRegistry())
         self._bootstrap, self._lake = broker.bootstrap_servers, str(folder / "lake")

@@ -16,7 +16,7 @@ from tests.spark.iceberg import ON_ITS_SPARK, batch, found, rows, sink
 if not ON_ITS_SPARK:
     pytest.skip("Iceberg's Spark sink needs PySpark 4.1 (make spark-iceberg)", allow_module_level=True)
 
-from tidelog.pipeline.model import Mode
+from tidelog.pipeline.model import Evolution, Mode
 from tidelog.pipeline.sinks.base import SinkError
 from tidelog.pipeline.sinks.iceberg import IcebergSink
 from tidelog.testing import Broker
@@ -60,6 +60,19 @@ def test_upserts_land_once_and_keep_the_newest(lake: Any) -> None:
     upsert.write(rows(lake, (1, 5), (2, 1)), batch(1, 2, 4))
     upsert.write(rows(lake, (1, 4)), batch(1, 2, 4))
     assert found(lake, "u") == [(1, 5), (2, 2)]
+
+
+def test_an_upsert_grows_fields_inside_of_structs_or_refuses_them(lake: Any) -> None:
+    old = "1 n, 1 m, named_struct('x', 1) place, array(named_struct('x', 1)) items"
+    new = "1 n, 2 m, named_struct('x', 5000000000L, 'y', 'new') place, array(named_struct('x', 5000000000L, 'y', 'new')) items"
+    upsert = {"mode": Mode.UPSERT, "keys": ("n",), "order_by": "m"}
+    sink(lake, "nested", **upsert).write(lake.sql(f"SELECT {old}"), batch(0, 0, 1))
+    with pytest.raises(SinkError, match=r"place\.x \(bigint in the rows, int in the table\).*place\.y \(string in the rows, not"):
+        sink(lake, "nested", **upsert).write(lake.sql(f"SELECT {new}"), batch(1, 1, 2))
+    sink(lake, "nested", evolution=Evolution.MERGE, **upsert).write(lake.sql(f"SELECT {new}"), batch(1, 1, 2))
+    (row,) = lake.table("lake.db.nested").collect()
+    assert row.place.asDict() == {"x": 5_000_000_000, "y": "new"}
+    assert [item.asDict() for item in row["items"]] == [{"x": 5_000_000_000, "y": "new"}]
 
 
 def test_the_source_limits_itself_and_goes_on_where_it_was(lake: Any, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tidelog.pipeline.lake.landed import Progress, Verdict, judge
 from tidelog.pipeline.model import Evolution, Mode, PipelineModel, SinkSpec
 from tidelog.pipeline.sinks.base import RECORD, BatchIdentity, SinkError
 from tidelog.pipeline.sinks.partitions import partition_columns
-from tidelog.pipeline.sinks.widening import changed, grows
+from tidelog.pipeline.sinks.widening import added, changed, grown
 
 JARS = {(4, 1): "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"}
 SETTINGS = {"spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"}
@@ -116,10 +116,9 @@ class IcebergSink:
         wider, other = changed(table, rows)
         if spec.evolution is not Evolution.MERGE:
             other += wider
-        there = {field.name.lower(): field.dataType.simpleString() for field in table.fields}
-        new = [field for field in rows.fields if field.name.lower() not in there]
+        new = added(table, rows)
         if spec.evolution is Evolution.NONE:
-            other += [f"{field.name} ({field.dataType.simpleString()} in the rows, not in the table)" for field in new]
+            other += [f"{'.'.join(path)} ({kind} in the rows, not in the table)" for path, kind in new]
         if other:
             raise SinkError(
                 f"The rows of sink {spec.name} do not fit the table {self._table}: {', '.join(other)}. Say schema_evolution: add "
@@ -128,12 +127,10 @@ class IcebergSink:
             )
         if spec.mode is Mode.UPSERT:
             alter = f"ALTER TABLE {self._table}"
-            for field in new:
-                self._spark.sql(f"{alter} ADD COLUMNS (`{field.name}` {field.dataType.simpleString()})")
-            for field in rows.fields:
-                old, kind = there.get(field.name.lower()), field.dataType.simpleString()
-                if old is not None and old != kind and grows(old, kind):
-                    self._spark.sql(f"{alter} ALTER COLUMN `{field.name}` TYPE {kind}")
+            for path, kind in new:
+                self._spark.sql(f"{alter} ADD COLUMNS ({_quoted(path)} {kind})")
+            for path, kind in grown(table, rows):
+                self._spark.sql(f"{alter} ALTER COLUMN {_quoted(path)} TYPE {kind}")
 
     def _stage(self, batch: Any, identity: BatchIdentity, after: Progress) -> int:
         """Write the rows into a snapshot that is in no branch; its id."""
@@ -255,3 +252,7 @@ def newest(rows: list[Any], head: int | None, application: str, kept: str | None
             return Progress.from_json(json.loads(said))
         at = by_id.get(at[1])
     return found
+
+
+def _quoted(path: tuple[str, ...]) -> str:
+    return ".".join("`" + name.replace("`", "``") + "`" for name in path)

@@ -33,6 +33,45 @@ def _compare(table: Any, rows: Any, path: str, wider: list[str], other: list[str
         (wider if grows(old, new) else other).append(f"{path} ({new} in the rows, {old} in the table)")
 
 
+def added(table: Any, rows: Any) -> list[tuple[tuple[str, ...], str]]:
+    """Fields of the rows that the table lacks, also inside of structs, lists and maps: their path and type.
+
+    A path is Iceberg's: ``element`` of a list, ``key`` and ``value`` of a map. What is below a new field is not named again.
+    """
+    found: list[tuple[tuple[str, ...], str]] = []
+    _walk(table, rows, (), found, [])
+    return found
+
+
+def grown(table: Any, rows: Any) -> list[tuple[tuple[str, ...], str]]:
+    """Fields that only grew wider: their path, as in ``added``, and the type of the rows."""
+    found: list[tuple[tuple[str, ...], str]] = []
+    _walk(table, rows, (), [], found)
+    return found
+
+
+_Fields = list[tuple[tuple[str, ...], str]]
+
+
+def _walk(table: Any, rows: Any, path: tuple[str, ...], new: _Fields, wider: _Fields) -> None:
+    here, there = rows.typeName(), table.typeName()
+    if here == there == "struct":
+        known = {field.name.lower(): field for field in table.fields}
+        for field in rows.fields:
+            old = known.get(field.name.lower())
+            if old is None:
+                new.append(((*path, field.name), field.dataType.simpleString()))
+            else:
+                _walk(old.dataType, field.dataType, (*path, old.name), new, wider)
+    elif here == there == "array":
+        _walk(table.elementType, rows.elementType, (*path, "element"), new, wider)
+    elif here == there == "map":
+        _walk(table.keyType, rows.keyType, (*path, "key"), new, wider)
+        _walk(table.valueType, rows.valueType, (*path, "value"), new, wider)
+    elif not holds(table.simpleString(), kind := rows.simpleString()) and grows(table.simpleString(), kind):
+        wider.append((path, kind))
+
+
 def grows(old: str, new: str) -> bool:
     """Whether Delta makes a column wider by itself. A whole number that becomes one with a fraction is none of these."""
     same = (old in _WHOLE) == (new in _WHOLE) and old.startswith("decimal") == new.startswith("decimal")

@@ -8,7 +8,7 @@ import pytest
 
 types = pytest.importorskip("pyspark.sql.types", reason="the extra pipeline is not installed")
 
-from tidelog.pipeline.sinks.widening import changed, grows, holds  # noqa: E402
+from tidelog.pipeline.sinks.widening import added, changed, grown, grows, holds  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,21 @@ def test_columns_are_compared_by_name_to_the_bottom() -> None:
     assert wider == ["N (bigint in the rows, int in the table)"]
     assert other == ["items[].x (double in the rows, int in the table)"]
     assert changed(table, table) == ([], [])
+
+
+def test_fields_inside_of_structs_lists_and_maps_are_found_by_their_path() -> None:
+    def struct(**fields: Any) -> Any:
+        return types.StructType([types.StructField(name, kind) for name, kind in fields.items()])
+
+    whole, long, text = types.IntegerType(), types.LongType(), types.StringType()
+    table = struct(n=whole, Place=struct(x=whole), items=types.ArrayType(struct(x=whole)), tags=types.MapType(text, whole))
+    items = types.ArrayType(struct(x=long, y=struct(z=text)))
+    rows = struct(n=long, place=struct(x=long, y=text), items=items, tags=types.MapType(text, long))
+    assert added(table, rows) == [(("Place", "y"), "string"), (("items", "element", "y"), "struct<z:string>")]
+    assert grown(table, rows) == [
+        (("n",), "bigint"),
+        (("Place", "x"), "bigint"),
+        (("items", "element", "x"), "bigint"),
+        (("tags", "value"), "bigint"),
+    ]
+    assert added(rows, table) == [] and grown(rows, table) == []
