@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import IO, Any
 
 from tidelog.model.errors import ConfigError
 from tidelog.pipeline.sections import Document, Path
@@ -76,11 +77,16 @@ def spark_parser() -> Iterator[Parser]:
         from pyspark.java_gateway import launch_gateway
     except ImportError:
         raise ConfigError("PySpark is not installed: pip install 'tidelog[pipeline]'.") from None
-    from tidelog.pipeline.session import ensure_java, stdout_as_stderr
+    from tidelog.pipeline.session import ensure_java
 
     ensure_java(os.environ)
-    with stdout_as_stderr():
-        gateway = launch_gateway()
+    with tempfile.TemporaryFile() as said:
+        try:
+            with _printing_to(said):
+                gateway = launch_gateway()
+        except Exception as error:
+            said.seek(0)
+            raise ConfigError(f"Spark's parser did not start: {said.read().decode(errors='replace')[-500:] or error}") from None
     try:
         made = gateway.jvm.org.apache.spark.sql.execution.SparkSqlParser()
 
@@ -99,6 +105,20 @@ def spark_parser() -> Iterator[Parser]:
         gateway.shutdown()
         gateway.proc.stdin.close()
         gateway.proc.wait()
+
+
+@contextmanager
+def _printing_to(file: IO[bytes]) -> Iterator[None]:
+    """Programs that are started meanwhile print there, all their life: Java's notes on its start are not about the pipeline."""
+    kept = [os.dup(number) for number in (1, 2)]
+    try:
+        for number in (1, 2):
+            os.dup2(file.fileno(), number)
+        yield
+    finally:
+        for number, back in zip((1, 2), kept, strict=True):
+            os.dup2(back, number)
+            os.close(back)
 
 
 def sentence(said: str) -> str:
