@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bench.pair.checkouts import NoCheckout, checked_out
 from bench.pair.counting import NoValgrind
-from bench.pair.processes import Failed, ended_by_sigterm
+from bench.pair.processes import Failed, ended_by_signals
 from bench.pair.programs import NoCompiler, program
 from bench.pair.report import Verdict, limits_and_noise, remarks, rows_per_second, table, to_json, verdict
 from bench.pair.rounds import LIMIT, NEW, OLD, Plan, Side, one_round
@@ -113,7 +113,7 @@ def main() -> int:
     enough_room(args.data or Path(tempfile.gettempdir()), args.scale)
     folder = Path(tempfile.mkdtemp(prefix="tidelog-pair-", dir=args.data))
     try:
-        with ended_by_sigterm():
+        with ended_by_signals():
             for name in ("load", "limit"):
                 program(name)
             verdicts, void = measured(args, rows, path, folder)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench.pair import servers
 from bench.pair.checkouts import Checkout, checked_out
-from bench.pair.processes import Failed, ended_by_sigterm
+from bench.pair.processes import Failed, ended_by_signals
 from bench.pair.rounds import Bench, Plan
 from bench.pair.rows import LOADS, Load
 from bench.pair.servers import Server
@@ -71,8 +71,11 @@ def main() -> int:
     (load,) = [load for load in LOADS if load.name == args.row]
     folder = Path(tempfile.mkdtemp(prefix="tidelog-calls-"))
     try:
-        with ended_by_sigterm(), checked_out([args.old, args.new], compiled=False) as (old, new):
+        with ended_by_signals(), checked_out([args.old, args.new], compiled=False) as (old, new):
             before, after = calls(old, load, folder), calls(new, load, folder)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 2
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"{sum(before.values()):.1f} calls a request before, {sum(after.values()):.1f} now")

@@ -57,14 +57,24 @@ def parse_cpu(text: str) -> tuple[float, float]:
     return sum(fields[:3]) / TICKS, fields[7] / TICKS
 
 
+def refined(user: float, system: float, on_cpu: float) -> tuple[float, float]:
+    """User and system seconds, which come in ticks, stretched to the nanoseconds that the scheduler counted for the threads that
+    are there; as they are where threads have ended, whose nanoseconds are lost."""
+    total = user + system
+    if total == 0 or abs(on_cpu - total) > 3 / TICKS:
+        return user, system
+    return user * on_cpu / total, system * on_cpu / total
+
+
 def usage(pid: int) -> Usage:
     """Of one process; ended threads count for CPU, not for switches. FileNotFoundError when it is gone."""
-    _, user, system = parse_stat(Path(f"/proc/{pid}/stat").read_text())
-    switches = 0
+    switches, on_cpu = 0, 0.0
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
             switches += parse_switches((task / "status").read_text())
-    return Usage(user, system, switches)
+            on_cpu += int((task / "schedstat").read_text().split()[0]) / 1e9
+    _, user, system = parse_stat(Path(f"/proc/{pid}/stat").read_text())
+    return Usage(*refined(user, system, on_cpu), switches)
 
 
 def usage_of(pids: Iterable[int]) -> Usage:

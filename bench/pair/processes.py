@@ -100,14 +100,15 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def ended_by_sigterm() -> Iterator[None]:
-    """SIGTERM ends us as Ctrl-C does: through every ``finally``."""
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM ends us as Ctrl-C does, through every ``finally``; both in the background, too."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,8 +1,8 @@
 """Spark's half without Spark: the data source's reader reads a topic from its beginning to its end, in this process.
 
-Runs in the environment of a revision and imports nothing of the harness: ``python reader_probe.py BOOTSTRAP TOPIC [--count]``.
+Runs in the environment of a revision and imports nothing of the harness: ``python reader_probe.py BOOTSTRAP TOPIC PASSES``.
 Only PySpark's data source interface is used. Prints a line of JSON: rows, and the user and system seconds of the reading alone.
-With ``--count`` the process runs under callgrind: the reading is counted, and the count is dumped.
+With ``--count`` instead of PASSES the process runs under callgrind: the reading is counted, and the count is dumped.
 """
 
 import json
@@ -14,7 +14,7 @@ from pyspark.sql import types
 
 from tidelog.spark.source import TidelogDataSource
 
-PASSES, COUNTED_PASSES = 20, 4
+COUNTED_PASSES = 4
 
 
 def read(bootstrap: str, topic: str) -> int:
@@ -40,7 +40,7 @@ def callgrind(*words: str) -> None:
 def main() -> None:
     """See the module."""
     bootstrap, topic, count = sys.argv[1], sys.argv[2], "--count" in sys.argv
-    passes = COUNTED_PASSES if count else PASSES
+    passes = COUNTED_PASSES if count else int(sys.argv[3])
     once = read(bootstrap, topic)  # Python adapts its code, and connections are made
     if count:
         callgrind("instrumentation", "on")

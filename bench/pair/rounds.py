@@ -174,7 +174,9 @@ def one_task(task: Task, side: Side, server: Server | None, seed: int, plan: Pla
             assert server is not None
             command = tasks.command_of(task.kind, side.checkout, server)
         if task.kind == "reader":
-            return tasks.counted_reader(command, seed, plan.folder) if plan.count else tasks.timed_reader(command, seed)
+            return (
+                tasks.counted_reader(command, seed, plan.folder) if plan.count else tasks.timed_reader(command, seed, plan.scale)
+            )
         return tasks.counted_tool(command, seed, plan.folder) if plan.count else tasks.timed_tool(command, seed)
     finally:
         shutil.rmtree(home, ignore_errors=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import resource
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,8 @@ from bench.pair.servers import Server, surroundings
 RUN_S = 600.0
 SETTLE_S = 3.0
 """After the first answer, before memory is read."""
-TOOL_RUNS, START_RUNS = 5, 3
+TOOL_RUNS, START_RUNS = 10, 5
+READER_PASSES = 400
 READER_TOPIC = "reader"
 READER_BATCHES = 400
 """Of 100 records of 100 bytes; a batch in ten has records of 1 KiB."""
@@ -48,11 +49,11 @@ def fill_for_reader(server: Server) -> None:
 
 
 def _tool_usage(command: Sequence[str], seed: int, times: int) -> Usage:
-    before = os.times()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     for _ in range(times):
         run(command, surroundings(seed), Path("/"), RUN_S)
-    after = os.times()
-    return Usage(after.children_user - before.children_user, after.children_system - before.children_system, 0)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Usage(after.ru_utime - before.ru_utime, after.ru_stime - before.ru_stime, after.ru_nvcsw - before.ru_nvcsw)
 
 
 def timed_tool(command: Sequence[str], seed: int) -> Sample:
@@ -75,7 +76,7 @@ def counted_tool(command: Sequence[str], seed: int, folder: Path) -> Sample:
     return Sample(total, 1)
 
 
-def timed_reader(command: Sequence[str], seed: int) -> Sample:
+def timed_reader(command: Sequence[str], seed: int, scale: float) -> Sample:
     """CPU microseconds of a row, as the reader's process measures itself: its imports and its planning are not in it."""
     said: list[dict[str, float]] = []
 
@@ -83,7 +84,8 @@ def timed_reader(command: Sequence[str], seed: int) -> Sample:
         return Usage(said[-1]["user_s"], said[-1]["system_s"], 0) if said else Usage(0, 0, 0)
 
     def work() -> None:
-        said.append(json.loads(run(command, surroundings(seed), Path("/"), RUN_S)))
+        passes = str(max(5, int(READER_PASSES * scale)))
+        said.append(json.loads(run([*command, passes], surroundings(seed), Path("/"), RUN_S)))
 
     sample = timed(lambda: Usage(0, 0, 0), work, used)
     rows = int(said[-1]["rows"])

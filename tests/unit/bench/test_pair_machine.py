@@ -7,7 +7,7 @@ import os
 import pytest
 
 from bench.pair import machine
-from bench.pair.machine import TICKS, Machine, others_share, parse_cpu, parse_stat, parse_switches, steal_share
+from bench.pair.machine import TICKS, Machine, others_share, parse_cpu, parse_stat, parse_switches, refined, steal_share
 
 STAT = "4711 (a (b) c) S 42 4711 4711 0 -1 4194560 5521 0 0 0 {user} {system} 7 8 20 0 1 0 100 1000 100"
 
@@ -35,3 +35,9 @@ def test_this_process_is_found() -> None:
     mine = machine.usage(os.getpid())
     assert mine.user + mine.system > 0
     assert machine.resident(os.getpid()) > 1 << 20
+
+
+def test_ticks_are_stretched_to_what_the_scheduler_counted() -> None:
+    assert refined(0.2, 0.1, 0.306) == pytest.approx((0.204, 0.102))
+    assert refined(0.2, 0.1, 0.1) == (0.2, 0.1), "threads have ended: their nanoseconds are lost"
+    assert refined(0.0, 0.0, 0.004) == (0.0, 0.0)
