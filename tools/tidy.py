@@ -52,6 +52,7 @@ SHOWN_BY = {
     "cli/consumed_record.py": "cli/test_message_formatters.py",
     "broker/replica_moves.py": "broker/apis/test_log_dirs.py",
     "server/owner.py": "server/test_connection.py",
+    "server/line.py": "server/test_connection_machine.py",
     "broker/ports.py": "broker/test_request.py",
 }
 

@@ -305,8 +305,7 @@ class Listener:
         answer is idle."""
         now_ms = self.runtime.real_ms()
         for connection in list(self.connections):
-            if connection.active or connection.waiting:
-                connection.active = False
+            if connection.take_active() or connection.waiting:
                 connection.idle_since_ms = now_ms
             elif 0 <= self._limits.max_idle_ms <= now_ms - connection.idle_since_ms:
                 log.debug("closing the connection of %s: idle for %d ms", connection.peer_host, now_ms - connection.idle_since_ms)

@@ -15,7 +15,8 @@ from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.replication.delayed import ParkedAppend
-from tidelog.server.connection import REQUESTS_PER_TURN, Connection
+from tidelog.server.connection import Connection
+from tidelog.server.connection_machine import REQUESTS_PER_TURN
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.transport import PlainTransport
 from tidelog.server.turn import Turn
@@ -637,9 +638,9 @@ def test_an_idle_connection_gives_its_memory_back(world: World) -> None:
     async def main() -> None:
         await side.send(frame(b"x" * 500_000))
         await side.receive(500_007)
-        assert side.connection._received.capacity >= 500_000
+        assert side.connection.machine.frames.capacity >= 500_000
         side.connection.shrink()
-        assert side.connection._received.capacity < 10_000
+        assert side.connection.machine.frames.capacity < 10_000
         await side.send(frame(b"again"))
         assert await side.receive(12) == frame(b"re:again")
 

@@ -155,7 +155,7 @@ def test_a_client_that_does_not_take_its_answer_is_idle_and_one_that_waits_for_i
         for client in (deaf, waiting):
             assert await world.served(client)
         of_deaf, of_waiting = listener.connections
-        of_deaf._sending, of_waiting._driver = True, Driver(world.runtime.loop.shutdown_asyncgens(), print)
+        of_deaf.machine._sending, of_waiting.machine._driver = True, Driver(world.runtime.loop.shutdown_asyncgens(), print)
         for _ in range(4):
             listener._sweep()
             now += 60_000

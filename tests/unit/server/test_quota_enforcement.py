@@ -114,14 +114,14 @@ def test_without_quotas_requests_go_straight_to_the_dispatcher_also_after_there_
     client = Client(broker)
     (listener,) = broker._host.thread.running().listeners
     straight = listener.dispatcher.handle
-    assert client.connection._handle == straight and client.connection._session.mute is None
+    assert client.connection.machine.handle == straight and client.connection.machine.session.mute is None
     limit(broker, producer_byte_rate=1.0)
-    assert listener.metering is not None and client.connection._handle == listener.metering.handle
+    assert listener.metering is not None and client.connection.machine.handle == listener.metering.handle
     limit(broker, producer_byte_rate=None)
-    assert client.connection._handle == straight and client.connection._session.mute is None
+    assert client.connection.machine.handle == straight and client.connection.machine.session.mute is None
     # A limit of addresses is none of requests.
     limit(broker, (("ip", None),), connection_creation_rate=100.0)
-    assert client.connection._handle == straight
+    assert client.connection.machine.handle == straight
 
 
 def test_a_producer_above_its_quota_is_answered_and_heard_again_when_its_time_is_over(broker: Broker) -> None:

@@ -1,4 +1,4 @@
-"""What a muted connection does with what arrives; the rest of a connection is in ``test_connection``."""
+"""What a throttled connection does with what arrives; the rest of a connection is in ``test_connection``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def muting_side(world: World) -> Side:
 
     def handle(body: bytes) -> list[bytes]:
         if body.startswith(b"!"):
-            side.connection.mute(1500)
+            side.connection.machine.throttle(1500)
         return echo(body)
 
     side = world.side(handle)
@@ -124,7 +124,7 @@ def test_who_has_gone_is_not_muted(world: World) -> None:
 
     def handle(body: bytes) -> object:
         if body.startswith(b"!"):
-            side.connection.mute(1500)
+            side.connection.machine.throttle(1500)
         return wait() if body == b"wait" else echo(body)
 
     async def wait() -> list[bytes]:
