@@ -81,6 +81,9 @@ class Api:
     """From this version on brokers ask it of each other, and no client's quota counts."""
     refuse: Refusal = REGULAR
     """Says an error that a handler raised, as this API's answer."""
+    off: bool = False
+    """Belongs to a feature that this version of tidelog does not have: ApiVersions leaves it out, and it is answered with
+    UNSUPPORTED_VERSION, as by a Kafka whose feature is switched off."""
     advertised: VersionRange | None = None
     """What ApiVersions says, where that is not ``versions``; clients always take the highest version both sides know."""
     read: Reader | None = None

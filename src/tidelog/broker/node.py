@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def advertised(apis: Mapping[int, Route]) -> dict[int, VersionRange]:
     """What ApiVersions says of these."""
-    return {key: apis[key].api.told for key in sorted(apis)}
+    return {key: apis[key].api.told for key in sorted(apis) if not apis[key].api.off}
 
 
 class ServingNode(Node, Protocol):

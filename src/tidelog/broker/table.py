@@ -30,6 +30,7 @@ from tidelog.broker.apis import (
     raft_voters,
     reassignments,
     scram,
+    switched_off,
     topics,
     transaction_admin,
     transactions,
@@ -43,7 +44,7 @@ from tidelog.broker.refusals import each_and_whole, regular
 from tidelog.model.acl import AclOperation as Op
 from tidelog.model.acl import ResourceType
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.api_keys import API_FACTS, ApiKey
 from tidelog.protocol.fastpath import read_fetch, read_produce
 
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = (
@@ -51,6 +52,25 @@ TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = (
     ResourceType.GROUP,
     ResourceType.CLUSTER,
     ResourceType.TRANSACTIONAL_ID,
+)
+
+
+def _off(key: ApiKey) -> Api:
+    """All versions of an API whose feature is not there."""
+    facts = API_FACTS[key]
+    return Api(key, (facts.min_version, facts.stable_max), broker=switched_off.switched_off, needs=NOTHING, off=True)
+
+
+_OFF = (
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
 )
 
 API_TABLE: tuple[Api, ...] = (
@@ -399,7 +419,7 @@ API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.UPDATE_RAFT_VOTER, (0, 0), controller=raft, needs=on_cluster(Op.CLUSTER_ACTION)),
 )
 
-BROKER_APIS = on_brokers(API_TABLE)
+BROKER_APIS = on_brokers((*API_TABLE, *map(_off, _OFF)))
 CONTROLLER_APIS = on_controllers(API_TABLE)
 
 RAFT_APIS = frozenset(row.key for row in API_TABLE if row.controller is raft)
