@@ -1,4 +1,4 @@
-"""A broker's own requests to the controller: it registers, asks to be unfenced, and says goodbye (KIP-631).
+"""What a broker tells the controller of itself: its registration, and in which log dirs its replicas lie (KIP-631, KIP-858).
 
 A process registers under a fresh incarnation id and is fenced until its image holds its own registration; only then may it
 lead. The broker epoch is the offset of the registration record.
@@ -22,8 +22,7 @@ from tidelog.protocol.messages.assign_replicas_to_dirs import (
     RequestPartitionData,
     RequestTopicData,
 )
-from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse, Feature
+from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature
 from tidelog.protocol.messages.broker_registration import Listener as RegisteredListener
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -72,48 +71,6 @@ def controller_image(node_id: int, incarnation_id: Uuid, endpoints: Iterable[End
         },
         features=supported_ranges(),
     )
-
-
-async def register(controller: Controller, request: BrokerRegistrationRequest) -> int:
-    """The broker epoch of this process. KafkaError when the cluster does not take it."""
-    response: BrokerRegistrationResponse = await controller.submit(QuorumController.register_broker, request)
-    _check("registration", response.error_code)
-    return response.broker_epoch
-
-
-async def unfence(controller: Controller, image: ClusterImage, node_id: int, broker_epoch: int) -> None:
-    """Ask to lead, once ``image`` holds the registration."""
-    request = BrokerHeartbeatRequest(broker_id=node_id, broker_epoch=broker_epoch, current_metadata_offset=image.offset)
-    response: BrokerHeartbeatResponse = await controller.submit(QuorumController.broker_heartbeat, request)
-    _check("heartbeat", response.error_code)
-    assert not response.is_fenced, "a broker that has applied its registration stays fenced"
-
-
-async def shut_down(controller: Controller, image: ClusterImage, node_id: int, broker_epoch: int) -> bool:
-    """Give the leaderships away; nobody is sent to this broker from then on. Whether it may stop already: where others are in
-    service, they have to know first, and the question is asked again later."""
-    request = BrokerHeartbeatRequest(
-        broker_id=node_id, broker_epoch=broker_epoch, current_metadata_offset=image.offset, want_shut_down=True
-    )
-    for _ in ("leaderships move", "the broker is fenced"):
-        response: BrokerHeartbeatResponse = await controller.submit(QuorumController.broker_heartbeat, request)
-        _check("heartbeat", response.error_code)
-        if response.should_shut_down:
-            return True
-    return False
-
-
-async def report_offline_dirs(
-    controller: Controller, image: ClusterImage, node_id: int, broker_epoch: int, directories: Sequence[Uuid]
-) -> None:
-    """Log dirs failed: what lies in them is led here no more."""
-    request = BrokerHeartbeatRequest(
-        broker_id=node_id,
-        broker_epoch=broker_epoch,
-        current_metadata_offset=image.offset,
-        offline_log_dirs=list(directories),
-    )
-    await controller.submit(QuorumController.broker_heartbeat, request)
 
 
 Placement = Mapping[Uuid, Mapping[Uuid, Sequence[int]]]

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from tests.unit.broker.node_world import DIRECTORY, NodeWorld, run
 from tidelog.broker import lifecycle
 from tidelog.config.listeners import EndPoint
+from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 
 OTHER_DIRECTORY = Uuid(b"E" * 16)
 ENDPOINTS = (EndPoint("EXTERNAL", "PLAINTEXT", "here", 9092),)
@@ -24,7 +27,21 @@ def register(world: NodeWorld, cluster_id: str = "test-cluster", log_dirs: Seque
         log_dirs=log_dirs,
         previous_broker_epoch=-1,
     )
-    return run(lifecycle.register(world.controller, request))
+    response = asked(world, QuorumController.register_broker, request)
+    assert response.error_code == ErrorCode.NONE
+    return response.broker_epoch  # type: ignore[no-any-return]
+
+
+def heartbeat(world: NodeWorld, epoch: int, **says: Any) -> None:
+    request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch, current_metadata_offset=world.broker.image.offset, **says)
+    assert asked(world, QuorumController.broker_heartbeat, request).error_code == ErrorCode.NONE
+
+
+def asked(world: NodeWorld, method: Any, request: Any) -> Any:
+    async def ask() -> Any:
+        return await world.controller.submit(method, request)
+
+    return run(ask())
 
 
 def test_a_new_process_is_fenced_until_it_has_seen_its_own_registration() -> None:
@@ -33,7 +50,7 @@ def test_a_new_process_is_fenced_until_it_has_seen_its_own_registration() -> Non
     epoch = register(world)
     assert epoch == world.broker.image.brokers[1].epoch > 3
     assert world.broker.image.brokers[1].fenced
-    run(lifecycle.unfence(world.controller, world.broker.image, 1, epoch))
+    heartbeat(world, epoch)
     image = world.broker.image
     assert not image.brokers[1].fenced
     assert image.brokers[1].endpoints["EXTERNAL"].host == "here"
@@ -51,7 +68,8 @@ def test_another_clusters_broker_is_refused() -> None:
 def test_who_shuts_down_leads_nothing_any_more() -> None:
     world = NodeWorld()
     world.create("t")
-    run(lifecycle.shut_down(world.controller, world.broker.image, 1, 3))
+    for _ in ("leaderships move", "the broker is fenced"):
+        heartbeat(world, 3, want_shut_down=True)
     assert world.broker.image.brokers[1].fenced
     assert world.broker.image.topics.by_name["t"].partitions[0].leader == -1
 
@@ -59,7 +77,7 @@ def test_who_shuts_down_leads_nothing_any_more() -> None:
 def test_failed_log_dirs_leave_the_registration() -> None:
     world = NodeWorld()
     epoch = register(world, log_dirs=(DIRECTORY, OTHER_DIRECTORY))
-    run(lifecycle.report_offline_dirs(world.controller, world.broker.image, 1, epoch, [DIRECTORY]))
+    heartbeat(world, epoch, offline_log_dirs=[DIRECTORY])
     assert world.broker.image.brokers[1].directories == (OTHER_DIRECTORY,)
 
 
