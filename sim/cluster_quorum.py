@@ -15,6 +15,7 @@ from sim.clients import History
 from tidelog.raft import quorum_state
 from tidelog.raft.metadata_log import MetadataLog
 from tidelog.records.batch import iter_headers
+from tidelog.storage import reading
 from tidelog.testing.simulation.cluster import SimCluster
 from tidelog.testing.simulation.disk import PowerLoss
 from tidelog.testing.simulation.loop import Agenda
@@ -116,7 +117,7 @@ class QuorumChecks:
         at = max(self._agreed.get(key, 0), start)
         end = min(high_watermark, held.end_offset)
         while at < end:
-            found = held.log.read(at, READ_BYTES, upto=end, min_one=True)
+            found = reading.read(held.log, at, READ_BYTES, upto=end, min_one=True)
             if found.slice is None:
                 return
             data = found.slice.read()

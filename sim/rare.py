@@ -17,7 +17,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 from tidelog.raft import log_changes
 from tidelog.replication import following
-from tidelog.storage import following as storage_following
+from tidelog.storage import log as storage_log
 from tidelog.storage import recovery
 from tidelog.storage.log_manager import LogManager
 from tidelog.storage.producer_state import ProducerStateManager
@@ -74,7 +74,7 @@ LOOKED_AT: tuple[tuple[Any, str, Seen], ...] = (
     (LogManager, "fail_dir", _calls("log dirs failed")),
     (LogSegment, "_index_again", _calls("indexes made anew")),
     (recovery, "recover_segment", _recovered),
-    (storage_following, "validate_replicated", _refused),
+    (storage_log, "validate_replicated", _refused),
     (ProducerStateManager, "check", _fenced),
     (ProducerStateManager, "check_marker", _fenced),
     (transitions, "init", _fenced),

@@ -21,9 +21,9 @@ from tidelog.replication.partition import Partition
 from tidelog.replication.replica import Caller
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.storage.checkpoints import MetaProperties
-from tidelog.storage.following import Deferred
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_manager import LogManager
+from tidelog.storage.truncation import Deferred
 from tidelog.testing.simulation.disk import SimDisk
 
 if TYPE_CHECKING:

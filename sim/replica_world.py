@@ -32,6 +32,7 @@ from tidelog.records.batch import iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import iter_records
 from tidelog.replication.partition import ACKS_ALL, Partition
+from tidelog.storage import reading
 from tidelog.storage.appending import AppendResult
 from tidelog.testing.simulation.disk import SimDisk
 
@@ -405,7 +406,7 @@ def values_of(partition: Partition, start: int, end: int) -> list[tuple[int, byt
     values: list[tuple[int, bytes]] = []
     offset = max(start, log.log_start_offset)
     while offset < end:
-        piece = log.read(offset, 1 << 20, upto=end, min_one=True).slice
+        piece = reading.read(log, offset, 1 << 20, upto=end, min_one=True).slice
         assert piece is not None, (offset, end, log.log_end_offset)
         raw = piece.read()
         for header in iter_headers(raw):

@@ -10,6 +10,7 @@ from tidelog.records.batch import BatchHeader, iter_headers, read_header
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch, parse_end_txn_marker
 from tidelog.records.record import Record, iter_records
+from tidelog.storage import reading
 from tidelog.storage.log import UnifiedLog
 
 
@@ -94,12 +95,11 @@ def read_committed(log: UnifiedLog, start: int, max_bytes: int) -> dict[int, Rec
     found: dict[int, Record] = {}
     offset, stable = max(start, log.log_start_offset), log.last_stable_offset
     while offset < stable:
-        piece = log.read(offset, max_bytes, upto=stable, min_one=True).slice
+        piece = reading.read(log, offset, max_bytes, upto=stable, min_one=True).slice
         if piece is None:
             break
-        aborted = [
-            (e.first_offset, e.producer_id) for e in log.aborted_transactions(offset, log.end_of_read(offset, piece, stable))
-        ]
+        end = reading.end_of_read(log, offset, piece, stable)
+        aborted = [(e.first_offset, e.producer_id) for e in reading.aborted_transactions(log, offset, end)]
         data = piece.read()
         offset = _filtered(data, sorted(aborted), offset, found)
     return found

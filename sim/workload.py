@@ -7,9 +7,11 @@ from tidelog.model.ports import FileSystem
 from tidelog.records.batch import iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
+from tidelog.storage import reading
 from tidelog.storage.appending import AppendResult
-from tidelog.storage.log import UnifiedLog, create_log
+from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
+from tidelog.storage.log_creation import create_log
 from tidelog.storage.recovery import LoadRequest, load_log
 from tidelog.storage.verification import NOT_REQUIRED
 from tidelog.testing.simulation.disk import SimDisk
@@ -86,7 +88,7 @@ def read_offsets(
     log: UnifiedLog, offset: int, max_bytes: int = 1 << 20, *, upto: int | None = None, min_one: bool = True
 ) -> list[tuple[int, int]]:
     """(base offset, last offset) of the batches that a read gives."""
-    result = log.read(offset, max_bytes, upto=log.log_end_offset if upto is None else upto, min_one=min_one)
+    result = reading.read(log, offset, max_bytes, upto=log.log_end_offset if upto is None else upto, min_one=min_one)
     if result.slice is None:
         return []
     return [(header.base_offset, header.last_offset) for header in iter_headers(result.slice.read())]

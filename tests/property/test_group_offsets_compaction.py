@@ -16,9 +16,10 @@ from tidelog.coordinator.shard import LOAD_BYTES, _replay
 from tidelog.model.ids import OFFSETS_TOPIC, TopicPartition
 from tidelog.records.batch import read_header
 from tidelog.records.builder import RecordData, build_batch
+from tidelog.storage import reading
 from tidelog.storage.cleaner import LogCleaner
-from tidelog.storage.log import create_log
 from tidelog.storage.log_config import Origin
+from tidelog.storage.log_creation import create_log
 from tidelog.storage.verification import NOT_REQUIRED
 from tidelog.testing.simulation.disk import SimDisk
 
@@ -80,7 +81,7 @@ class Coordinator:
         machine._loading = True
         offset = self.log.log_start_offset
         while offset < self.log.log_end_offset:
-            found = self.log.read(offset, LOAD_BYTES, upto=self.log.log_end_offset, min_one=True).slice
+            found = reading.read(self.log, offset, LOAD_BYTES, upto=self.log.log_end_offset, min_one=True).slice
             if found is None:
                 break
             offset = _replay(machine, found, self.now_ms)

@@ -19,7 +19,7 @@ from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import BatchHeader, iter_headers, read_header
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
-from tidelog.storage import checkpoints
+from tidelog.storage import checkpoints, reading
 from tidelog.storage.checkpoints import MetaProperties
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
@@ -237,7 +237,7 @@ def check_indexes(log: UnifiedLog) -> None:
             assert stamps[timestamp] == segment.base_offset + relative
         assert segment.largest_timestamp()[0] == greatest
         for header in ends.values():
-            result = log.read(header.last_offset, 1, upto=log.log_end_offset, min_one=True)
+            result = reading.read(log, header.last_offset, 1, upto=log.log_end_offset, min_one=True)
             assert result.slice is not None and result.slice.position == header.position and result.slice.length == header.size
 
 

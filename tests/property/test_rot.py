@@ -15,7 +15,7 @@ from sim.workload import NOW_MS, append, batch, end_transaction
 from tidelog.model.errors import ConfigError, ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import crc_is_valid, iter_headers
-from tidelog.storage import checkpoints
+from tidelog.storage import checkpoints, reading
 from tidelog.storage.checkpoints import MetaProperties
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
@@ -121,7 +121,7 @@ def check_reads(log: UnifiedLog, was: Stored, *, scrubbed: bool) -> int:
     """Every offset, alone; how many are refused."""
     refused = 0
     for base, written in was.batches.items():
-        result = log.read(base, 1, upto=log.log_end_offset, min_one=True)
+        result = reading.read(log, base, 1, upto=log.log_end_offset, min_one=True)
         if result.error is not ErrorCode.NONE:
             refused += 1
             continue

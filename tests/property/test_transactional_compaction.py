@@ -13,8 +13,9 @@ from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.storage.cleaner import LogCleaner
-from tidelog.storage.log import UnifiedLog, create_log
+from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import Origin
+from tidelog.storage.log_creation import create_log
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.recovery import LoadRequest, load_log
 from tidelog.storage.verification import NOT_REQUIRED

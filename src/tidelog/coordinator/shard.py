@@ -28,6 +28,7 @@ from tidelog.records.record import Record, iter_records
 from tidelog.replication.delayed import ParkedAppend, Watched
 from tidelog.replication.markers import Marker
 from tidelog.replication.partition import Partition
+from tidelog.storage import reading
 from tidelog.storage.appending import read_marker
 from tidelog.storage.verification import Verification
 
@@ -183,7 +184,7 @@ class Shard(Generic[M]):
         while offset < end:
             if self._stopped or self.partition.log is not stored:
                 return False
-            found = stored.read(max(offset, stored.log_start_offset), LOAD_BYTES, upto=end, min_one=True)
+            found = reading.read(stored, max(offset, stored.log_start_offset), LOAD_BYTES, upto=end, min_one=True)
             if found.error is not ErrorCode.NONE:
                 raise CorruptBatch(f"{stored.dir}: offset {offset} cannot be read: {_OTHER_REPLICA}")
             if found.slice is None:

@@ -18,7 +18,6 @@ from tidelog.raft.snapshots import PART_SUFFIX, READ_ONLY, Snapshot, SnapshotId,
 from tidelog.raft.voter_history import BEFORE_THE_LOG, VoterSets, note_control
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import control_type
-from tidelog.storage import following
 
 
 def log_shape(log: MetadataLog) -> LogShape:
@@ -56,7 +55,7 @@ def append_fetched(log: MetadataLog, effect: AppendFetched, now_ms: int) -> None
     assert log.end_offset == effect.base_offset, (log.end_offset, effect.base_offset)
     highest = (1 << 31) - 1
     try:
-        following.append(log.log, memoryview(effect.data), highest, now_ms)
+        log.log.append_as_follower(memoryview(effect.data), highest, now_ms)
     except KafkaError as error:
         raise StorageFailure(log.dir, f"batches from the quorum's leader do not fit: {error}") from error
 
@@ -64,7 +63,7 @@ def append_fetched(log: MetadataLog, effect: AppendFetched, now_ms: int) -> None
 def truncate(log: MetadataLog, effect: Truncate, now_ms: int) -> None:
     """Cuts the end of the log. Blocks for a sync."""
     log.about_to_cut(effect.offset)
-    following.truncate_to(log.log, effect.offset, now_ms)
+    log.log.truncate_to(effect.offset, now_ms)
     assert log.end_offset == effect.offset, (log.end_offset, effect.offset)
 
 
@@ -123,7 +122,7 @@ def snapshot_part(log: MetadataLog, effect: ReplySnapshotPart) -> FetchSnapshotR
 def start_at_snapshot(log: MetadataLog, snapshot_id: SnapshotId, now_ms: int) -> None:
     """Empties the log and continues it after an existing snapshot; older snapshots are deleted. Blocks."""
     log.about_to_cut(0)
-    following.truncate_fully_and_start_at(log.log, snapshot_id.offset, now_ms)
+    log.log.truncate_fully_and_start_at(snapshot_id.offset, now_ms)
     log.log.leader_epochs.assign(snapshot_id.epoch, snapshot_id.offset)
     for old in _others(log, snapshot_id):
         log.fs.remove(f"{log.dir}/{old.file_name}")

@@ -15,7 +15,6 @@ from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.marks import read_lost_end, remove_lost_end, write_lost_end
 from tidelog.raft.metadata_log import Damage, MetadataLog
 from tidelog.raft.voter_history import VoterSets
-from tidelog.storage import following
 from tidelog.storage.aside import keep_bytes
 
 GUIDE = "docs/guide/operations.md, under 'A damaged metadata log'"
@@ -78,5 +77,5 @@ def _take_out(log: MetadataLog, damage: Damage, now_ms: int) -> None:
         ", ".join(path for path in kept if path is not None) or "nothing",
     )
     log.about_to_cut(rotten.first_offset)
-    following.truncate_to(log.log, rotten.first_offset, now_ms)
+    log.log.truncate_to(rotten.first_offset, now_ms)
     log.damaged = None

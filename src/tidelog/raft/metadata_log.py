@@ -20,11 +20,13 @@ from tidelog.records.batch import BatchHeader, crc_is_valid, read_header
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import ControlType, control_batch
 from tidelog.records.record import Record, iter_records
+from tidelog.storage import reading
 from tidelog.storage.boot import kernel_survived, note_kernel
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, replace_file
 from tidelog.storage.flush import FlushJob
-from tidelog.storage.log import UnifiedLog, create_log
+from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
+from tidelog.storage.log_creation import create_log
 from tidelog.storage.recovery import LoadRequest, load_log
 from tidelog.storage.rotten_range import RottenRange
 
@@ -160,7 +162,7 @@ class MetadataLog:
         MetadataLogError for a gap, and for a batch that was damaged since the log was opened."""
         end = self.end_offset if self.damaged is None else self.damaged.rotten.first_offset
         while offset < end:
-            found = self.log.read(offset, READ_BYTES, upto=self.end_offset, min_one=True)
+            found = reading.read(self.log, offset, READ_BYTES, upto=self.end_offset, min_one=True)
             if found.error is not ErrorCode.NONE or found.slice is None:
                 raise MetadataLogError(
                     f"{self.dir} begins at offset {self.log.log_start_offset}, and there is no snapshot that reaches so far: "
@@ -234,7 +236,7 @@ class MetadataLog:
         age = now_ms - oldest.modified_ms
         if 0 <= self.config.retention_ms < age:
             return f"{age} ms old, metadata.max.retention.ms is {self.config.retention_ms}"
-        total = self.log.size_bytes + sum(self.fs.stat(f"{self.dir}/{each.file_name}").size for each in real)
+        total = self.log.files.segments.size_bytes + sum(self.fs.stat(f"{self.dir}/{each.file_name}").size for each in real)
         if 0 <= self.config.retention_bytes < total:
             return f"{total} bytes in all, metadata.max.retention.bytes is {self.config.retention_bytes}"
         return None

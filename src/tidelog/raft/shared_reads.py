@@ -7,6 +7,7 @@ bytes; the cache is dropped before the log changes.
 from __future__ import annotations
 
 from tidelog.raft.metadata_log import MetadataLog
+from tidelog.storage import reading
 
 
 class SharedReads:
@@ -23,7 +24,7 @@ class SharedReads:
         """Whole batches from ``offset`` to the end of the log: at least one, and more as long as they fit."""
         asked = offset, max_bytes, self._log.end_offset
         if asked != self._asked:
-            found = self._log.log.read(offset, max_bytes, upto=self._log.end_offset, min_one=True)
+            found = reading.read(self._log.log, offset, max_bytes, upto=self._log.end_offset, min_one=True)
             self._found = found.slice.read() if found.slice is not None else b""
             self._asked = asked
         return self._found

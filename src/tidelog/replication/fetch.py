@@ -19,6 +19,7 @@ from tidelog.replication.nearest import preferred_replica, send_elsewhere
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.throttle import Throttles
+from tidelog.storage import reading
 
 _LOOKS_BACK = 3
 """Each finds what the one before has caused; what is later still, the next fetch finds."""
@@ -114,7 +115,7 @@ class Fetch:
                 return PartitionRead(located)
             partition = wanted.partition = located
         log = partition.log
-        if log is not None and not self._warm and log.reading_may_block(wanted.fetch_offset, committed=self._committed):
+        if log is not None and not self._warm and reading.may_block(log, wanted.fetch_offset, committed=self._committed):
             self.cold.append(wanted)
             return PartitionRead(ErrorCode.NONE)
         if self._rack and partition.is_leader:
@@ -179,7 +180,7 @@ class Fetch:
         for wanted in self.cold:
             log = wanted.partition.log if wanted.partition is not None else None
             if log is not None:
-                log.warm_up(wanted.fetch_offset, committed=self._committed)
+                reading.warm_up(log, wanted.fetch_offset, committed=self._committed)
 
     def read_warm(self) -> None:
         """Read everything once more: what was ``cold``, and what changed meanwhile, for nobody watched."""

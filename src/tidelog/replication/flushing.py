@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def needs_flush(partition: Partition) -> bool:
     """Whether somebody's acknowledgement, or a segment closed meanwhile, waits for a flush that has not begun."""
-    return partition.flush_needed_to >= 0 or (partition.log is not None and bool(partition.log.unsealed))
+    return partition.flush_needed_to >= 0 or (partition.log is not None and bool(partition.log.files.segments.unsealed))
 
 
 def demand_flush(partition: Partition, upto: int) -> None:

@@ -4,7 +4,7 @@ What is decided here: where a log that diverged from its leader's is cut (KIP-10
 in common with it. Truncation below the high watermark happens only when the controller elected a leader that lacked committed
 records (unclean election); it is reported.
 
-Elsewhere: how the log's parts go back (``storage.following``), who asks the leader and when (``fetcher``).
+Elsewhere: how the log's parts go back (``storage.log``), who asks the leader and when (``fetcher``).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from tidelog.model import ids
 from tidelog.records.batch import CorruptBatch, read_header
 from tidelog.replication.delayed import tell_watchers
 from tidelog.replication.partition import Partition
-from tidelog.storage.following import Deferred
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_manager import LogManager
+from tidelog.storage.truncation import Deferred
 from tidelog.storage.validation import validate_replicated
 
 logger = logging.getLogger(__name__)
@@ -51,8 +51,7 @@ def append(partition: Partition, logs: LogManager, records: memoryview, leader_e
         logs.truncate(log, first, now_ms, fully=True)
     log.append_as_follower(records, leader_epoch, now_ms)
     if first is not None:
-        log.log_start_offset = start
-        log.update_high_watermark(start)
+        log.start_within_first_batch(start)
     partition.unexposed_bytes += len(records)
     partition.stats.replication_bytes_in += len(records)
     return len(records)
@@ -94,7 +93,7 @@ def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end_offset: int
     end = min(leader_end_offset, log.log_end_offset)
     if leader_epoch == ids.NO_EPOCH:
         return end
-    our_epoch, our_end = log.end_offset_for_epoch(leader_epoch)
+    our_epoch, our_end = log.leader_epochs.end_offset_for(leader_epoch, log.log_end_offset)
     if our_end < 0:
         return end
     if our_epoch != leader_epoch:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode
+from tidelog.storage import reading
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.reading import TimestampOffset
 
@@ -67,8 +68,8 @@ class TimestampLookup:
     def run(self) -> TimestampOffset | None:
         """Reads indexes and batches. StorageFailure when the log dir is lost."""
         if self._timestamp == ids.MAX_TIMESTAMP:
-            return self._log.max_timestamp_offset()
-        return self._log.offset_for_timestamp(self._timestamp)
+            return reading.max_timestamp_offset(self._log)
+        return reading.offset_for_timestamp(self._log, self._timestamp)
 
     @property
     def is_moot(self) -> bool:
@@ -111,6 +112,6 @@ def end_of_epoch(partition: Partition, log: UnifiedLog, epoch: int) -> tuple[int
         return epoch, log.log_end_offset
     latest = log.leader_epochs.latest
     if epoch < latest or epoch < 0 or epoch > partition.leader_epoch:
-        return log.end_offset_for_epoch(epoch)
+        return log.leader_epochs.end_offset_for(epoch, log.log_end_offset)
     # The current epoch has no batch, so the cache does not know it yet: what came before ended where it started.
     return (latest if latest >= 0 else epoch), partition.leader_epoch_start_offset

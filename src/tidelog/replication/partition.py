@@ -32,6 +32,7 @@ from tidelog.replication.offset_lookup import end_of_epoch
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
 from tidelog.replication.topic_stats import TopicStats
+from tidelog.storage import reading
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
@@ -443,7 +444,7 @@ class Partition:
         start = log.log_start_offset
         if last_fetched_epoch >= 0 and (diverging := self._diverging(log, fetch_offset, last_fetched_epoch)) is not None:
             return diverging
-        if fetch_offset < start or fetch_offset > log.log_end_offset:
+        if fetch_offset < start or fetch_offset > log.files.end_offset:
             return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
         upto = stable if committed else high_watermark
         if caller is not None:
@@ -460,14 +461,13 @@ class Partition:
         if found.caught_up or (max_bytes <= 0 and not min_one):
             return found
         try:
-            result = log.read(fetch_offset, max_bytes, upto=upto, min_one=min_one)
+            result = reading.read(log, fetch_offset, max_bytes, upto=upto, min_one=min_one)
             if result.error is not NONE:
                 return PartitionRead(result.error)
             if result.slice is not None:
-                found.records = result.slice
-                found.size = result.slice.length
+                found.records, found.size = result.slice, result.slice.length
                 if committed and log.aborting:
-                    aborted = log.aborted_transactions(fetch_offset, log.end_of_read(fetch_offset, result.slice, upto))
+                    aborted = reading.aborted_in(log, fetch_offset, result.slice, upto)
                     found.aborted = [(each.producer_id, each.first_offset) for each in aborted]
         except StorageFailure as failure:
             self.host.storage_failed(failure)

@@ -19,6 +19,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSlice
 from tidelog.records.batch import CorruptBatch, iter_headers, read_header
 from tidelog.replication.partition import Partition
+from tidelog.storage import reading
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_dir import LogDir
@@ -114,7 +115,7 @@ class ReplicaMove:
     def _read(self, max_bytes: int) -> FileSlice | None:
         source = self.source
         offset = source.log_start_offset if self.copy is None else max(self.copy.log_end_offset, source.log_start_offset)
-        found = source.read(offset, max_bytes, upto=source.log_end_offset, min_one=True)
+        found = reading.read(source, offset, max_bytes, upto=source.log_end_offset, min_one=True)
         if found.error is ErrorCode.CORRUPT_MESSAGE:
             # Without this the copy would take over without what lies behind.
             raise CorruptBatch(f"{source.dir}: offset {offset} cannot be read: the replica stays where it is")
@@ -152,12 +153,7 @@ class ReplicaMove:
             # The replica ends with offsets that no batch holds any more.
             copy.roll(now_ms, at_least=source.log_end_offset)
         assert copy.log_end_offset == source.log_end_offset, (copy.log_end_offset, source.log_end_offset)
-        copy.set_config(source.config)
-        copy.producers = source.producers
-        copy.leader_epochs = source.leader_epochs
-        copy.leader_epochs.dirty = True
-        copy.log_start_offset = max(source.log_start_offset, copy.segments[0].base_offset)
-        copy.high_watermark = source.high_watermark
+        copy.take_over(source)
         if copy.recovery_point < source.recovery_point:
             # What the topic's flush settings made safe, and was acknowledged, must not become unsafe again. It blocks, for the
             # few batches since the last flush, once per move.

@@ -22,8 +22,8 @@ from tidelog.replication.delayed import ParkedAppend
 from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, Followed, OutOfRange, ReplicaFetcher, Task
 from tidelog.replication.partition import Partition
 from tidelog.server.channels import Channel, ChannelError
-from tidelog.storage.following import Deferred
 from tidelog.storage.log import UnifiedLog
+from tidelog.storage.truncation import Deferred
 
 if TYPE_CHECKING:
     from tidelog.server.replica_fetching import Replication

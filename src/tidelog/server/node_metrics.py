@@ -188,7 +188,7 @@ def _partitions(partitions: Iterator[Partition]) -> list[list[Sample]]:
         labels = (partition.topic, str(partition.index))
         log = partition.log
         if log is not None:
-            size.append((labels, log.size_bytes))
+            size.append((labels, log.files.segments.size_bytes))
             start.append((labels, log.log_start_offset))
             end.append((labels, log.log_end_offset))
             segments.append((labels, len(log.segments)))

@@ -30,9 +30,8 @@ from tidelog.storage.cleaner_filter import LastRecord, OffsetMap, TransactionFil
 from tidelog.storage.cleaner_jobs import CLEANED_SUFFIX, CheckpointJob, CleanerJob, MapJob, RewriteJob, Source, SyncJob, source_of
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import NEVER_MS
-from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
-from tidelog.storage.retention import RetentionResult
-from tidelog.storage.segment import DELETED_SUFFIX, LogSegment, file_stem
+from tidelog.storage.retention import RetentionResult, set_aside
+from tidelog.storage.segment import LogSegment
 
 SWAP_SUFFIX = ".swap"
 DEDUPE_BUFFER_BYTES = 128 << 20
@@ -353,26 +352,15 @@ class Cleaning:
             return
         done.cleaned.rename_files("")
         done.cleaned.drop_indexes()
-        log.names_synced = False
+        log.files.names_changed()
         self._next_group()
 
     def _put_in_place(self, done: RewriteJob, now_ms: int) -> None:
         log = self.log
         old = tuple(source.segment for source in done.group)
-        snapshots: list[str] = []
-        for segment in old:
-            segment.rename_files(DELETED_SUFFIX)
-            snapshot = f"{log.dir}/{file_stem(segment.base_offset)}{SNAPSHOT_SUFFIX}"
-            if segment.base_offset != done.cleaned.base_offset and log.fs.exists(snapshot):
-                log.fs.rename(snapshot, snapshot + DELETED_SUFFIX)
-                snapshots.append(snapshot + DELETED_SUFFIX)
-        start = log.segment_index(old[0].base_offset)
-        # A new list in one step: a reader in another thread goes on with the one it has.
-        log.segments = [*log.segments[:start], done.cleaned, *log.segments[start + len(old) :]]
-        log.aborting = [segment for segment in log.aborting if segment not in old]
-        if done.cleaned.transactions():
-            log.note_aborting(done.cleaned)
-        self.removals.append(RetentionResult(old, tuple(snapshots), now_ms + log.config.file_delete_delay_ms, ()))
+        snapshots = set_aside(log, old, keep_snapshot_at=done.cleaned.base_offset)
+        log.files.replace(old, (done.cleaned,))
+        self.removals.append(RetentionResult(old, snapshots, now_ms + log.config.file_delete_delay_ms, ()))
 
     def _checkpointed(self) -> None:
         self.job = self._cleaner.checkpointed(self._log_dir)

@@ -27,6 +27,17 @@ class LeaderEpochCache:
         self.dirty = False
         """Whether the file lacks something."""
 
+    def take_changes(self) -> list[tuple[int, int]] | None:
+        """What the file is to hold, None while it lacks nothing. Whoever takes it writes it."""
+        if not self.dirty:
+            return None
+        self.dirty = False
+        return self.entries()
+
+    def write_again(self) -> None:
+        """The file is to be written with the next flush, changed or not."""
+        self.dirty = True
+
     def entries(self) -> list[tuple[int, int]]:
         """(epoch, start offset), ascending."""
         return list(zip(self.epochs, self.start_offsets, strict=True))

@@ -13,7 +13,7 @@ So the job leaves a file ``.flush-failed`` in the log's directory, and recovery 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tidelog.model.ports import File, FileSystem
 from tidelog.storage.checkpoints import (
@@ -23,14 +23,21 @@ from tidelog.storage.checkpoints import (
     encode_partition_metadata,
     replace_file,
 )
+from tidelog.storage.epochs import LeaderEpochCache
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
 
-if TYPE_CHECKING:
-    from tidelog.storage.log import UnifiedLog
-
 FLUSH_FAILED = ".flush-failed"
 """In a partition's directory: a sync failed there, and what can be read is not all on the disk."""
+
+
+class Flushable(Protocol):
+    """The log that a job is made for: where it lies, which may change while the job runs, and where it ends."""
+
+    @property
+    def dir(self) -> str: ...
+    @property
+    def end_offset(self) -> int: ...
 
 
 class FlushJob:
@@ -50,11 +57,11 @@ class FlushJob:
         "upto",
     )
 
-    def __init__(self, log: UnifiedLog) -> None:
+    def __init__(self, fs: FileSystem, log: Flushable) -> None:
         self._log = log
-        self.fs = log.fs
+        self.fs = fs
         self.directory = log.dir
-        self.upto = log.log_end_offset
+        self.upto = log.end_offset
         self.sync_files: list[File] = []
         self.index_writes: list[tuple[File, int, bytes]] = []
         """Open index file, position, bytes: written, cut behind, synced."""
@@ -119,86 +126,81 @@ def sync_cut(segment: LogSegment) -> None:
         raise
 
 
-def flush_job(log: UnifiedLog) -> FlushJob:
-    """All that is in the log now. One at a time: ``flush_in_flight`` until ``flushed``."""
-    assert not log.flush_in_flight, f"{log.topic_partition}: a flush job is under way"
-    if log.failure is not None:
-        raise log.failure
-    job = FlushJob(log)
-    try:
-        _fill(log, job)
-    except OSError as problem:
-        raise log.fail(f"flush of {log.dir}", problem) from problem
-    log.flush_in_flight = True
-    return job
+class Unflushed:
+    """What of one log is not on stable storage yet, beside its batches; and the newest producer snapshot that is."""
 
+    __slots__ = ("_in_flight", "_last_ms", "_metadata", "_names", "_snapshot_offset", "_snapshots")
 
-def _fill(log: UnifiedLog, job: FlushJob) -> None:
-    for segment in log.unsealed:
-        job.seal(segment)
-    if log.log_end_offset > log.recovery_point or not log.names_synced:
-        job.sync_files.append(log.active.file)
-    for offset, content in log.pending_snapshots:
-        job.file_writes.append((f"{file_stem(offset)}{SNAPSHOT_SUFFIX}", content))
-        log.snapshot_offset = offset
-    log.pending_snapshots = []
-    if log.leader_epochs.dirty:
-        job.file_writes.append((LEADER_EPOCHS, encode_epochs(log.leader_epochs.entries())))
-        log.leader_epochs.dirty = False
-    if not log.metadata_synced and log.topic_id is not None:
-        job.file_writes.insert(0, (PARTITION_METADATA, encode_partition_metadata(log.topic_id)))
-        log.metadata_synced = True
-    job.sync_parent = not log.names_synced
-    log.names_synced = True
+    def __init__(self, now_ms: int = 0, *, metadata: bool = False, names: bool = False) -> None:
+        """``metadata``: partition.metadata is to be written; ``names``: of files in the directory, or its own, that are new."""
+        self._in_flight = False
+        self._last_ms = now_ms
+        self._metadata = metadata
+        self._names = names
+        self._snapshots: list[tuple[int, bytes]] = []
+        self._snapshot_offset = -1
 
+    @property
+    def in_flight(self) -> bool:
+        """A job is under way: one at a time."""
+        return self._in_flight
 
-def flushed(log: UnifiedLog, job: FlushJob, now_ms: int = 0) -> None:
-    """Takes the result of a job that ran: the recovery point moves, or StorageFailure is raised, now and for ever."""
-    log.flush_in_flight = False
-    if job.error is not None:
-        raise log.fail(f"flush of {log.dir}", job.error) from job.error
-    for segment in job.sealed:
-        segment.sealed = True
-    log.unsealed = [segment for segment in log.unsealed if not segment.sealed]
-    log.recovery_point = max(log.recovery_point, min(job.upto, log.log_end_offset))
-    log.last_flush_ms = now_ms
+    @property
+    def last_ms(self) -> int:
+        """When a job last ended."""
+        return self._last_ms
 
+    @property
+    def names(self) -> bool:
+        return self._names
 
-def flush_now(log: UnifiedLog, now_ms: int = 0) -> None:
-    """The job, run at once: for tools, tests and shutdown. Blocks."""
-    job = flush_job(log)
-    job.run()
-    flushed(log, job, now_ms)
+    def note_names(self) -> None:
+        """A name in the log's directory is new, or gone."""
+        self._names = True
 
+    def note_metadata(self) -> None:
+        """partition.metadata was written."""
+        self._metadata = True
 
-def closing_job(log: UnifiedLog) -> FlushJob | None:
-    """What a clean stop still owes: a flush, the active segment's indexes, a producer snapshot at the log's end. None when that
-    is on the disk already, as for a log that was not written since it was loaded. Run it, then ``flushed``."""
-    if log.failure is not None:
-        raise log.failure
-    assert not log.flush_in_flight, f"{log.topic_partition}: a flush job is under way"
-    job = FlushJob(log)
-    end = log.producers.end_offset = log.log_end_offset
-    touched = end > log.segments[0].base_offset or log.producers.entries
-    if touched and log.snapshot_offset != end and all(offset != end for offset, _ in log.pending_snapshots):
-        log.pending_snapshots.append((end, log.producers.encode_snapshot()))
-    try:
-        _fill(log, job)
-        job.index_writes.extend(log.active.closing_index_writes())
-        job.add_transactions(log.active)
-    except OSError as problem:
-        raise log.fail(f"close of {log.dir}", problem) from problem
-    if not (job.sync_files or job.index_writes or job.file_writes):
-        return None
-    log.flush_in_flight = True
-    return job
+    def add_snapshot(self, offset: int, content: bytes) -> None:
+        """The producers' state at ``offset``, to be written."""
+        self._snapshots.append((offset, content))
 
+    def has_snapshot(self, offset: int) -> bool:
+        """Whether one at ``offset`` is on the disk, as far as known, or will be."""
+        return self._snapshot_offset == offset or any(at == offset for at, _ in self._snapshots)
 
-def close(log: UnifiedLog) -> None:
-    """The closing job, run at once, and all files closed. A log that failed is only closed. Blocks."""
-    if log.failure is None:
-        job = closing_job(log)
-        if job is not None:
-            job.run()
-            flushed(log, job)
-    log.close_files()
+    def found_snapshot(self, offset: int) -> None:
+        """The one that the producers' state was loaded from; -1 for none."""
+        self._snapshot_offset = offset
+
+    def forget_snapshots(self, above: int) -> None:
+        """Those of a state that truncation undid."""
+        self._snapshots = [(offset, content) for offset, content in self._snapshots if offset <= above]
+
+    def hand_over(self, job: FlushJob, epochs: LeaderEpochCache, topic_id: bytes | None) -> None:
+        """All of it goes with the job."""
+        for offset, content in self._snapshots:
+            job.file_writes.append((f"{file_stem(offset)}{SNAPSHOT_SUFFIX}", content))
+            self._snapshot_offset = offset
+        self._snapshots = []
+        changed = epochs.take_changes()
+        if changed is not None:
+            job.file_writes.append((LEADER_EPOCHS, encode_epochs(changed)))
+        if self._metadata and topic_id is not None:
+            job.file_writes.insert(0, (PARTITION_METADATA, encode_partition_metadata(topic_id)))
+            self._metadata = False
+        job.sync_parent = self._names
+        self._names = False
+
+    def begun(self) -> None:
+        """A job was made."""
+        self._in_flight = True
+
+    def ended(self) -> None:
+        """It ran."""
+        self._in_flight = False
+
+    def succeeded(self, now_ms: int) -> None:
+        """And nothing failed."""
+        self._last_ms = now_ms

@@ -3,61 +3,57 @@
 Decided here: when the active segment rolls, and how the offsets move: log start <= last stable <= high watermark <= log end;
 recovery point <= log end. Whatever fails on the disk takes the log out of service for good (StorageFailure).
 
-The larger questions have a module each, and are methods here: how a batch is appended (appending.py; whether it may be,
-validation.py), how a read is cut (reading.py), the work that blocks (flush.py, recovery.py), what goes by age and size
-(retention.py), what only followers need (following.py). All methods run on the loop, except where they say otherwise.
+Only the methods here change a log; ``log_start_offset``, ``high_watermark`` and ``files`` are plain for the sake of readers, and
+a test looks for writers elsewhere. What is to be done is decided beside it, by functions over a ``LogView`` or values: which
+segments go by age and size (``retention.plan``), may a batch be appended (``validation``, ``appending``), how a read is cut
+(``reading``), what a job makes safe (``flush``). All methods run on the loop, except where they say otherwise.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from tidelog.model.errors import StorageFailure
+from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.records.batch import BatchHeader
-from tidelog.storage import appending, flush, following, reading, retention
-from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
+from tidelog.storage import replay, retention
+from tidelog.storage.appending import AppendResult, check_producer, note_producer, refusal
 from tidelog.storage.epochs import LeaderEpochCache
+from tidelog.storage.flush import FlushJob, Unflushed
+from tidelog.storage.local_log import LocalLog
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.producer_state import ProducerStateManager
-from tidelog.storage.segment import LogSegment, RollLimits
-from tidelog.storage.validation import Rules, Verdict, validate
+from tidelog.storage.retention import RetentionResult
+from tidelog.storage.segment import LogSegment
+from tidelog.storage.segments import Segments
+from tidelog.storage.truncation import Deferred
+from tidelog.storage.validation import Rules, Verdict, place, validate, validate_replicated
+from tidelog.storage.verification import Verification
+
+# Looking up a member of an enum costs 50 ns, a global 10.
+_NONE = ErrorCode.NONE
+_CLIENT = Origin.CLIENT
 
 
 class UnifiedLog:
     """One partition's segments in ascending order, the last one active, and the state that goes with them."""
 
+    # fmt: off
     __slots__ = (
-        "aborting",
-        "active",
-        "config",
-        "dir",
-        "failure",
-        "flush_in_flight",
+        "_rules",
+        "_topic_id",
+        "files",
         "fs",
         "high_watermark",
-        "last_flush_ms",
         "leader_epochs",
-        "limits",
         "log_dir",
-        "log_end_offset",
         "log_start_offset",
-        "metadata_synced",
-        "names_synced",
         "on_roll",
-        "pending_snapshots",
         "producers",
-        "recovery_point",
-        "rng",
-        "rules",
-        "segments",
-        "snapshot_offset",
-        "topic_id",
         "topic_partition",
-        "unsealed",
     )
+    # fmt: on
 
     def __init__(
         self,
@@ -66,138 +62,74 @@ class UnifiedLog:
         topic_partition: TopicPartition,
         topic_id: bytes | None,
         config: LogConfig,
-        segments: list[LogSegment],
+        segments: Sequence[LogSegment],
         *,
         leader_epochs: LeaderEpochCache,
         producers: ProducerStateManager,
         log_start_offset: int,
         recovery_point: int,
+        aborting: Sequence[LogSegment] = (),
+        unflushed: Unflushed | None = None,
         rng: Rng | None = None,
     ) -> None:
-        """Made by ``create_log`` and by ``recovery.load_log``. ``segments``: at least one; producers stand at the log's end."""
+        """Made by ``create_log`` and by ``recovery.load_log``. ``segments``: at least one; producers stand at the log's end.
+        ``aborting``: segments with a transaction index."""
         self.fs = fs
-        self.dir = directory
         self.log_dir = directory.rpartition("/")[0]
         self.topic_partition = topic_partition
-        self.topic_id = topic_id
-        self.segments = segments
-        self.active = segments[-1]
-        self.aborting: list[LogSegment] = []
-        """Segments with an entry in their transaction index, ascending. Replaced, never changed: threads read it."""
+        self._topic_id = topic_id
+        self.files = LocalLog(fs, directory, config, Segments(segments, aborting), recovery_point, unflushed or Unflushed(), rng)
+        self._rules = Rules.of(config)
         self.leader_epochs = leader_epochs
         self.producers = producers
         self.log_start_offset = log_start_offset
-        self.log_end_offset = self.active.next_offset
         self.high_watermark = log_start_offset
-        self.recovery_point = recovery_point
-        self.rng = rng
-        self.failure: StorageFailure | None = None
-        """Why this log serves no more; set once."""
-        self.flush_in_flight = False
-        self.last_flush_ms = 0
-        self.metadata_synced = True
-        """Whether partition.metadata is on stable storage; set False by whoever wrote or wants it written anew."""
-        self.names_synced = True
-        self.snapshot_offset = -1
-        """Of the newest producer snapshot on the disk, as far as known."""
         self.on_roll: Callable[[UnifiedLog], None] | None = None
-        """Told that a segment was closed: time to run a flush job, which seals it."""
-        self.unsealed = [segment for segment in segments[:-1] if not segment.sealed]
-        self.pending_snapshots: list[tuple[int, bytes]] = []
-        self.set_config(config)
+        """Called when a segment was closed: time for a flush job."""
 
     def set_config(self, config: LogConfig) -> None:
-        """The topic's settings changed; they hold from the next append on."""
-        self.config = config
-        self.rules = Rules.of(config)
-        jitter = 0
-        if config.segment_jitter_ms > 0 and self.rng is not None:
-            jitter = self.rng.randrange(0, min(config.segment_jitter_ms, config.segment_ms) + 1)
-        self.limits = RollLimits(config.segment_bytes, config.segment_ms - jitter, config.segment_index_bytes)
+        self._rules = Rules.of(config)
+        self.files.set_config(config)
 
-    # --- appending -----------------------------------------------------------------------------------------------------
+    @property
+    def config(self) -> LogConfig:
+        return self.files.config
 
-    append_as_leader = appending.append_as_leader
-    append_validated = appending.append_validated
-    note_producer = appending.note_producer
+    @property
+    def dir(self) -> str:
+        return self.files.dir
 
-    def validate(
-        self, records: bytearray | memoryview, now_ms: int, *, origin: Origin = Origin.CLIENT, zstd_allowed: bool = True
-    ) -> Verdict:
-        """First half of an append. A verdict with ``deep`` set gives way to ``verdict.deep.run()``, in a thread if it is long."""
-        return validate(records, self.rules, origin=origin, now_ms=now_ms, zstd_allowed=zstd_allowed)
+    @property
+    def topic_id(self) -> bytes | None:
+        return self._topic_id
 
-    def must_roll(self, header: BatchHeader, now_ms: int, *, after_bytes: int = 0) -> bool:
-        """Whether a batch starts a new segment, with ``after_bytes`` of batches before it that are still to be written."""
-        segment, size = self.active, after_bytes + header.size
-        if after_bytes and segment.size == 0 and size > self.config.segment_bytes:
-            return True
-        return segment.must_roll(size, header.last_offset, header.max_timestamp, now_ms, self.limits)
+    @property
+    def failure(self) -> StorageFailure | None:
+        return self.files.failure
 
-    append_as_follower = following.append
+    @property
+    def log_end_offset(self) -> int:
+        return self.files.end_offset
 
-    def roll(self, now_ms: int, *, at_least: int = 0) -> LogSegment:
-        """Closes the active segment and starts one at the log's end (or at ``at_least``, when the leader's log has a gap)."""
-        base_offset = max(self.log_end_offset, at_least)
-        active = self.active
-        if active.size == 0 and active.base_offset == base_offset:
-            active.created_ms = now_ms
-            return active
-        self.producers.end_offset = base_offset
-        self.pending_snapshots.append((base_offset, self.producers.encode_snapshot()))
-        try:
-            segment = LogSegment.create(self.fs, self.dir, base_offset, now_ms)
-        except OSError as problem:
-            raise self.fail(f"new segment {base_offset} in {self.dir}", problem) from problem
-        active.next_offset = self.log_end_offset
-        self.unsealed.append(active)
-        self.segments.append(segment)
-        self.active = segment
-        self.log_end_offset = base_offset
-        self.names_synced = False
-        if self.on_roll is not None:
-            self.on_roll(self)
-        return segment
+    @property
+    def recovery_point(self) -> int:
+        return self.files.recovery_point
 
-    def roll_if_old(self, now_ms: int) -> bool:
-        """Closes an active segment that grew older than segment.ms without a new append (the cleaner's and retention's need)."""
-        active = self.active
-        if active.size and active.must_roll(0, self.log_end_offset, now_ms, now_ms, self.limits):
-            self.roll(now_ms)
-            return True
-        return False
+    @property
+    def segments(self) -> list[LogSegment]:
+        return self.files.segments.all
 
-    # --- reading -------------------------------------------------------------------------------------------------------
+    @property
+    def active(self) -> LogSegment:
+        return self.files.segments.active
 
-    read = reading.read
-    warm_up = reading.warm_up
-    aborted_transactions = reading.aborted_transactions
-    end_of_read = reading.end_of_read
-    offset_for_timestamp = reading.offset_for_timestamp
-    max_timestamp_offset = reading.max_timestamp_offset
+    @property
+    def aborting(self) -> list[LogSegment]:
+        return self.files.segments.aborting
 
-    def reading_may_block(self, offset: int, *, committed: bool = False) -> bool:
-        """Whether ``read`` would open files and load an index: better ``warm_up`` in a thread first. ``committed``: whether
-        ``aborted_transactions`` would, in the first segments that it asks; it seldom asks more."""
-        if offset < self.active.base_offset and not self.segment_for(offset).indexes_loaded():
-            return True
-        return committed and bool(self.aborting) and not reading.aborts_are_loaded(self, offset)
-
-    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """(greatest epoch at or below ``epoch``, its end offset), (-1, -1) when unknown."""
-        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
-
-    def segment_index(self, offset: int) -> int:
-        """The number of the segment that holds ``offset`` (the first one for an offset before it)."""
-        segments = self.segments
-        if offset >= segments[-1].base_offset:
-            return len(segments) - 1
-        return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
-
-    def segment_for(self, offset: int) -> LogSegment:
-        """The segment that holds ``offset``."""
-        active = self.active
-        return active if offset >= active.base_offset else self.segments[self.segment_index(offset)]
+    @property
+    def flush_in_flight(self) -> bool:
+        return self.files.unflushed.in_flight
 
     @property
     def last_stable_offset(self) -> int:
@@ -205,26 +137,154 @@ class UnifiedLog:
         unstable = self.producers.first_unstable_offset()
         return self.high_watermark if unstable is None or unstable > self.high_watermark else max(unstable, self.log_start_offset)
 
-    @property
-    def recovery_checkpoint(self) -> int:
-        """What to write down of the recovery point while the log goes on: an offset in the first segment that is not sealed.
+    def segment_index(self, offset: int) -> int:
+        return self.files.segments.index_of(offset)
 
-        Were it the end of an open segment, and that segment closed next, recovery would begin behind it and believe indexes
-        that were never synced.
+    def segment_for(self, offset: int) -> LogSegment:
+        active = self.files.segments.active
+        return active if offset >= active.base_offset else self.files.segments.all[self.files.segments.index_of(offset)]
+
+    def validate(
+        self, records: bytearray | memoryview, now_ms: int, *, origin: Origin = _CLIENT, zstd_allowed: bool = True
+    ) -> Verdict:
+        """First half of an append. A verdict with ``deep`` set gives way to ``verdict.deep.run()``, in a thread if it is long."""
+        return validate(records, self._rules, origin=origin, now_ms=now_ms, zstd_allowed=zstd_allowed)
+
+    def append_as_leader(
+        self,
+        records: bytearray | memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        origin: Origin = _CLIENT,
+        zstd_allowed: bool = True,
+        transaction_version: int = 0,
+        proof: Verification | None = None,
+    ) -> AppendResult:
+        """One batch of a client, coordinator or Raft leader gets the next offsets. ``records`` is patched in place. A walk over
+        all records is done here and now: a caller that cannot wait calls ``validate`` and ``append_validated``."""
+        verdict = validate(records, self._rules, origin=origin, now_ms=now_ms, zstd_allowed=zstd_allowed)
+        if verdict.deep is not None:
+            verdict = verdict.deep.run()
+        return self.append_validated(
+            verdict, leader_epoch, now_ms, origin=origin, transaction_version=transaction_version, proof=proof
+        )
+
+    def append_validated(
+        self,
+        verdict: Verdict,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        origin: Origin = _CLIENT,
+        transaction_version: int = 0,
+        proof: Verification | None = None,
+    ) -> AppendResult:
+        """Second half of an append: sequenced, placed, written, noted. What a client does wrong comes back as an error. A write
+        that fails takes the log out of service (StorageFailure): what reached the disk is unknown until the next start.
+        ``transaction_version`` matters for markers only, ``proof`` for the first batch of a transaction (KIP-890)."""
+        if self.files.failure is not None:
+            raise self.files.failure
+        header = verdict.header
+        if header is None:
+            refused = AppendResult(verdict.error, -1, -1, -1, self.log_start_offset)
+            refused.error_message = verdict.message
+            refused.record_errors = verdict.record_errors
+            return refused
+        data, rules = verdict.records, self._rules
+        if header.producer_id >= 0:
+            found = check_producer(self.producers, data, header, origin, transaction_version, proof)
+            if found is not _NONE:
+                if isinstance(found, ErrorCode):
+                    refused = AppendResult(found, -1, -1, -1, self.log_start_offset)
+                    refused.error_message = refusal(self.producers, self.topic_partition, found, header)
+                    return refused
+                stamp = found.timestamp if rules.log_append_time else -1
+                original = AppendResult(_NONE, found.first_offset, found.last_offset, stamp, self.log_start_offset)
+                original.duplicate = True
+                return original
+        local = self.files
+        base_offset = local.end_offset
+        place(verdict, rules, base_offset, leader_epoch, now_ms)
+        if leader_epoch > self.leader_epochs.latest:
+            self.leader_epochs.assign(leader_epoch, base_offset)
+        last_offset = header.base_offset + header.last_offset_delta
+        segment = local.segments.active
+        if segment.must_roll(header.size, last_offset, header.max_timestamp, now_ms, local.limits):
+            segment = self.roll(now_ms, at_least=header.base_offset)
+        local.append(data, header, last_offset)
+        if header.producer_id >= 0:
+            self._note_producer(data, header, segment)
+        result = AppendResult(_NONE, base_offset, last_offset, now_ms if rules.log_append_time else -1, self.log_start_offset)
+        if last_offset + 1 - local.recovery_point >= local.config.flush_messages:
+            result.needs_flush = True
+        return result
+
+    def _note_producer(self, data: memoryview | bytearray | bytes, header: BatchHeader, segment: LogSegment) -> None:
+        """A batch with a producer is in the log; an abort goes to the segment's transaction index, unless replay meets what that
+        holds already."""
+        entry = note_producer(self.producers, data, header)
+        if entry is None:
+            return
+        try:
+            segment.add_aborted(entry)
+            self.files.segments.note_aborting(segment)
+        except OSError as problem:
+            raise self.fail(f"transaction index of {self.files.dir}", problem) from problem
+
+    def append_as_follower(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
+        """A leader's whole batches, as they are, from the log's end on; the new log end. A batch cut off at the end is left for
+        the next fetch, and none is taken from a newer epoch than the fetch was made in (KAFKA-18723).
+
+        KafkaError CORRUPT_MESSAGE or INVALID_RECORD for what a leader must not send; StorageFailure when the dir is lost.
         """
-        first = self.unsealed[0] if self.unsealed else self.active
-        return min(self.recovery_point, first.next_offset - 1) if first.size else self.recovery_point
+        if self.files.failure is not None:
+            raise self.files.failure
+        verdict = validate_replicated(records, self.files.end_offset)
+        if verdict.error:
+            raise KafkaError(verdict.error, f"{self.topic_partition}: {verdict.message}")
+        run: list[BatchHeader] = []
+        run_bytes = 0
+        for header in verdict.headers:
+            if header.leader_epoch > leader_epoch:
+                break
+            if header.leader_epoch > self.leader_epochs.latest:
+                self.leader_epochs.assign(header.leader_epoch, header.base_offset)
+            if self.files.must_roll(header, now_ms, after_bytes=run_bytes):
+                self._write(records, run)
+                run, run_bytes = [], 0
+                self.roll(now_ms, at_least=header.base_offset)
+            run.append(header)
+            run_bytes += header.size
+        self._write(records, run)
+        return self.files.end_offset
 
-    @property
-    def size_bytes(self) -> int:
-        """Of all ``.log`` files."""
-        return sum(segment.size for segment in self.segments)
+    def _write(self, records: memoryview, run: list[BatchHeader]) -> None:
+        """A run of batches that belong into the active segment."""
+        if not run:
+            return
+        self.files.append_run(records, run)
+        for header in run:
+            if header.producer_id >= 0:
+                self._note_producer(records, header, self.files.segments.active)
 
-    # --- moving offsets ------------------------------------------------------------------------------------------------
+    def roll(self, now_ms: int, *, at_least: int = 0) -> LogSegment:
+        """Closes the active segment and starts one at the log's end, or at ``at_least``: a leader's log may have a gap."""
+        base_offset = max(self.files.end_offset, at_least)
+        active = self.files.segments.active
+        if active.size == 0 and active.base_offset == base_offset:
+            active.created_ms = now_ms
+            return active
+        self.producers.end_offset = base_offset
+        self.files.unflushed.add_snapshot(base_offset, self.producers.encode_snapshot())
+        segment = self.files.roll(base_offset, now_ms)
+        if self.on_roll is not None:
+            self.on_roll(self)
+        return segment
 
     def update_high_watermark(self, offset: int) -> int:
         """Clamped to [log start, log end]; the new high watermark. Whether it may move back is the partition's affair."""
-        offset = min(max(offset, self.log_start_offset), self.log_end_offset)
+        offset = min(max(offset, self.log_start_offset), self.files.end_offset)
         self.high_watermark = offset
         self.producers.high_watermark_moved(offset)
         return offset
@@ -244,101 +304,136 @@ class UnifiedLog:
         self.leader_epochs.truncate_from_start(offset)
         return True
 
-    truncate_to = following.truncate_to
-    truncate_fully_and_start_at = following.truncate_fully_and_start_at
-    retention_step = retention.step
+    def start_within_first_batch(self, offset: int) -> None:
+        """A follower's empty log has begun with the whole of a batch whose first records were deleted: they stay so."""
+        self.log_start_offset = offset
+        self.update_high_watermark(offset)
 
-    # --- making it safe ------------------------------------------------------------------------------------------------
+    def truncate_to(self, offset: int, now_ms: int, deferred: Deferred | None = None) -> bool:
+        """Drops every batch that reaches ``offset``; False when the log ends there or before. Below the first segment: all.
 
-    flush_job = flush.flush_job
-    flushed = flush.flushed
-    closing_job = flush.closing_job
-    close = flush.close
-    flush = flush.flush_now
+        Blocks for a sync, unless only the active segment is cut and ``deferred`` takes it: then it is to be called, in any
+        thread, before the next append. No flush job may be under way: it would write indexes and snapshots of what is being
+        undone. A recovery point checkpointed before may lie in a segment that is gone: ``LogManager.truncate`` sees to that
+        (the active segment is read whole after a crash).
+        """
+        self._may_truncate()
+        if offset < 0:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic_partition}: asked to truncate to {offset}")
+        if offset >= self.files.end_offset:
+            return False
+        if offset < self.files.segments.all[0].base_offset:
+            self.truncate_fully_and_start_at(offset, now_ms)
+            return True
+        try:
+            self.files.cut(offset, deferred)
+            end = self.files.end_offset
+            self.leader_epochs.truncate_from_end(end)
+            self.log_start_offset = min(self.log_start_offset, end)
+            self.high_watermark = min(self.high_watermark, end)
+            self.rebuild_producers(now_ms, self.fs.listdir(self.files.dir))
+        except OSError as problem:
+            raise self.fail(f"truncation of {self.files.dir} to {offset}", problem) from problem
+        return True
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
+        """Empties the log; it goes on at ``offset``."""
+        self._may_truncate()
+        try:
+            self.files.start_over(offset, now_ms)
+        except OSError as problem:
+            raise self.fail(f"truncation of {self.files.dir}", problem) from problem
+        self.leader_epochs.clear()
+        self.producers.clear(offset)
+        self.log_start_offset = self.high_watermark = offset
+
+    def _may_truncate(self) -> None:
+        assert not self.files.unflushed.in_flight, f"{self.topic_partition}: truncation while a flush job is under way"
+        if self.files.failure is not None:
+            raise self.files.failure
+
+    def rebuild_producers(self, now_ms: int, names: list[str]) -> None:
+        """The producers' state at the log's end. ``names``: what lies in the directory. OSError as it comes."""
+        found = replay.rebuild_producers(self, self.producers, self._note_producer, now_ms, names)
+        self.files.unflushed.found_snapshot(found)
+
+    def take_over(self, source: UnifiedLog) -> None:
+        """This copy in another log dir takes the place of ``source``: it has its batches, and now what that knows besides."""
+        self.set_config(source.config)
+        self.producers = source.producers
+        self.leader_epochs = source.leader_epochs
+        self.leader_epochs.write_again()
+        self.log_start_offset = max(source.log_start_offset, self.files.segments.all[0].base_offset)
+        self.high_watermark = source.high_watermark
+
+    def retention_step(self, now_ms: int) -> RetentionResult:
+        """Deletes what ``retention.plan`` says may go."""
+        try:
+            planned = retention.plan(self, now_ms)
+            if planned.roll:
+                self.roll(now_ms)
+            if not planned.doomed:
+                return RetentionResult((), (), now_ms, ())
+            segments = tuple(segment for segment, _ in planned.doomed)
+            snapshots = retention.set_aside(self, segments)
+        except OSError as problem:
+            raise self.fail(f"retention in {self.files.dir}", problem) from problem
+        self.files.replace(segments, ())
+        start = self.files.segments.all[0].base_offset
+        if start > self.log_start_offset:
+            self.log_start_offset = start
+            self.leader_epochs.truncate_from_start(start)
+            self.high_watermark = max(self.high_watermark, start)
+        reasons = tuple(f"{self.topic_partition} segment {each.base_offset}: {reason}" for each, reason in planned.doomed)
+        return RetentionResult(segments, snapshots, now_ms + self.files.config.file_delete_delay_ms, reasons)
+
+    def flush_job(self) -> FlushJob:
+        """All that is in the log now. One at a time: ``flush_in_flight`` until ``flushed``."""
+        job = self.files.flush_job(self.leader_epochs, self._topic_id)
+        assert job is not None
+        return job
+
+    def closing_job(self) -> FlushJob | None:
+        """What a clean stop still owes: a flush, the active segment's indexes, a producer snapshot at the log's end. None when
+        that is on the disk already, as for a log that was not written since it was loaded. Run it, then ``flushed``."""
+        end = self.producers.end_offset = self.files.end_offset
+        touched = end > self.files.segments.all[0].base_offset or self.producers.entries
+        if self.files.failure is None and touched and not self.files.unflushed.has_snapshot(end):
+            self.files.unflushed.add_snapshot(end, self.producers.encode_snapshot())
+        return self.files.flush_job(self.leader_epochs, self._topic_id, closing=True)
+
+    def flushed(self, job: FlushJob, now_ms: int = 0) -> None:
+        """Takes the result of a job that ran: the recovery point moves, or StorageFailure is raised, now and for ever."""
+        self.files.flushed(job, now_ms)
+
+    def flush(self, now_ms: int = 0) -> None:
+        """The job, run at once. Blocks."""
+        job = self.flush_job()
+        job.run()
+        self.flushed(job, now_ms)
+
+    def close(self) -> None:
+        """The closing job, run at once, and all files closed. A log that failed is only closed. Blocks."""
+        if self.files.failure is None and (job := self.closing_job()) is not None:
+            job.run()
+            self.flushed(job)
+        self.files.close_files()
 
     def fail(self, what: str, problem: Exception) -> StorageFailure:
         """Takes the log out of service; the exception to raise."""
-        if self.failure is None:
-            self.failure = StorageFailure(self.log_dir, f"{what}: {problem}")
-        return self.failure
+        return self.files.fail(what, problem)
 
-    def close_files(self) -> None:
-        """Gives descriptors back; files are opened again when needed."""
-        for segment in self.segments:
-            segment.close_file()
-
-    def note_aborting(self, segment: LogSegment) -> None:
-        """The segment's transaction index has an entry now."""
-        if segment not in self.aborting[-1:] and segment not in self.aborting:
-            self.aborting = sorted([*self.aborting, segment], key=_base_offset)
-
-    def forget_unsealed(self, segment: LogSegment) -> None:
-        """A segment went away, or is the active one again."""
-        self.unsealed = [other for other in self.unsealed if other is not segment]
-
-    def forget_pending_snapshots(self, above: int) -> None:
-        """Snapshots of a state that truncation undid."""
-        self.pending_snapshots = [(offset, raw) for offset, raw in self.pending_snapshots if offset <= above]
-
-    def drop_cold_indexes(self) -> None:
-        """Gives memory back: sealed segments load their indexes again when somebody reads them."""
-        for segment in self.segments[:-1]:
-            segment.drop_indexes()
+    def name(self, topic_id: bytes) -> None:
+        """Its topic's id is known now, and partition.metadata, with it, was written."""
+        self._topic_id = topic_id
+        self.files.unflushed.note_metadata()
 
     def check(self) -> None:
         """The invariants."""
-        assert self.log_start_offset <= self.high_watermark <= self.log_end_offset
-        assert self.recovery_point <= self.log_end_offset
+        assert self.log_start_offset <= self.high_watermark <= self.files.end_offset
+        assert self.files.recovery_point <= self.files.end_offset
         assert self.log_start_offset <= self.last_stable_offset <= self.high_watermark
-        bases = [segment.base_offset for segment in self.segments]
-        assert bases == sorted(set(bases)), bases
-        assert self.active is self.segments[-1] and self.active.next_offset == self.log_end_offset
+        self.files.segments.check()
+        assert self.files.segments.active.next_offset == self.files.end_offset
         self.producers.check_invariants()
         self.leader_epochs.check()
-
-
-def _base_offset(segment: LogSegment) -> int:
-    return segment.base_offset
-
-
-def create_log(
-    fs: FileSystem,
-    directory: str,
-    topic_partition: TopicPartition,
-    topic_id: bytes | None,
-    config: LogConfig,
-    now_ms: int,
-    *,
-    start_offset: int = 0,
-    producer_expiration_ms: int = 86_400_000,
-    rng: Rng | None = None,
-) -> UnifiedLog:
-    """A new partition: its directory, partition.metadata before any data (trap 54), one empty segment. OSError as it comes.
-
-    Names and partition.metadata are synced by the first flush job, not here: 2,000 partitions are made in a moment.
-    """
-    fs.make_dirs(directory)
-    if topic_id is not None:
-        file = fs.open(f"{directory}/{PARTITION_METADATA}", create=True)
-        file.write(0, encode_partition_metadata(topic_id))
-        file.close()
-    segment = LogSegment.create(fs, directory, start_offset, now_ms)
-    producers = ProducerStateManager(producer_expiration_ms)
-    producers.end_offset = start_offset
-    log = UnifiedLog(
-        fs,
-        directory,
-        topic_partition,
-        topic_id,
-        config,
-        [segment],
-        leader_epochs=LeaderEpochCache(),
-        producers=producers,
-        log_start_offset=start_offset,
-        recovery_point=start_offset,
-        rng=rng,
-    )
-    log.last_flush_ms = now_ms
-    log.metadata_synced = topic_id is None
-    log.names_synced = False
-    return log

@@ -182,7 +182,7 @@ class LogDir:
             for partition, log in logs.items()
             if log.log_start_offset > log.segments[0].base_offset
         }
-        points = {partition: log.recovery_point if closed else log.recovery_checkpoint for partition, log in logs.items()}
+        points = {partition: log.recovery_point if closed else log.files.recovery_checkpoint for partition, log in logs.items()}
         return {
             checkpoints.RECOVERY_POINTS: checkpoints.encode_offsets(points),
             checkpoints.LOG_START_OFFSETS: checkpoints.encode_offsets(starts),

@@ -17,8 +17,9 @@ from tidelog.model.ids import RESERVED_UUIDS, TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, is_damaged_id
 from tidelog.storage.flush import FlushJob
-from tidelog.storage.log import UnifiedLog, create_log
+from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.log_creation import create_log
 from tidelog.storage.log_dir import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, LogDir, check_same_owner, set_aside_name
 from tidelog.storage.log_jobs import CheckpointJob, LoadJob, RemovalJob, tree_remover
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS
@@ -223,8 +224,7 @@ class LogManager:
             file.close()
         except OSError as problem:
             raise self._failed(self._dir_of[log.topic_partition], f"name {log.topic_partition}", problem) from problem
-        log.topic_id = topic_id
-        log.metadata_synced = False
+        log.name(topic_id)
 
     def truncate(self, log: UnifiedLog, offset: int, now_ms: int, *, fully: bool = False) -> None:
         """``truncate_to``, or with ``fully`` an empty log from ``offset`` on; then the checkpointed recovery point follows, or a
@@ -267,9 +267,7 @@ class LogManager:
             self.fs.rename(log.dir, target)
         except OSError as problem:
             raise self._failed(log_dir, f"rename {log.dir}", problem) from problem
-        log.dir = target
-        for segment in log.segments:
-            segment.dir = target
+        log.files.moved_to(target)
         return target
 
     # --- moving between dirs ---------------------------------------------------------------------------------------------
@@ -316,10 +314,8 @@ class LogManager:
             self.fs.sync_dir(log_dir.path)
         except OSError as problem:
             raise self._failed(log_dir, f"rename {copy.dir}", problem) from problem
-        copy.dir = path
-        for segment in copy.segments:
-            segment.dir = path
-        copy.names_synced = False
+        copy.files.moved_to(path)
+        copy.files.names_changed()
         gone = self._rename_away(old, DELETE_SUFFIX)
         due_ms = now_ms + old.config.file_delete_delay_ms
         self._removals.append(RemovalJob(old_dir, due_ms, gone, tree_remover(self.fs, gone)))
@@ -346,7 +342,7 @@ class LogManager:
         clock that says how old records are."""
         reasons: list[str] = []
         for log in list(self._logs.values()):
-            log.drop_cold_indexes()
+            log.files.drop_cold_indexes()
             try:
                 result = log.retention_step(records_ms)
             except StorageFailure as failure:
@@ -388,7 +384,7 @@ class LogManager:
             if log.log_end_offset > log.recovery_point
             and not log.flush_in_flight
             and log.failure is None
-            and now_ms - log.last_flush_ms >= log.config.flush_ms
+            and now_ms - log.files.last_flush_ms >= log.config.flush_ms
         ]
 
     # --- failing and stopping --------------------------------------------------------------------------------------------
@@ -401,7 +397,7 @@ class LogManager:
                 log_dir.fail(failure)
                 lost = list(log_dir.logs)
                 for partition, log in log_dir.logs.items():
-                    log.failure = log.failure or failure
+                    log.files.fail_with(failure)
                     del self._logs[partition]
                     del self._dir_of[partition]
                 log_dir.logs = {}
@@ -444,7 +440,7 @@ class LogManager:
             if log_dir.online:
                 try:
                     for log in log_dir.logs.values():
-                        log.close_files()
+                        log.files.close_files()
                     log_dir.write_checkpoints(log_dir.checkpoint_contents(closed=True))
                     self.fs.sync_dir(log_dir.path)
                     log_dir.mark_clean(broker_epoch)

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSlice
@@ -23,12 +23,10 @@ from tidelog.records.batch import CorruptBatch, read_header
 from tidelog.records.record import iter_records
 from tidelog.storage.batch_span import BatchSpan
 from tidelog.storage.index import AbortedTransaction, CorruptIndex
+from tidelog.storage.log_view import LogView
 from tidelog.storage.rotten_range import next_rotten, rotten_with
 from tidelog.storage.segment import LogSegment
-
-if TYPE_CHECKING:
-    from tidelog.storage.log import UnifiedLog
-
+from tidelog.storage.segments import base_offset
 
 SEARCHES = 5
 """How often a search by time may lose a segment that it was looking at before that is a failure."""
@@ -58,15 +56,16 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
-def read(log: UnifiedLog, offset: int, max_bytes: int, *, upto: int, min_one: bool) -> ReadResult:
+def read(log: LogView, offset: int, max_bytes: int, *, upto: int, min_one: bool) -> ReadResult:
     """See the module. ``upto`` is exclusive and at most the log's end. StorageFailure when the dir is lost."""
-    if log.failure is not None:
-        raise log.failure
-    if offset < log.log_start_offset or offset > log.log_end_offset:
+    files = log.files
+    if files.failure is not None:
+        raise files.failure
+    if offset < log.log_start_offset or offset > files.end_offset:
         return _OUT_OF_RANGE
     if offset >= upto or (max_bytes <= 0 and not min_one):
         return _EMPTY
-    active = log.active
+    active = files.segments.active
     try:
         if offset >= active.base_offset:
             return read_segment(active, offset, max_bytes, upto, min_one) or _EMPTY
@@ -118,7 +117,7 @@ def _breaks_off(segment: LogSegment, offset: int) -> bool:
     return position < segment.size
 
 
-def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedTransaction]:
+def aborted_transactions(log: LogView, start: int, end: int) -> list[AbortedTransaction]:
     """Entries that overlap [start, end). Segments are asked onward from the one that holds ``start`` until an entry says that
     all before ``end`` was decided when it was written (section 2.4). Only segments with an abort are asked, and of each only
     entries whose marker lies at or past ``start``: the time it takes does not grow with the log."""
@@ -126,7 +125,7 @@ def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedT
     aborting = log.aborting
     if not aborting:
         return found
-    first = bisect_left(aborting, log.segment_for(start).base_offset, key=_base_offset)
+    first = bisect_left(aborting, log.segment_for(start).base_offset, key=base_offset)
     for segment in islice(aborting, first, None):
         try:
             entries = segment.transactions()
@@ -141,13 +140,21 @@ def aborted_transactions(log: UnifiedLog, start: int, end: int) -> list[AbortedT
     return found
 
 
-def aborts_are_loaded(log: UnifiedLog, offset: int) -> bool:
+def may_block(log: LogView, offset: int, *, committed: bool = False) -> bool:
+    """Whether ``read`` would open files and load an index: better ``warm_up`` in a thread first. ``committed``: whether
+    ``aborted_transactions`` would, in the first segments that it asks; it seldom asks more."""
+    if offset < log.active.base_offset and not log.segment_for(offset).indexes_loaded():
+        return True
+    return committed and bool(log.aborting) and not _aborts_are_loaded(log, offset)
+
+
+def _aborts_are_loaded(log: LogView, offset: int) -> bool:
     """Whether the transaction indexes that a read at ``offset`` asks first are in memory."""
-    first = bisect_left(log.aborting, log.segment_for(offset).base_offset, key=_base_offset)
+    first = bisect_left(log.aborting, log.segment_for(offset).base_offset, key=base_offset)
     return all(segment.aborted.loaded for segment in islice(log.aborting, first, first + 2))
 
 
-def end_of_read(log: UnifiedLog, fetch_offset: int, read: FileSlice, upto: int) -> int:
+def end_of_read(log: LogView, fetch_offset: int, read: FileSlice, upto: int) -> int:
     """An offset behind what ``read`` holds, at most ``upto``: it keeps the list of aborted transactions as short as the read."""
     segment = log.active
     if read.file is not segment.file:
@@ -159,15 +166,16 @@ def end_of_read(log: UnifiedLog, fetch_offset: int, read: FileSlice, upto: int) 
     return min(upto, max(segment.end_offset_at(read.position + read.length), fetch_offset + 1))
 
 
-def _base_offset(segment: LogSegment) -> int:
-    return segment.base_offset
+def aborted_in(log: LogView, fetch_offset: int, read: FileSlice, upto: int) -> list[AbortedTransaction]:
+    """The aborted transactions that concern what ``read`` holds."""
+    return aborted_transactions(log, fetch_offset, end_of_read(log, fetch_offset, read, upto))
 
 
 def _marker_offset(entry: AbortedTransaction) -> int:
     return entry.last_offset
 
 
-def warm_up(log: UnifiedLog, offset: int, *, committed: bool) -> None:
+def warm_up(log: LogView, offset: int, *, committed: bool) -> None:
     """Loads what ``read`` at ``offset`` needs, and with ``committed`` ``aborted_transactions``. Blocks: run it in a thread.
     Raises nothing: a disk that fails is found again by who reads, and a segment that has gone meanwhile is none of his."""
     with suppress(OSError, CorruptIndex):
@@ -180,12 +188,12 @@ def warm_up(log: UnifiedLog, offset: int, *, committed: bool) -> None:
                 segment.transactions()
 
 
-def offset_for_timestamp(log: UnifiedLog, timestamp: int) -> TimestampOffset | None:
+def offset_for_timestamp(log: LogView, timestamp: int) -> TimestampOffset | None:
     """The first record at or past the log start whose timestamp is at least ``timestamp``. Reads batches: run it in a thread."""
     return _searched(log, lambda: _offset_for_timestamp(log, timestamp))
 
 
-def max_timestamp_offset(log: UnifiedLog) -> TimestampOffset | None:
+def max_timestamp_offset(log: LogView) -> TimestampOffset | None:
     """The first record with the greatest timestamp in the log; None without any. Reads batches: run it in a thread."""
 
     def search() -> TimestampOffset | None:
@@ -195,7 +203,7 @@ def max_timestamp_offset(log: UnifiedLog) -> TimestampOffset | None:
     return _searched(log, search)
 
 
-def _searched(log: UnifiedLog, search: Callable[[], TimestampOffset | None]) -> TimestampOffset | None:
+def _searched(log: LogView, search: Callable[[], TimestampOffset | None]) -> TimestampOffset | None:
     """The result of ``search``. Retention or compaction may take a segment away under it: then it begins anew, with those
     that are there now. StorageFailure when it is the disk."""
     for attempt in range(SEARCHES):
@@ -209,7 +217,7 @@ def _searched(log: UnifiedLog, search: Callable[[], TimestampOffset | None]) -> 
     raise AssertionError("the last attempt returns or raises")
 
 
-def _offset_for_timestamp(log: UnifiedLog, timestamp: int) -> TimestampOffset | None:
+def _offset_for_timestamp(log: LogView, timestamp: int) -> TimestampOffset | None:
     for segment in list(log.segments):
         if segment.size and segment.largest_timestamp()[0] >= timestamp and segment.next_offset > log.log_start_offset:
             found = _first_at_or_after(segment, timestamp, log.log_start_offset)

@@ -28,12 +28,12 @@ from tidelog.storage.checkpoints import (
     read_partition_metadata,
 )
 from tidelog.storage.epochs import LeaderEpochCache
-from tidelog.storage.flush import FLUSH_FAILED
+from tidelog.storage.flush import FLUSH_FAILED, Unflushed
 from tidelog.storage.index import CorruptIndex
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, ProducerStateManager
-from tidelog.storage.replay import iter_batches, rebuild_producers, remove_stray_snapshots, snapshot_offsets
+from tidelog.storage.replay import iter_batches, remove_stray_snapshots, snapshot_offsets
 from tidelog.storage.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -123,6 +123,7 @@ def _assemble(
     end = segments[-1].next_offset
     epochs.truncate_from_end(end)
     epochs.truncate_from_start(start)
+    present = frozenset(name[:20] for name in names if name.endswith(TXN_INDEX_SUFFIX))
     log = UnifiedLog(
         fs,
         request.directory,
@@ -134,12 +135,11 @@ def _assemble(
         producers=ProducerStateManager(request.producer_expiration_ms),
         log_start_offset=start,
         recovery_point=min(request.recovery_point, end) if not request.clean else end,
+        aborting=[segment for segment in segments if file_stem(segment.base_offset) in present],
+        unflushed=Unflushed(now_ms),
         rng=rng,
     )
-    log.last_flush_ms = now_ms
-    present = frozenset(name[:20] for name in names if name.endswith(TXN_INDEX_SUFFIX))
-    log.aborting = [segment for segment in segments if file_stem(segment.base_offset) in present]
-    rebuild_producers(log, now_ms, names)
+    log.rebuild_producers(now_ms, names)
     remove_stray_snapshots(log, names)
     log.update_high_watermark(request.high_watermark)
     return log

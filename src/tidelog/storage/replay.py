@@ -8,18 +8,15 @@ segment, and the aborts it meets fill the index again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from tidelog.model.ports import File
 from tidelog.records.batch import HEADER_SIZE, BatchHeader, CorruptBatch, read_header
 from tidelog.storage.checkpoints import read_file
-from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot
+from tidelog.storage.log_view import LogView
+from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot, ProducerStateManager
 from tidelog.storage.rotten_range import readable_parts
-from tidelog.storage.segment import file_stem
-
-if TYPE_CHECKING:
-    from tidelog.storage.log import UnifiedLog
+from tidelog.storage.segment import LogSegment, file_stem
 
 _CHUNK_BYTES = 1 << 20
 _logger = logging.getLogger(__name__)
@@ -61,13 +58,17 @@ def snapshot_offsets(names: list[str]) -> list[int]:
     )
 
 
-def rebuild_producers(log: UnifiedLog, now_ms: int, names: list[str]) -> None:
+Note = Callable[[memoryview, BatchHeader, LogSegment], None]
+"""Takes a batch that is in the log, as it lies in that segment."""
+
+
+def rebuild_producers(log: LogView, producers: ProducerStateManager, note: Note, now_ms: int, names: list[str]) -> int:
     """State at the log's end: the newest usable snapshot at or below it, then the batches after that. OSError as it comes.
 
-    ``names``: what lies in the log's directory. Transaction indexes of segments that recovery emptied fill up on the way.
+    ``names``: what lies in the log's directory. Transaction indexes of segments that recovery emptied fill up on the way. The
+    offset of the snapshot that was used, -1 for none.
     """
-    producers, end = log.producers, log.log_end_offset
-    log.snapshot_offset = -1
+    end, used = log.log_end_offset, -1
     producers.clear(log.segments[0].base_offset)
     replay_from = _first_unindexed(log)
     for offset in reversed(snapshot_offsets(names)):
@@ -79,16 +80,17 @@ def rebuild_producers(log: UnifiedLog, now_ms: int, names: list[str]) -> None:
             continue
         try:
             producers.load_snapshot(read_file(log.fs, path) or b"", offset, now_ms)
-            log.snapshot_offset = offset
+            used = offset
             break
         except CorruptSnapshot as problem:
             _logger.warning("%s: %s; an older state and more of the log take its place", path, problem)
             log.fs.remove(path)
-    _replay(log, producers.end_offset)
+    _replay(log, producers.end_offset, note)
     producers.end_offset = end
+    return used
 
 
-def _first_unindexed(log: UnifiedLog) -> int:
+def _first_unindexed(log: LogView) -> int:
     """Where replay must begin at the latest, so that transaction indexes that were reset are complete again."""
     for segment in log.segments:
         if segment.aborted.replay_needed:
@@ -96,7 +98,7 @@ def _first_unindexed(log: UnifiedLog) -> int:
     return log.log_end_offset
 
 
-def _replay(log: UnifiedLog, start: int) -> None:
+def _replay(log: LogView, start: int, note: Note) -> None:
     for segment in log.segments[log.segment_index(start) :]:
         if segment.next_offset <= start or not segment.size:
             segment.aborted.replay_needed = False
@@ -104,11 +106,11 @@ def _replay(log: UnifiedLog, start: int) -> None:
         for first, end in readable_parts(segment.rotten, segment.position_of(start), segment.size):
             for header, batch in iter_batches(segment.file, first, end):
                 if header.producer_id >= 0 and header.base_offset >= start:
-                    log.note_producer(batch, header, segment)
+                    note(batch, header, segment)
         segment.aborted.replay_needed = False
 
 
-def remove_stray_snapshots(log: UnifiedLog, names: list[str]) -> None:
+def remove_stray_snapshots(log: LogView, names: list[str]) -> None:
     """Keeps one snapshot per segment, named by its base offset, and the newest that is not beyond the log."""
     offsets = [offset for offset in snapshot_offsets(names) if offset <= log.log_end_offset]
     bases = frozenset(segment.base_offset for segment in log.segments)

@@ -9,14 +9,12 @@ reading them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from tidelog.storage.log_view import LogView
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment, file_stem
-
-if TYPE_CHECKING:
-    from tidelog.storage.log import UnifiedLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,27 +37,28 @@ class RetentionResult:
                     fs.remove(path)
 
 
-def step(log: UnifiedLog, now_ms: int) -> RetentionResult:
-    """Deletes what may go. Nothing while a flush job is under way: it may be writing the very indexes."""
-    nothing = RetentionResult((), (), now_ms, ())
+@dataclass(frozen=True, slots=True)
+class RetentionPlan:
+    """The oldest segments, each with the reason why it goes. ``roll``: the active one's time has come as well; it goes once it is
+    closed and sealed."""
+
+    doomed: tuple[tuple[LogSegment, str], ...] = ()
+    roll: bool = False
+
+
+def plan(log: LogView, now_ms: int) -> RetentionPlan:
+    """What may go. Nothing while a flush job is under way: it may be writing the very indexes. OSError as it comes."""
     if log.flush_in_flight or log.failure is not None:
-        return nothing
-    try:
-        doomed = _below_log_start(log)
-        if log.config.delete:
-            doomed += _by_age(log, now_ms, len(doomed))
-            doomed += _by_size(log, len(doomed))
-        if doomed and doomed[-1][0] is log.active:
-            log.roll(now_ms)
-            del doomed[-1]
-        if not doomed:
-            return nothing
-        return _delete(log, doomed, now_ms)
-    except OSError as problem:
-        raise log.fail(f"retention in {log.dir}", problem) from problem
+        return RetentionPlan()
+    doomed = _below_log_start(log)
+    if log.config.delete:
+        doomed += _by_age(log, now_ms, len(doomed))
+        doomed += _by_size(log, len(doomed))
+    roll = bool(doomed) and doomed[-1][0] is log.active
+    return RetentionPlan(tuple(doomed[:-1] if roll else doomed), roll)
 
 
-def _deletable(log: UnifiedLog, position: int) -> LogSegment | None:
+def _deletable(log: LogView, position: int) -> LogSegment | None:
     """The segment at ``position`` if it is sealed and lies below the high watermark, or is active and has something to lose."""
     if position >= len(log.segments):
         return None
@@ -69,7 +68,7 @@ def _deletable(log: UnifiedLog, position: int) -> LogSegment | None:
     return segment if segment.sealed and log.segments[position + 1].base_offset <= log.high_watermark else None
 
 
-def _below_log_start(log: UnifiedLog) -> list[tuple[LogSegment, str]]:
+def _below_log_start(log: LogView) -> list[tuple[LogSegment, str]]:
     doomed: list[tuple[LogSegment, str]] = []
     while (
         len(doomed) + 1 < len(log.segments)
@@ -80,7 +79,7 @@ def _below_log_start(log: UnifiedLog) -> list[tuple[LogSegment, str]]:
     return doomed
 
 
-def _by_age(log: UnifiedLog, now_ms: int, skip: int) -> list[tuple[LogSegment, str]]:
+def _by_age(log: LogView, now_ms: int, skip: int) -> list[tuple[LogSegment, str]]:
     retention_ms = log.config.retention_ms
     doomed: list[tuple[LogSegment, str]] = []
     if retention_ms < 0:
@@ -103,7 +102,7 @@ def _or_modified(segment: LogSegment, timestamp: int) -> int:
     return timestamp if timestamp >= 0 else segment.file_system.stat(segment.path(LOG_SUFFIX)).modified_ms
 
 
-def _by_size(log: UnifiedLog, skip: int) -> list[tuple[LogSegment, str]]:
+def _by_size(log: LogView, skip: int) -> list[tuple[LogSegment, str]]:
     limit = log.config.retention_bytes
     doomed: list[tuple[LogSegment, str]] = []
     if limit < 0:
@@ -117,25 +116,15 @@ def _by_size(log: UnifiedLog, skip: int) -> list[tuple[LogSegment, str]]:
     return doomed
 
 
-def _delete(log: UnifiedLog, doomed: list[tuple[LogSegment, str]], now_ms: int) -> RetentionResult:
-    segments = tuple(segment for segment, _ in doomed)
+def set_aside(log: LogView, segments: Collection[LogSegment], *, keep_snapshot_at: int = -1) -> tuple[str, ...]:
+    """Renames the files of segments to ``.deleted``, with the producer snapshots at their beginnings; the names of these. OSError
+    as it comes."""
     snapshots: list[str] = []
     for segment in segments:
         # The log goes first: should a crash come in between, its state must not be missing where it is still there.
         segment.rename_files(DELETED_SUFFIX)
         snapshot = f"{log.dir}/{file_stem(segment.base_offset)}{SNAPSHOT_SUFFIX}"
-        if log.fs.exists(snapshot):
+        if segment.base_offset != keep_snapshot_at and log.fs.exists(snapshot):
             log.fs.rename(snapshot, snapshot + DELETED_SUFFIX)
             snapshots.append(snapshot + DELETED_SUFFIX)
-    # A new list in one step: a reader in another thread goes on with the one it has.
-    log.segments = log.segments[len(segments) :]
-    log.aborting = [segment for segment in log.aborting if segment not in segments]
-    log.names_synced = False
-    start = max(log.log_start_offset, log.segments[0].base_offset)
-    if start > log.log_start_offset:
-        log.log_start_offset = start
-        log.leader_epochs.truncate_from_start(start)
-        log.high_watermark = max(log.high_watermark, start)
-    log.recovery_point = max(log.recovery_point, start)
-    reasons = tuple(f"{log.topic_partition} segment {segment.base_offset}: {reason}" for segment, reason in doomed)
-    return RetentionResult(segments, tuple(snapshots), now_ms + log.config.file_delete_delay_ms, reasons)
+    return tuple(snapshots)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidelog.records.batch import BatchHeader, iter_headers
+from tidelog.storage import reading
 from tidelog.storage.index import AbortedTransaction
 from tidelog.storage.log import UnifiedLog
 from tidelog.testing.records import Message, of_batch
@@ -17,10 +18,10 @@ def visible(log: UnifiedLog, partition: int, *, committed: bool) -> list[Message
     below the last stable offset, without the records of aborted transactions. Reads files: not for an event loop under load."""
     end = log.last_stable_offset if committed else log.high_watermark
     offset = log.log_start_offset
-    aborted = log.aborted_transactions(offset, end) if committed else []
+    aborted = reading.aborted_transactions(log, offset, end) if committed else []
     messages: list[Message] = []
     while offset < end:
-        found = log.read(offset, READ_BYTES, upto=end, min_one=True)
+        found = reading.read(log, offset, READ_BYTES, upto=end, min_one=True)
         if found.slice is None:
             break
         data, last = found.slice.read(), offset - 1

@@ -11,6 +11,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC
 from tidelog.records.batch import iter_headers
 from tidelog.replication.delayed import Purgatory
+from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
 
@@ -189,6 +190,6 @@ def test_batches_carry_the_sequence_that_kafka_writes_for_this_kind_of_coordinat
         write(world, b"a")
         log = world.world.partition(OFFSETS_TOPIC).log
         assert log is not None
-        stored = log.read(0, 1000, upto=1, min_one=True).slice
+        stored = reading.read(log, 0, 1000, upto=1, min_one=True).slice
         assert stored is not None
         assert [header.base_sequence for header in iter_headers(memoryview(stored.read()))] == [sequence]

@@ -134,7 +134,7 @@ def test_old_segments_are_warmed_up_before_they_are_read() -> None:
         partition.append(batch(b"v"), NOW_MS, 1)
     world.run_jobs()
     assert partition.log is not None
-    partition.log.drop_cold_indexes()
+    partition.log.files.drop_cold_indexes()
     work = fetch(world, ("a", 0))
     assert len(work.cold) == 1 and work.bytes_read == 0
     work.warm_up()
@@ -150,7 +150,7 @@ def test_a_disk_that_fails_while_warming_up_is_told_when_it_is_read() -> None:
         partition.append(batch(b"v"), NOW_MS, 1)
     world.run_jobs()
     assert partition.log is not None
-    partition.log.drop_cold_indexes()
+    partition.log.files.drop_cold_indexes()
     work = fetch(world, ("a", 0))
     world.disk.broken.append(("/data0", "read"))
     work.warm_up()

@@ -10,8 +10,8 @@ from tidelog.records.batch import assign_offsets, read_header
 from tidelog.replication import following
 from tidelog.replication.following import Position, position, truncation_offset
 from tidelog.replication.partition import Partition
-from tidelog.storage.following import Deferred
 from tidelog.storage.log import UnifiedLog
+from tidelog.storage.truncation import Deferred
 
 
 def follower() -> tuple[World, Partition, UnifiedLog]:

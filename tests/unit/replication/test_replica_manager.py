@@ -159,7 +159,7 @@ def test_flush_ms_flushes_what_has_waited_long_enough() -> None:
     assert partition.log is not None
     assert world.manager.flush_step(NOW_MS + 5000) == 0, "nothing to flush"
     partition.append(batch(), NOW_MS, 1)
-    partition.log.last_flush_ms = NOW_MS
+    partition.log.files.unflushed.succeeded(NOW_MS)
     assert world.manager.flush_step(NOW_MS + 999) == 0
     assert world.manager.flush_step(NOW_MS + 1000) == 1
     world.run_jobs()

@@ -11,6 +11,7 @@ from tidelog.records.batch import CorruptBatch, iter_headers
 from tidelog.replication import replica_move
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_move import FlushStep, MoveState, ReadStep, ReplicaMove
+from tidelog.storage import reading
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
@@ -59,7 +60,7 @@ def content(partition: Partition) -> list[tuple[int, int]]:
     log = partition.log
     assert log is not None
     offset = log.log_start_offset
-    while (part := log.read(offset, 1 << 20, upto=log.log_end_offset, min_one=True).slice) is not None:
+    while (part := reading.read(log, offset, 1 << 20, upto=log.log_end_offset, min_one=True).slice) is not None:
         for header in iter_headers(part.read()):
             found.append((header.base_offset, header.crc))
             offset = header.last_offset + 1

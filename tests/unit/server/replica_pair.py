@@ -24,6 +24,7 @@ from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse
 from tidelog.server.channels import ChannelError, Failure
 from tidelog.server.replica_fetching import Replication
 from tidelog.server.runtime import LoopRuntime
+from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.verification import NOT_REQUIRED
 
@@ -194,5 +195,5 @@ def run(story: Callable[[Pair], Coroutine[Any, Any, None]]) -> None:
 
 
 def contents(log: Any) -> bytes:
-    found = log.read(log.log_start_offset, 1 << 30, upto=log.log_end_offset, min_one=True).slice
+    found = reading.read(log, log.log_start_offset, 1 << 30, upto=log.log_end_offset, min_one=True).slice
     return found.read() if found is not None else b""

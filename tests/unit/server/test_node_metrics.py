@@ -39,9 +39,8 @@ def test_disk_bytes_are_known_on_linux_and_left_out_elsewhere() -> None:
 
 
 def partition(**changes: object) -> SimpleNamespace:
-    log = SimpleNamespace(
-        size_bytes=500, log_start_offset=3, log_end_offset=9, high_watermark=8, last_stable_offset=6, segments=[1, 2]
-    )
+    log = SimpleNamespace(log_start_offset=3, log_end_offset=9, high_watermark=8, last_stable_offset=6, segments=[1, 2])
+    log.files = SimpleNamespace(segments=SimpleNamespace(size_bytes=500))
     fields = {"topic": "t", "index": 4, "log": log, "isr": (1, 2), "replicas": (1, 2, 3), "min_insync_replicas": 2, "leader": 1}
     return SimpleNamespace(**(fields | changes))
 

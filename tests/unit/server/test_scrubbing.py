@@ -15,8 +15,10 @@ from tidelog.model.errors import ErrorCode
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.scrubbing import PassingFile, Scrubbing
-from tidelog.storage.log import UnifiedLog, create_log
+from tidelog.storage import reading
+from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.log_creation import create_log
 
 RATE = "tidelog.scrub.max.bytes.per.second"
 
@@ -48,21 +50,21 @@ def test_a_pass_finds_what_was_damaged_and_counts_it(runtime: LoopRuntime, tmp_p
     log = stored(tmp_path)
     scrub = scrubbing(runtime, log)
     runtime.loop.run_until_complete(scrub.run_pass())
-    assert (scrub.passes, scrub.bytes, scrub.found, scrub.damaged) == (1, log.size_bytes, 0, 0)
+    assert (scrub.passes, scrub.bytes, scrub.found, scrub.damaged) == (1, log.files.segments.size_bytes, 0, 0)
     path = Path(log.segments[1].path(".log"))
     data = bytearray(path.read_bytes())
     data[200] ^= 16
     path.write_bytes(data)
     runtime.loop.run_until_complete(scrub.run_pass())
     assert (scrub.passes, scrub.found, scrub.damaged) == (2, 1, 1)
-    assert log.read(4, 100, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
+    assert reading.read(log, 4, 100, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
     runtime.loop.run_until_complete(scrub.run_pass())
     assert (scrub.found, scrub.damaged, scrub.ended_ms > 0) == (1, 1, True)
 
 
 def test_a_file_that_goes_meanwhile_does_not_end_the_pass(runtime: LoopRuntime, tmp_path: Path) -> None:
     log = stored(tmp_path)
-    log.close_files()
+    log.files.close_files()
     Path(log.segments[0].path(".log")).unlink()
     scrub = scrubbing(runtime, log)
     runtime.loop.run_until_complete(scrub.run_pass())

@@ -15,7 +15,7 @@ from sim.cluster_checks import Violation
 from sim.cluster_run import counts, read_reports, summary
 from sim.cluster_world import ClusterRun
 from sim.rare import counted
-from tidelog.storage import following
+from tidelog.storage import log as storage_log
 from tidelog.storage.log_manager import LogManager
 
 # A coroutine that nobody awaited would be a leak of the node: those of dead machines are closed by the simulator.
@@ -100,7 +100,7 @@ def test_rare_branches_are_counted_while_a_run_lasts_and_the_code_is_as_it_was_a
     honest = LogManager.fail_dir
     with counted(rare):
         assert LogManager.fail_dir is not honest
-        validated = following.validate_replicated(b"no batch, but bytes enough to look like the beginning of one" * 3, 0)
+        validated = storage_log.validate_replicated(b"no batch, but bytes enough to look like the beginning of one" * 3, 0)
     assert validated.error
     assert LogManager.fail_dir is honest
     assert rare == {"damaged batches refused by followers": 1}

@@ -8,6 +8,7 @@ import pytest
 from sim.workload import NOW_MS, append, batch, end_transaction, new_log, offsets
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.records.batch import read_header
+from tidelog.storage import reading
 from tidelog.storage.appending import read_marker
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.verification import NOT_REQUIRED
@@ -136,7 +137,7 @@ def test_a_write_that_fails_takes_the_log_out_of_service_for_good(code: int) -> 
     with pytest.raises(StorageFailure):
         append(log, batch(producer=(7, 0, 1)))
     with pytest.raises(StorageFailure):
-        log.read(0, 100, upto=1, min_one=True)
+        reading.read(log, 0, 100, upto=1, min_one=True)
     assert log.log_end_offset == 1
     assert log.producers.entries[7].last_sequence == 0
 

@@ -17,11 +17,13 @@ from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
 from tidelog.records.record import Record, iter_records
 from tidelog.server.disk import DiskFileSystem
+from tidelog.storage import reading
 from tidelog.storage.checkpoints import CLEANER_OFFSETS, read_offsets
 from tidelog.storage.cleaner import Cleaning, LogCleaner, cleanable_range
 from tidelog.storage.cleaner_jobs import CleaningInterrupted
-from tidelog.storage.log import UnifiedLog, create_log
+from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
+from tidelog.storage.log_creation import create_log
 from tidelog.storage.recovery import LoadRequest, load_log
 from tidelog.storage.verification import NOT_REQUIRED
 
@@ -136,11 +138,11 @@ def test_indexes_of_a_cleaned_segment_lead_to_its_records(tmp_path: Path) -> Non
     roll(log)
     clean(log)
     for offset in range(150, 200):
-        found = log.read(offset, 1 << 20, upto=log.log_end_offset, min_one=True).slice
+        found = reading.read(log, offset, 1 << 20, upto=log.log_end_offset, min_one=True).slice
         assert found is not None
         first = next(iter_records(found.read()))
         assert first.offset == offset
-        at = log.offset_for_timestamp(1000 + offset)
+        at = reading.offset_for_timestamp(log, 1000 + offset)
         assert at is not None and at.offset == offset
     reloaded = load_log(log.fs, LoadRequest(log.dir, PARTITION, COMPACT, clean=True, recovery_point=200), 0)
     assert records(reloaded) == records(log)
@@ -312,9 +314,9 @@ def test_how_far_a_log_may_be_cleaned(tmp_path: Path) -> None:
     log.set_config(replace(COMPACT, min_compaction_lag_ms=7000))
     assert cleanable_range(log, None, 10_000).first_uncleanable_offset == 3, "records younger than min.compaction.lag.ms"
     log.set_config(COMPACT)
-    log.high_watermark = 2
+    log.update_high_watermark(2)
     assert cleanable_range(log, None, 10_000).first_uncleanable_offset == 2, "records that are not stable"
-    log.high_watermark = 4
+    log.update_high_watermark(4)
     log.segments[1].sealed = False
     assert cleanable_range(log, None, 10_000).first_uncleanable_offset == 1, "segments that are not on stable storage"
 

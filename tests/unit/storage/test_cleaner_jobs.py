@@ -25,8 +25,9 @@ from tidelog.storage.cleaner_jobs import (
     source_of,
 )
 from tidelog.storage.index import AbortedTransaction
-from tidelog.storage.log import UnifiedLog, create_log
+from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.log_creation import create_log
 
 
 def source(base: int, end: int, size: int) -> Source:

@@ -24,7 +24,7 @@ def test_the_recovery_point_is_the_end_when_the_job_was_made_not_when_it_ran() -
     append(log, batch(3))
     job.run()
     log.flushed(job, NOW_MS)
-    assert (log.recovery_point, log.last_flush_ms) == (2, NOW_MS)
+    assert (log.recovery_point, log.files.last_flush_ms) == (2, NOW_MS)
 
 
 def test_one_job_at_a_time() -> None:
@@ -112,12 +112,12 @@ def test_what_to_checkpoint_lies_in_the_first_segment_that_is_not_sealed() -> No
     log = new_log()
     append(log, batch(5))
     log.flush()
-    assert (log.recovery_point, log.recovery_checkpoint) == (5, 4)
+    assert (log.recovery_point, log.files.recovery_checkpoint) == (5, 4)
     log.roll(NOW_MS)
     append(log, batch(5))
-    assert log.recovery_checkpoint == 4
+    assert log.files.recovery_checkpoint == 4
     log.flush()
-    assert log.recovery_checkpoint == 9
+    assert log.files.recovery_checkpoint == 9
 
 
 @pytest.mark.parametrize("syncs_that_fail", [1, 4])

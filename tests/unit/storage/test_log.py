@@ -4,27 +4,11 @@ import random
 
 import pytest
 
-from sim.workload import NOW_MS, PARTITION, TOPIC_ID, append, batch, end_transaction, load, new_log, offsets
-from tidelog.storage import checkpoints
-from tidelog.storage.log import UnifiedLog, create_log
+from sim.workload import NOW_MS, PARTITION, append, batch, end_transaction, load, new_log, offsets
+from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.log_creation import create_log
 from tidelog.testing.simulation.disk import SimDisk
-
-
-def test_a_new_log_has_its_topic_id_on_the_disk_before_any_data() -> None:
-    disk = SimDisk()
-    log = new_log(disk)
-    assert checkpoints.read_partition_metadata(disk, log.dir) == TOPIC_ID
-    assert (log.log_start_offset, log.log_end_offset, log.high_watermark, log.last_stable_offset) == (0, 0, 0, 0)
-    log.check()
-
-
-def test_a_log_may_begin_anywhere() -> None:
-    disk = SimDisk()
-    log = create_log(disk, "/data/orders-0", PARTITION, TOPIC_ID, LogConfig(), NOW_MS, start_offset=500)
-    assert append(log, batch()).first_offset == 500
-    log.close()
-    assert load(disk, clean=True).log_end_offset == 501
 
 
 def test_segments_roll_by_size_and_are_named_by_their_first_offset() -> None:
@@ -48,7 +32,7 @@ def test_jitter_makes_segments_younger_and_comes_from_the_given_randomness() -> 
     disk = SimDisk()
     config = LogConfig(segment_ms=10_000, segment_jitter_ms=5_000)
     ages = {
-        create_log(disk, f"/data/t-{n}", PARTITION, None, config, NOW_MS, rng=random.Random(n)).limits.segment_ms
+        create_log(disk, f"/data/t-{n}", PARTITION, None, config, NOW_MS, rng=random.Random(n)).files.limits.segment_ms
         for n in range(20)
     }
     assert len(ages) > 10
@@ -62,14 +46,6 @@ def test_an_empty_segment_is_not_rolled_again() -> None:
     log.roll(NOW_MS)
     log.roll(NOW_MS)
     assert [segment.base_offset for segment in log.segments] == [0, 1]
-
-
-def test_an_old_active_segment_is_closed_without_an_append() -> None:
-    log = new_log(config=LogConfig(segment_ms=1000))
-    assert not log.roll_if_old(NOW_MS + 10_000)
-    append(log, batch())
-    assert not log.roll_if_old(NOW_MS + 1000)
-    assert log.roll_if_old(NOW_MS + 1001)
 
 
 def test_who_asked_is_told_of_a_roll() -> None:
@@ -135,7 +111,13 @@ def test_the_end_of_an_epoch_is_the_start_of_the_next() -> None:
     log = new_log()
     append(log, batch(2), leader_epoch=1)
     append(log, batch(3), leader_epoch=4)
-    assert [log.end_offset_for_epoch(epoch) for epoch in (1, 3, 4, 5)] == [(1, 2), (1, 2), (4, 5), (-1, -1)]
+    end = log.log_end_offset
+    assert [log.leader_epochs.end_offset_for(epoch, end) for epoch in (1, 3, 4, 5)] == [
+        (1, 2),
+        (1, 2),
+        (4, 5),
+        (-1, -1),
+    ]
 
 
 def test_the_segment_of_an_offset() -> None:
@@ -144,12 +126,12 @@ def test_the_segment_of_an_offset() -> None:
         append(log, batch(value=bytes(150)))
     assert [log.segment_for(offset).base_offset for offset in range(6)] == [0, 1, 2, 3, 4, 5]
     assert log.segment_index(-5) == 0
-    assert log.size_bytes == sum(segment.size for segment in log.segments)
+    assert log.files.segments.size_bytes == sum(segment.size for segment in log.segments)
 
 
 def test_closed_files_are_opened_again_when_needed() -> None:
     log = new_log()
     append(log, batch())
-    log.close_files()
+    log.files.close_files()
     append(log, batch())
     assert offsets(log) == [(0, 0), (1, 1)]

@@ -8,7 +8,7 @@ import pytest
 from sim.workload import NOW_MS, append, batch, offsets
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import TopicPartition
-from tidelog.storage import checkpoints
+from tidelog.storage import checkpoints, reading
 from tidelog.storage.checkpoints import MetaProperties
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_manager import LogManager
@@ -95,13 +95,13 @@ def test_a_deleted_partition_is_renamed_now_and_removed_later() -> None:
     logs = manager(disk, "/a")
     log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
     append(log, batch())
-    reading = log.read(0, 100, upto=1, min_one=True)
+    found = reading.read(log, 0, 100, upto=1, min_one=True)
     logs.delete_async(partition(0), NOW_MS)
     assert logs.get(partition(0)) is None
     (name,) = [name for name in disk.listdir("/a") if name.startswith("orders-0.")]
     assert name.endswith("-delete")
-    assert reading.slice is not None
-    assert len(reading.slice.read()) == reading.slice.length
+    assert found.slice is not None
+    assert len(found.slice.read()) == found.slice.length
     assert logs.removals_due(NOW_MS + 59_999) == []
     (job,) = logs.removals_due(NOW_MS + 60_000)
     job.run()

@@ -7,6 +7,7 @@ import pytest
 
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log, offsets, read_offsets
 from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.storage import reading
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.segment import LogSegment
@@ -39,7 +40,7 @@ def test_every_read_is_whole_batches_that_begin_with_the_offset_and_stay_below_t
             rng.choice(bounds),
             rng.choice([0, 1, 100, 500, 3000, 1 << 20]),
         )
-        result = log.read(offset, max_bytes, upto=upto, min_one=True)
+        result = reading.read(log, offset, max_bytes, upto=upto, min_one=True)
         if offset >= upto:
             assert result.slice is None
             continue
@@ -69,16 +70,16 @@ def test_a_batch_that_does_not_fit_is_given_only_to_who_insists() -> None:
 
 def test_nothing_is_read_at_the_end_and_beyond_is_out_of_range() -> None:
     log = filled()
-    at_end = log.read(log.log_end_offset, 100, upto=log.log_end_offset, min_one=True)
+    at_end = reading.read(log, log.log_end_offset, 100, upto=log.log_end_offset, min_one=True)
     assert (at_end.error, at_end.slice) == (ErrorCode.NONE, None)
     for offset in (-1, log.log_end_offset + 1):
-        assert log.read(offset, 100, upto=log.log_end_offset, min_one=True).error is ErrorCode.OFFSET_OUT_OF_RANGE
+        assert reading.read(log, offset, 100, upto=log.log_end_offset, min_one=True).error is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_offsets_below_the_log_start_are_out_of_range() -> None:
     log = filled()
     log.delete_records_before(50)
-    assert log.read(49, 100, upto=log.log_end_offset, min_one=True).error is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert reading.read(log, 49, 100, upto=log.log_end_offset, min_one=True).error is ErrorCode.OFFSET_OUT_OF_RANGE
     assert read_offsets(log, 50, 1)[0][0] <= 50
 
 
@@ -95,7 +96,7 @@ def test_reading_at_the_tail_touches_no_file() -> None:
     log = filled(disk, count=50)
     disk.fail("read", 1, 5, times=1000)
     disk.fail("open", 1, 5, times=1000)
-    result = log.read(log.log_end_offset - 1, 1 << 20, upto=log.high_watermark, min_one=True)
+    result = reading.read(log, log.log_end_offset - 1, 1 << 20, upto=log.high_watermark, min_one=True)
     assert result.slice is not None
     assert result.slice.position + result.slice.length == log.active.size
 
@@ -104,29 +105,29 @@ def test_cold_segments_say_that_reading_them_may_block() -> None:
     disk = SimDisk()
     log = filled(disk)
     log.flush()
-    log.drop_cold_indexes()
-    assert log.reading_may_block(0)
-    assert not log.reading_may_block(log.log_end_offset - 1)
+    log.files.drop_cold_indexes()
+    assert reading.may_block(log, 0)
+    assert not reading.may_block(log, log.log_end_offset - 1)
     read_offsets(log, 0)
-    assert not log.reading_may_block(0)
+    assert not reading.may_block(log, 0)
 
 
 def test_a_timestamp_finds_the_first_record_that_is_as_late() -> None:
     log = filled()
     for number in (0, 7, 200, 399):
-        found = log.offset_for_timestamp(NOW_MS + number * 10)
+        found = reading.offset_for_timestamp(log, NOW_MS + number * 10)
         assert found is not None
         assert (found.timestamp, found.offset) == (NOW_MS + number * 10, offsets(log)[number][0])
-    between = log.offset_for_timestamp(NOW_MS + 71)
+    between = reading.offset_for_timestamp(log, NOW_MS + 71)
     assert between is not None
     assert between.timestamp == NOW_MS + 80
-    assert log.offset_for_timestamp(NOW_MS + 399 * 10 + 1) is None
+    assert reading.offset_for_timestamp(log, NOW_MS + 399 * 10 + 1) is None
 
 
 def test_a_timestamp_finds_nothing_below_the_log_start() -> None:
     log = filled()
     log.delete_records_before(offsets(log)[100][0])
-    found = log.offset_for_timestamp(NOW_MS)
+    found = reading.offset_for_timestamp(log, NOW_MS)
     assert found is not None
     assert found.offset == log.log_start_offset
 
@@ -135,9 +136,9 @@ def test_the_record_with_the_greatest_timestamp_is_the_first_of_those() -> None:
     log = new_log()
     for timestamp in (NOW_MS, NOW_MS + 500, NOW_MS + 500, NOW_MS + 3):
         append(log, batch(2, timestamp_ms=timestamp), leader_epoch=4)
-    found = log.max_timestamp_offset()
+    found = reading.max_timestamp_offset(log)
     assert found == (NOW_MS + 500, 2, 4)
-    assert new_log().max_timestamp_offset() is None
+    assert reading.max_timestamp_offset(new_log()) is None
 
 
 def test_trap_39_aborted_transactions_are_told_by_overlap() -> None:
@@ -148,9 +149,9 @@ def test_trap_39_aborted_transactions_are_told_by_overlap() -> None:
     log.roll(NOW_MS)
     append(log, batch(3))
     end_transaction(log, 8, commit=False)
-    assert [(e.producer_id, e.first_offset) for e in log.aborted_transactions(0, log.log_end_offset)] == [(7, 0), (8, 2)]
-    assert [e.producer_id for e in log.aborted_transactions(5, log.log_end_offset)] == [8]
-    assert [e.producer_id for e in log.aborted_transactions(0, 2)] == [7]
+    assert [(e.producer_id, e.first_offset) for e in reading.aborted_transactions(log, 0, log.log_end_offset)] == [(7, 0), (8, 2)]
+    assert [e.producer_id for e in reading.aborted_transactions(log, 5, log.log_end_offset)] == [8]
+    assert [e.producer_id for e in reading.aborted_transactions(log, 0, 2)] == [7]
 
 
 def test_only_segments_with_an_abort_are_asked_for_aborted_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,8 +170,8 @@ def test_only_segments_with_an_abort_are_asked_for_aborted_transactions(monkeypa
         return real(segment)
 
     monkeypatch.setattr(LogSegment, "transactions", count)
-    assert [e.producer_id for e in log.aborted_transactions(0, log.log_end_offset)] == [7]
-    assert log.aborted_transactions(log.segments[10].base_offset, log.log_end_offset) == []
+    assert [e.producer_id for e in reading.aborted_transactions(log, 0, log.log_end_offset)] == [7]
+    assert reading.aborted_transactions(log, log.segments[10].base_offset, log.log_end_offset) == []
     assert asked == [log.segments[9].base_offset]
 
 
@@ -181,12 +182,12 @@ def test_a_read_of_committed_records_may_block_where_aborts_are_not_in_memory() 
     log.roll(NOW_MS)
     log.flush()
     append(log, batch(2))
-    assert not log.reading_may_block(0, committed=True)
+    assert not reading.may_block(log, 0, committed=True)
     log.segments[0].aborted.forget()
-    assert log.reading_may_block(0, committed=True) and not log.reading_may_block(0)
-    assert not log.reading_may_block(3, committed=True)
-    log.warm_up(0, committed=True)
-    assert not log.reading_may_block(0, committed=True)
+    assert reading.may_block(log, 0, committed=True) and not reading.may_block(log, 0)
+    assert not reading.may_block(log, 3, committed=True)
+    reading.warm_up(log, 0, committed=True)
+    assert not reading.may_block(log, 0, committed=True)
 
 
 def test_the_end_of_a_read_is_close_behind_it() -> None:
@@ -194,15 +195,15 @@ def test_the_end_of_a_read_is_close_behind_it() -> None:
     for _ in range(10):
         append(log, batch(3))
     size = log.active.size // 10
-    read = log.read(0, 2 * size, upto=30, min_one=True).slice
-    assert read is not None and log.end_of_read(0, read, 30) == 6
-    everything = log.read(0, 1 << 20, upto=30, min_one=True).slice
-    assert everything is not None and log.end_of_read(0, everything, 30) == 30
+    read = reading.read(log, 0, 2 * size, upto=30, min_one=True).slice
+    assert read is not None and reading.end_of_read(log, 0, read, 30) == 6
+    everything = reading.read(log, 0, 1 << 20, upto=30, min_one=True).slice
+    assert everything is not None and reading.end_of_read(log, 0, everything, 30) == 30
     log.roll(NOW_MS)
     append(log, batch(3))
-    assert log.end_of_read(0, read, 33) == 6
+    assert reading.end_of_read(log, 0, read, 33) == 6
     log.segments[0].forget_recent()
-    assert 6 <= log.end_of_read(0, read, 33) <= 9
+    assert 6 <= reading.end_of_read(log, 0, read, 33) <= 9
 
 
 def test_a_search_by_time_that_loses_a_segment_goes_on_with_those_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,13 +213,13 @@ def test_a_search_by_time_that_loses_a_segment_goes_on_with_those_that_are_left(
 
     def lose(segment: LogSegment, offset: int, start: int | None = None) -> object:
         if segment is first and first in log.segments:
-            log.segments = log.segments[1:]
+            log.files.replace([first], [])
             log.log_start_offset = second.base_offset
             first.remove_files()
         return real(segment, offset, start)
 
     monkeypatch.setattr(LogSegment, "find", lose)
-    found = log.offset_for_timestamp(NOW_MS)
+    found = reading.offset_for_timestamp(log, NOW_MS)
     assert found is not None and found.offset == second.base_offset
     assert log.failure is None
 
@@ -227,7 +228,7 @@ def test_a_log_whose_files_are_gone_is_no_endless_search() -> None:
     log = filled()
     for segment in log.segments:
         segment.remove_files()
-    for search in (lambda: log.offset_for_timestamp(NOW_MS), log.max_timestamp_offset):
+    for search in (lambda: reading.offset_for_timestamp(log, NOW_MS), lambda: reading.max_timestamp_offset(log)):
         with pytest.raises(StorageFailure):
             search()
 
@@ -246,7 +247,7 @@ def test_a_disk_that_fails_under_the_greatest_timestamp_takes_the_log_out_of_ser
 
     disk.exists = broken  # type: ignore[method-assign]
     with pytest.raises(StorageFailure):
-        log.max_timestamp_offset()
+        reading.max_timestamp_offset(log)
 
 
 def test_warming_up_never_fails_a_log() -> None:
@@ -254,11 +255,11 @@ def test_warming_up_never_fails_a_log() -> None:
     log = filled(disk)
     log.close()
     log = load(disk, CONFIG, clean=True)
-    assert log.reading_may_block(0)
-    log.warm_up(0, committed=True)
-    assert not log.reading_may_block(0)
+    assert reading.may_block(log, 0)
+    reading.warm_up(log, 0, committed=True)
+    assert not reading.may_block(log, 0)
     for segment in log.segments[:2]:
         segment.drop_indexes()
         segment.remove_files()
-    log.warm_up(0, committed=True)
+    reading.warm_up(log, 0, committed=True)
     assert log.failure is None

@@ -10,6 +10,7 @@ from sim.workload import DIRECTORY, PARTITION, TOPIC_ID, append, batch, end_tran
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.server.disk import DiskFileSystem
+from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.recovery import LoadRequest, load_log
 from tidelog.testing.simulation.disk import SimDisk
@@ -190,7 +191,7 @@ def test_a_cleanly_closed_log_that_does_not_read_to_its_end_keeps_its_end_and_se
     log.check()
     assert (log.log_end_offset, log.active.size, file.size()) == (16, size, size)
     assert read_offsets(log, 12) == [(12, 13)]
-    assert log.read(14, 1 << 20, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
+    assert reading.read(log, 14, 1 << 20, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
     append(log, batch(1))
     assert read_offsets(log, 16) == [(16, 16)]
 
@@ -203,7 +204,7 @@ def test_a_cleanly_closed_log_whose_last_batch_is_gone_does_not_use_its_offsets_
     log = load(disk, SMALL, clean=True, recovery_point=16)
     log.check()
     assert log.log_end_offset == 16
-    assert log.read(15, 1 << 20, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
+    assert reading.read(log, 15, 1 << 20, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
     append(log, batch(1))
     assert read_offsets(log, 16) == [(16, 16)]
 

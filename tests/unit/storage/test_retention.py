@@ -3,6 +3,7 @@
 import pytest
 
 from sim.workload import NOW_MS, append, batch, load, new_log, offsets
+from tidelog.storage import reading
 from tidelog.storage.index import TIME_ENTRY_BYTES
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import UNLIMITED, LogConfig
@@ -51,7 +52,7 @@ def test_segments_go_while_the_rest_is_still_as_large_as_retention_bytes() -> No
     size = log.segments[0].size
     log.retention_step(NOW_MS)
     assert len(log.segments) == -(-1200 // size)
-    assert log.size_bytes >= 1200
+    assert log.files.segments.size_bytes >= 1200
 
 
 def test_nothing_goes_for_ever_without_limits() -> None:
@@ -96,7 +97,7 @@ def test_an_old_active_segment_is_rolled_and_goes_once_it_is_sealed() -> None:
 def test_files_are_renamed_at_once_and_removed_by_the_result() -> None:
     disk = SimDisk()
     log = filled(LogConfig(segment_bytes=500, retention_ms=7500, file_delete_delay_ms=60_000), disk)
-    held = log.read(0, 1000, upto=10, min_one=True)
+    held = reading.read(log, 0, 1000, upto=10, min_one=True)
     result = log.retention_step(NOW_MS + 9000)
     assert result.due_ms == NOW_MS + 9000 + 60_000
     names = disk.listdir("/data/orders-0")

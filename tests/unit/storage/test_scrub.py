@@ -7,6 +7,7 @@ import pytest
 from sim.workload import DIRECTORY, append, batch, new_log
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition
+from tidelog.storage import reading
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.scrub import ScrubPass, SegmentCheck, damaged_snapshots, rest_after, segments_of
@@ -54,7 +55,7 @@ def test_every_flip_is_found_in_one_pass_and_readers_are_told(seed: int) -> None
     expected = 0 if _only_in_the_epoch_of_the_last_batch(log) else 1
     assert scrub(log) == expected
     assert scrub(log) == 0, "it is reported once"
-    errors = {log.read(offset, 1, upto=16, min_one=True).error for offset in range(16)}
+    errors = {reading.read(log, offset, 1, upto=16, min_one=True).error for offset in range(16)}
     assert (ErrorCode.CORRUPT_MESSAGE in errors) == bool(expected)
 
 
@@ -94,7 +95,7 @@ def test_a_segment_that_went_meanwhile_is_passed_over() -> None:
     disk.flip(segment.path(".log"), 100, 2)
     second = looked_at(SegmentCheck(log, segment, segment.file)).again(segment.file)
     assert second is not None
-    log.segments = log.segments[1:]
+    log.files.replace([segment], [])
     assert looked_at(second).take() == 0
 
 
@@ -117,7 +118,7 @@ def test_producer_snapshots_are_checked_too() -> None:
 
 def test_a_log_out_of_service_is_not_read() -> None:
     _, log = written()
-    log.failure = StorageFailure("/data", "gone")
+    log.files.fail_with(StorageFailure("/data", "gone"))
     assert segments_of(log) == []
 
 

@@ -7,6 +7,7 @@ import pytest
 from sim.workload import DIRECTORY, append, batch, load, new_log, offsets, read_offsets
 from tidelog.model.errors import ErrorCode
 from tidelog.records.batch import iter_headers
+from tidelog.storage import reading
 from tidelog.storage.flush import FLUSH_FAILED
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
@@ -44,7 +45,7 @@ def all_reads(log: UnifiedLog) -> list[tuple[int, int] | ErrorCode]:
     found: list[tuple[int, int] | ErrorCode] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:
-        result = log.read(offset, 1, upto=log.log_end_offset, min_one=True)
+        result = reading.read(log, offset, 1, upto=log.log_end_offset, min_one=True)
         if result.slice is None:
             assert result.error is ErrorCode.CORRUPT_MESSAGE
             found.append(result.error)
@@ -124,8 +125,8 @@ def test_a_read_ends_before_what_is_rotten_and_may_begin_behind_it() -> None:
     log = load(disk, recovery_point=END)
     assert read_offsets(log, 0) == [(0, 1), (2, 3), (4, 5)]
     assert read_offsets(log, 8) == [(8, 9), (10, 11), (12, 13), (14, 15)]
-    assert log.read(7, 1 << 20, upto=END, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
-    assert log.read(6, 1 << 20, upto=6, min_one=True).error is ErrorCode.NONE
+    assert reading.read(log, 7, 1 << 20, upto=END, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
+    assert reading.read(log, 6, 1 << 20, upto=6, min_one=True).error is ErrorCode.NONE
 
 
 def test_rot_keeps_the_segments_behind_it() -> None:

@@ -90,7 +90,7 @@ def _topics(logs: LogManager, log_dir: LogDir, wanted: set[TopicPartition] | Non
         topic.partitions.append(
             DescribeLogDirsPartition(
                 partition_index=partition.partition,
-                partition_size=log.size_bytes,
+                partition_size=log.files.segments.size_bytes,
                 offset_lag=max(behind - log.log_end_offset, 0),
                 is_future_key=log is not logs.get(partition),
             )

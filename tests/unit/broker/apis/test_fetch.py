@@ -279,7 +279,7 @@ def test_old_segments_are_read_with_the_help_of_a_thread() -> None:
         partition.append(batch(value), NOW_MS, 1)
     world.run_jobs()
     assert partition.log is not None
-    partition.log.drop_cold_indexes()
+    partition.log.files.drop_cold_indexes()
     pending = Pending(*send(world, view(("t", 0, 0))))
     assert pending.blocking is not None
     pending.go_on()

@@ -44,7 +44,7 @@ def two_dirs() -> World:
 
 def test_each_dir_names_its_replicas_with_their_sizes_and_the_volumes_room() -> None:
     world = two_dirs()
-    size = world.partition("a", 1).log.size_bytes  # type: ignore[union-attr]
+    size = world.partition("a", 1).log.files.segments.size_bytes  # type: ignore[union-attr]
     first, second = ask(world, None)
     assert (first.log_dir, rows(first)) == ("/data0", [("a", [(0, 0)])])
     assert (second.log_dir, rows(second)) == ("/data1", [("a", [(1, size)]), ("b", [(0, 0)])])

@@ -6,8 +6,8 @@ import pytest
 
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log, offsets, read_offsets
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
-from tidelog.storage.following import Deferred
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.truncation import Deferred
 from tidelog.testing.simulation.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)

@@ -1,0 +1,225 @@
+"""LocalLog: the files of one partition's log: its segments, where they end, what of them is on stable storage, whether the disk
+has failed. Kafka's name; what the records mean (producers, epochs, high watermark) is ``UnifiedLog``'s.
+
+Only the methods here change these. The fields are plain, because appends and reads look at them; functions beside the log get
+them as ``LogFiles``, which lets nothing be set. A failed disk takes the log out of service for good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from tidelog.model.errors import StorageFailure
+from tidelog.model.ports import FileSystem, Rng
+from tidelog.records.batch import BatchHeader
+from tidelog.storage import truncation
+from tidelog.storage.epochs import LeaderEpochCache
+from tidelog.storage.flush import FlushJob, Unflushed
+from tidelog.storage.log_config import LogConfig
+from tidelog.storage.segment import LogSegment, RollLimits
+from tidelog.storage.segments import Segments
+from tidelog.storage.truncation import Deferred
+
+
+class LocalLog:
+    """See the module."""
+
+    __slots__ = (
+        "_fs",
+        "_rng",
+        "config",
+        "dir",
+        "end_offset",
+        "failure",
+        "limits",
+        "recovery_point",
+        "segments",
+        "unflushed",
+    )
+
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        config: LogConfig,
+        segments: Segments,
+        recovery_point: int,
+        unflushed: Unflushed,
+        rng: Rng | None,
+    ) -> None:
+        self._fs = fs
+        self.dir = directory
+        self.segments = segments
+        self.unflushed = unflushed
+        self._rng = rng
+        self.end_offset = segments.active.next_offset
+        self.recovery_point = recovery_point
+        self.failure: StorageFailure | None = None
+        self.set_config(config)
+
+    def set_config(self, config: LogConfig) -> None:
+        """The topic's settings changed; they hold from the next append on."""
+        self.config = config
+        jitter = 0
+        if config.segment_jitter_ms > 0 and self._rng is not None:
+            jitter = self._rng.randrange(0, min(config.segment_jitter_ms, config.segment_ms) + 1)
+        self.limits = RollLimits(config.segment_bytes, config.segment_ms - jitter, config.segment_index_bytes)
+
+    @property
+    def last_flush_ms(self) -> int:
+        """When a flush job last ended."""
+        return self.unflushed.last_ms
+
+    @property
+    def recovery_checkpoint(self) -> int:
+        """What to write down of the recovery point while the log goes on: an offset in the first segment that is not sealed.
+
+        Were it the end of an open segment, and that segment closed next, recovery would begin behind it and believe indexes
+        that were never synced.
+        """
+        unsealed = self.segments.unsealed
+        first = unsealed[0] if unsealed else self.segments.active
+        return min(self.recovery_point, first.next_offset - 1) if first.size else self.recovery_point
+
+    # --- appending -----------------------------------------------------------------------------------------------------
+
+    def append(self, data: memoryview | bytearray, header: BatchHeader, last_offset: int) -> None:
+        """One batch with its final offset, to the active segment. StorageFailure: what reached the disk is unknown."""
+        segment, size, position = self.segments.active, header.size, header.position
+        try:
+            whole = data if position == 0 and size == len(data) else memoryview(data)[position : position + size]
+            segment.append(whole, size, header.base_offset, last_offset, header.max_timestamp, self.config.index_interval_bytes)
+        except OSError as problem:
+            raise self.fail(f"append to {segment.path('.log')}", problem) from problem
+        self.end_offset = last_offset + 1
+
+    def append_run(self, records: memoryview, run: list[BatchHeader]) -> None:
+        """Batches that follow each other, to the active segment, with one write."""
+        first, last = run[0], run[-1]
+        segment, interval = self.segments.active, self.config.index_interval_bytes
+        try:
+            segment.file.write(segment.size, records[first.position : last.position + last.size])
+        except OSError as problem:
+            raise self.fail(f"append to {segment.path('.log')}", problem) from problem
+        for header in run:
+            segment.note_batch(header.size, header.base_offset, header.last_offset, header.max_timestamp, interval)
+        self.end_offset = last.last_offset + 1
+
+    def must_roll(self, header: BatchHeader, now_ms: int, *, after_bytes: int) -> bool:
+        """Whether a batch starts a new segment, with ``after_bytes`` of batches before it that are still to be written."""
+        segment, size = self.segments.active, after_bytes + header.size
+        if after_bytes and segment.size == 0 and size > self.config.segment_bytes:
+            return True
+        return segment.must_roll(size, header.last_offset, header.max_timestamp, now_ms, self.limits)
+
+    def roll(self, base_offset: int, now_ms: int) -> LogSegment:
+        """Closes the active segment and starts one at ``base_offset``, at or behind the log's end."""
+        try:
+            segment = LogSegment.create(self._fs, self.dir, base_offset, now_ms)
+        except OSError as problem:
+            raise self.fail(f"new segment {base_offset} in {self.dir}", problem) from problem
+        self.segments.active.next_offset = self.end_offset
+        self.segments.add(segment)
+        self.end_offset = base_offset
+        self.unflushed.note_names()
+        return segment
+
+    # --- what goes -----------------------------------------------------------------------------------------------------
+
+    def cut(self, offset: int, deferred: Deferred | None) -> None:
+        """Drops every batch that reaches ``offset``, which lies in a segment. OSError as it comes."""
+        keep = self.segments.index_of(offset) + 1
+        gone = self.segments.all[keep:]
+        self._remove(gone)
+        if truncation.remove_snapshots(self._fs, self.dir, offset) or gone:
+            # Later segments and states are gone for good before the cut: what comes back from them must not follow it.
+            self._fs.sync_dir(self.dir)
+        self.segments.keep(keep)
+        truncation.cut_segment(self.segments.active, offset, deferred)
+        end = self.end_offset = self.segments.active.next_offset
+        self.recovery_point = min(self.recovery_point, end)
+        self.unflushed.forget_snapshots(end)
+        truncation.remove_snapshots(self._fs, self.dir, end)
+
+    def start_over(self, offset: int, now_ms: int) -> None:
+        """Empties the log; it goes on at ``offset``. OSError as it comes."""
+        self._remove(self.segments.all)
+        truncation.remove_snapshots(self._fs, self.dir, -1)
+        self._fs.sync_dir(self.dir)
+        self.segments.start_over(LogSegment.create(self._fs, self.dir, offset, now_ms))
+        self.end_offset = self.recovery_point = offset
+        self.unflushed.forget_snapshots(-1)
+        self.unflushed.note_names()
+
+    def _remove(self, segments: Sequence[LogSegment]) -> None:
+        for segment in reversed(segments):
+            segment.remove_files()
+            self.unflushed.note_names()
+
+    def replace(self, old: Collection[LogSegment], new: Sequence[LogSegment]) -> None:
+        """Closed segments whose files were set aside are gone, and others, complete and safe, stand in their place."""
+        self.segments.replace(old, new)
+        self.recovery_point = max(self.recovery_point, self.segments.all[0].base_offset)
+        self.unflushed.note_names()
+
+    # --- making it safe ------------------------------------------------------------------------------------------------
+
+    def flush_job(self, epochs: LeaderEpochCache, topic_id: bytes | None, *, closing: bool = False) -> FlushJob | None:
+        """All that is not safe yet; with ``closing`` the active segment's indexes, too, and None when there is nothing."""
+        if self.failure is not None:
+            raise self.failure
+        assert not self.unflushed.in_flight, f"{self.dir}: a flush job is under way"
+        job = FlushJob(self._fs, self)
+        active = self.segments.active
+        try:
+            for segment in self.segments.unsealed:
+                job.seal(segment)
+            if self.end_offset > self.recovery_point or self.unflushed.names:
+                job.sync_files.append(active.file)
+            self.unflushed.hand_over(job, epochs, topic_id)
+            if closing:
+                job.index_writes.extend(active.closing_index_writes())
+                job.add_transactions(active)
+        except OSError as problem:
+            raise self.fail(f"{'close' if closing else 'flush'} of {self.dir}", problem) from problem
+        if closing and not (job.sync_files or job.index_writes or job.file_writes):
+            return None
+        self.unflushed.begun()
+        return job
+
+    def flushed(self, job: FlushJob, now_ms: int) -> None:
+        """Takes the result of a job that ran: the recovery point moves, or StorageFailure is raised, now and for ever."""
+        self.unflushed.ended()
+        if job.error is not None:
+            raise self.fail(f"flush of {self.dir}", job.error) from job.error
+        self.segments.sealed(job.sealed)
+        self.recovery_point = max(self.recovery_point, min(job.upto, self.end_offset))
+        self.unflushed.succeeded(now_ms)
+
+    def fail(self, what: str, problem: Exception) -> StorageFailure:
+        """Takes the log out of service; the exception to raise."""
+        return self.fail_with(StorageFailure(self.dir.rpartition("/")[0], f"{what}: {problem}"))
+
+    def fail_with(self, failure: StorageFailure) -> StorageFailure:
+        """Its log dir has failed; the exception to raise is the first one."""
+        if self.failure is None:
+            self.failure = failure
+        return self.failure
+
+    def moved_to(self, directory: str) -> None:
+        """Its directory was renamed."""
+        self.dir = directory
+        for segment in self.segments.all:
+            segment.dir = directory
+
+    def names_changed(self) -> None:
+        """Files of the log were renamed: the next flush syncs the directory."""
+        self.unflushed.note_names()
+
+    def close_files(self) -> None:
+        """Gives descriptors back; files are opened again when needed."""
+        self.segments.each(LogSegment.close_file)
+
+    def drop_cold_indexes(self) -> None:
+        """Gives memory back: sealed segments load their indexes again when they are read."""
+        self.segments.each(LogSegment.drop_indexes, closed=True)
