@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -89,17 +88,6 @@ def timed(own: Callable[[], Usage], work: Callable[[], LoadResult | None], measu
         generator=0.0 if result is None else (result.user + result.system) / result.seconds,
         noise=Noise(machine.others_share(before, after, total, cores), machine.steal_share(before, after, cores)),
     )
-
-
-def timed_run(command: Sequence[str], environment: dict[str, str], cwd: Path, times: int) -> tuple[Usage, float]:
-    """What some runs of a command used together, and their seconds. Raises CalledProcessError."""
-    before, began = os.times(), time.monotonic()
-    for _ in range(times):
-        subprocess.run(command, env=environment, cwd=cwd, check=True, stdin=subprocess.DEVNULL, capture_output=True)
-    after = os.times()
-    return Usage(
-        after.children_user - before.children_user, after.children_system - before.children_system, 0
-    ), time.monotonic() - began
 
 
 def server_usage(servers: Sequence[Server]) -> Usage:
