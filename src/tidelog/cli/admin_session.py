@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from tidelog.cli.broker_connection import Session, client_settings
 from tidelog.cli.refusal import CommandFailed, error_text
 from tidelog.client.admin import topics as topics_calls
-from tidelog.client.admin.topics import Partition
-from tidelog.client.calls import GROUP, TRANSACTION, Ask, Call, Coordinator, Locate, Node
+from tidelog.client.calls import GROUP, TRANSACTION, Ask, Call, Coordinator, Locate, Node, Partition
 from tidelog.client.routing import PASSING
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.api_keys import ApiKey

@@ -7,15 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidelog.cli.reassignment_json import Partition, Replica
-from tidelog.cli.refusal import check, error_text
+from tidelog.cli.refusal import check
+from tidelog.client.admin import replicas
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.messages.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from tidelog.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from tidelog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession
@@ -47,40 +42,16 @@ class Placed:
 
 def ongoing(session: Session) -> dict[Partition, Ongoing]:
     """All reassignments under way."""
-    response = session.ask(ListPartitionReassignmentsRequest(timeout_ms=session.timeout_ms, topics=None))
-    check(response.error_code, response.error_message)
-    return {
-        (topic.name, part.partition_index): Ongoing(
-            tuple(part.replicas), tuple(part.adding_replicas), tuple(part.removing_replicas)
-        )
-        for topic in response.topics
-        for part in topic.partitions
-    }
+    found = session.run(replicas.reassignments(timeout_ms=session.timeout_ms))
+    return {at: Ongoing(each.replicas, each.adding, each.removing) for at, each in found.items()}
 
 
 def alter(
     session: Session, wanted: Mapping[Partition, Sequence[int] | None], *, allow_factor_change: bool = True
 ) -> dict[Partition, str]:
     """Begin a reassignment for each partition, or end the one under way for None. Those that failed, and why."""
-    topics: dict[str, list[ReassignablePartition]] = {}
-    for (topic, index), replicas in sorted(wanted.items()):
-        part = ReassignablePartition(partition_index=index, replicas=None if replicas is None else list(replicas))
-        topics.setdefault(topic, []).append(part)
-    if not topics:
-        return {}
-    request = AlterPartitionReassignmentsRequest(
-        timeout_ms=session.timeout_ms,
-        allow_replication_factor_change=allow_factor_change,
-        topics=[ReassignableTopic(name=name, partitions=parts) for name, parts in topics.items()],
-    )
-    response = session.ask(request)
-    check(response.error_code, response.error_message)
-    return {
-        (topic.name, part.partition_index): error_text(part.error_code, part.error_message)
-        for topic in response.responses
-        for part in topic.partitions
-        if part.error_code != ErrorCode.NONE
-    }
+    call = replicas.reassign(wanted, allow_factor_change=allow_factor_change, timeout_ms=session.timeout_ms)
+    return {at: str(error) for at, error in session.run(call).items()}
 
 
 def replicas_of(session: AdminSession, topics: Iterable[str]) -> dict[Partition, tuple[int, ...]]:

@@ -1,0 +1,78 @@
+"""A client of any Kafka cluster: the admin client on asyncio, its results and its errors.
+
+The names are imported when they are first used: tools that need no asyncio do not pay for it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidelog.client.admin.group_results import Committed, Group, GroupListing, Member
+    from tidelog.client.admin.results import (
+        ClusterDescription,
+        ConfigEntry,
+        LogDir,
+        NodeDescription,
+        PartitionDescription,
+        QuorumDescription,
+        QuorumReplica,
+        Quota,
+        Reassignment,
+        ResourceType,
+        TopicDescription,
+        TransactionDescription,
+        TransactionListing,
+    )
+    from tidelog.client.connection import UnsupportedByBroker
+    from tidelog.client.failures import NoConnection, NotAuthenticated
+    from tidelog.client.net.admin_client import AdminClient
+    from tidelog.model.errors import ConfigError, ErrorCode, KafkaError
+
+__all__ = [
+    "AdminClient",
+    "ClusterDescription",
+    "Committed",
+    "ConfigEntry",
+    "ConfigError",
+    "ErrorCode",
+    "Group",
+    "GroupListing",
+    "KafkaError",
+    "LogDir",
+    "Member",
+    "NoConnection",
+    "NodeDescription",
+    "NotAuthenticated",
+    "PartitionDescription",
+    "QuorumDescription",
+    "QuorumReplica",
+    "Quota",
+    "Reassignment",
+    "ResourceType",
+    "TopicDescription",
+    "TransactionDescription",
+    "TransactionListing",
+    "UnsupportedByBroker",
+]
+
+_ELSEWHERE = {
+    "Committed": "tidelog.client.admin.group_results",
+    "Group": "tidelog.client.admin.group_results",
+    "GroupListing": "tidelog.client.admin.group_results",
+    "Member": "tidelog.client.admin.group_results",
+    "AdminClient": "tidelog.client.net.admin_client",
+    "ConfigError": "tidelog.model.errors",
+    "ErrorCode": "tidelog.model.errors",
+    "KafkaError": "tidelog.model.errors",
+    "NoConnection": "tidelog.client.failures",
+    "NotAuthenticated": "tidelog.client.failures",
+    "UnsupportedByBroker": "tidelog.client.connection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE.get(name, "tidelog.client.admin.results")), name)

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 from tidelog.protocol.structure import Message
 
 T = TypeVar("T")
+Partition = tuple[str, int]
+"""Topic and partition."""
 GROUP, TRANSACTION = 0, 1
 """Kinds of keys that coordinators are found by."""
 

@@ -97,8 +97,7 @@ class ClientConnection:
 
     def receive(self, data: bytes) -> list[Any]:
         """The responses that ``data`` completes. ProtocolViolation when they are not answers to what was asked."""
-        if self._served is None:
-            check_speaks_kafka((self._reader.head(4) + data[:4])[:4], self._prefix)
+        self.check_first((self._reader.head(4) + data[:4])[:4])
         return [self._decode(frame) for frame in self._reader.feed(data)]
 
     def writable(self) -> memoryview:
@@ -108,12 +107,16 @@ class ClientConnection:
     def received(self, count: int) -> list[Any]:
         """The responses that ``count`` bytes written there complete; bulk inside them stays where it came in."""
         self._reader.received(count)
-        if self._served is None:
-            check_speaks_kafka(self._reader.head(4), self._prefix)
+        self.check_first(self._reader.head(4))
         responses = []
         while (frame := self._reader.next_frame()) is not None:
             responses.append(self._decode(frame))
         return responses
+
+    def check_first(self, head: bytes) -> None:
+        """As long as versions are not agreed on: ProtocolViolation when the server's first bytes are another protocol's."""
+        if self._served is None:
+            check_speaks_kafka(head, self._prefix)
 
     def _encode(self, request: Message, api_key: int, version: int) -> bytes:
         correlation_id = self._next_correlation

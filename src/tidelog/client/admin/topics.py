@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from tidelog.client.calls import Ask, Call, Each, Node
+from tidelog.client.calls import Ask, Call, Each, Node, Partition, VersionOf
 from tidelog.model.errors import ErrorCode, KafkaError
-from tidelog.model.ids import NO_BROKER
+from tidelog.model.ids import NO_BROKER, ZERO_UUID
 from tidelog.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tidelog.protocol.messages.metadata import (
     MetadataRequest,
@@ -17,8 +17,11 @@ from tidelog.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
-Partition = tuple[str, int]
-"""Topic and partition."""
+if TYPE_CHECKING:
+    from tidelog.client.admin.results import TopicDescription
+
+TOPICS_AS_STRUCTURES_FROM = 6
+"""From this version on DeleteTopics takes structures instead of names."""
 
 
 def check(code: int, message: str | None = None) -> None:
@@ -83,3 +86,93 @@ def _offsets_at(leader: int, parts: Mapping[str, list[ListOffsetsPartition]], is
     rows = [ListOffsetsTopic(name=name, partitions=found) for name, found in parts.items()]
     request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=rows, timeout_ms=timeout_ms)
     return (yield Ask(request, Node(leader)))
+
+
+def describe(names: Iterable[str] | None) -> Call[list[TopicDescription]]:
+    """These topics, or all of them (None), by name. KafkaError (UNKNOWN_TOPIC_OR_PARTITION) when a named one is not there."""
+    from tidelog.client.admin.results import PartitionDescription, TopicDescription
+
+    found = yield from topics(names)
+    for topic in found:
+        check(topic.error_code, f"Topic {topic.name}: {ErrorCode(topic.error_code).text}")
+    return [
+        TopicDescription(
+            topic.name or "",
+            bytes(topic.topic_id or ZERO_UUID),
+            topic.is_internal,
+            tuple(
+                PartitionDescription(
+                    part.partition_index,
+                    None if part.leader_id == NO_BROKER else part.leader_id,
+                    part.leader_epoch,
+                    tuple(part.replica_nodes),
+                    tuple(part.isr_nodes),
+                    tuple(part.offline_replicas),
+                )
+                for part in sorted(topic.partitions, key=lambda each: each.partition_index)
+            ),
+        )
+        for topic in found
+    ]
+
+
+def create(
+    name: str,
+    partitions: int = -1,
+    replication_factor: int = -1,
+    configs: Mapping[str, str] | None = None,
+    *,
+    assignment: Sequence[Sequence[int]] | None = None,
+    validate_only: bool = False,
+    timeout_ms: int = 60_000,
+) -> Call[bytes]:
+    """Create a topic; the result is its id. -1: as the cluster's defaults say. KafkaError, such as TOPIC_ALREADY_EXISTS."""
+    from tidelog.protocol.messages.create_topics import (
+        CreatableReplicaAssignment,
+        CreatableTopic,
+        CreatableTopicConfig,
+        CreateTopicsRequest,
+    )
+
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions if assignment is None else -1,
+        replication_factor=replication_factor if assignment is None else -1,
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            for index, brokers in enumerate(assignment or ())
+        ],
+    )
+    response = yield Ask(CreateTopicsRequest(topics=[topic], timeout_ms=timeout_ms, validate_only=validate_only))
+    (result,) = response.topics
+    check(result.error_code, result.error_message)
+    return bytes(result.topic_id or ZERO_UUID)
+
+
+def delete(name: str, *, timeout_ms: int = 60_000) -> Call[None]:
+    """Delete a topic with its records. KafkaError, such as UNKNOWN_TOPIC_OR_PARTITION or TOPIC_DELETION_DISABLED."""
+    from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+    if (yield VersionOf(DeleteTopicsRequest.API_KEY)) >= TOPICS_AS_STRUCTURES_FROM:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=timeout_ms)
+    else:
+        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=timeout_ms)
+    (result,) = (yield Ask(request)).responses
+    check(result.error_code, result.error_message)
+
+
+def create_partitions(
+    name: str, count: int, *, assignment: Sequence[Sequence[int]] | None = None, timeout_ms: int = 60_000
+) -> Call[None]:
+    """Give a topic ``count`` partitions in all; ``assignment``: the replicas of the new ones. KafkaError (INVALID_PARTITIONS)."""
+    from tidelog.protocol.messages.create_partitions import (
+        CreatePartitionsAssignment,
+        CreatePartitionsRequest,
+        CreatePartitionsTopic,
+    )
+
+    placed = None if assignment is None else [CreatePartitionsAssignment(broker_ids=list(each)) for each in assignment]
+    topic = CreatePartitionsTopic(name=name, count=count, assignments=placed)
+    (result,) = (yield Ask(CreatePartitionsRequest(topics=[topic], timeout_ms=timeout_ms))).results
+    check(result.error_code, result.error_message)

@@ -1,0 +1,69 @@
+"""Transactions: which there are, what they hold, and their end by force (KIP-664)."""
+
+from __future__ import annotations
+
+from tidelog.client.admin.results import TransactionDescription, TransactionListing
+from tidelog.client.admin.topics import brokers, check
+from tidelog.client.calls import TRANSACTION, Ask, Call, Coordinator, Each, Locate, Node
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.list_transactions import ListTransactionsResponse
+
+_NEVER = -1
+
+
+def list_all() -> Call[list[TransactionListing]]:
+    """The transactional ids that the brokers coordinate. KafkaError."""
+    there = yield from brokers()
+    found: list[list[TransactionListing]] = yield Each([_at(broker_id) for broker_id in there])
+    return [each for part in found for each in part]
+
+
+def _at(broker_id: int) -> Call[list[TransactionListing]]:
+    from tidelog.protocol.messages.list_transactions import ListTransactionsRequest
+
+    response: ListTransactionsResponse = yield Ask(
+        ListTransactionsRequest(), Node(broker_id), code_of=lambda answer: int(answer.error_code)
+    )
+    check(response.error_code)
+    return [
+        TransactionListing(each.transactional_id, broker_id, each.producer_id, each.transaction_state)
+        for each in response.transaction_states
+    ]
+
+
+def describe(transactional_id: str) -> Call[TransactionDescription]:
+    """The transaction of an id. KafkaError (TRANSACTIONAL_ID_NOT_FOUND)."""
+    from tidelog.protocol.messages.describe_transactions import DescribeTransactionsRequest
+
+    to = Coordinator(transactional_id, TRANSACTION)
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    response = yield Ask(request, to, code_of=lambda answer: int(answer.transaction_states[0].error_code))
+    (found,) = response.transaction_states
+    check(found.error_code)
+    node_id, _, _ = yield Locate(to)
+    started = found.transaction_start_time_ms
+    return TransactionDescription(
+        transactional_id,
+        node_id,
+        found.producer_id,
+        found.producer_epoch,
+        found.transaction_state,
+        found.transaction_timeout_ms,
+        None if started == _NEVER else started,
+        tuple(sorted((topic.topic, index) for topic in found.topics for index in topic.partitions)),
+    )
+
+
+def force_terminate(transactional_id: str, *, timeout_ms: int = 60_000) -> Call[None]:
+    """Fence the producer of an id, which aborts what it has open. KafkaError."""
+    from tidelog.protocol.messages.init_producer_id import InitProducerIdRequest
+
+    yield from describe(transactional_id)  # an unknown id would be created
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
+    response = yield Ask(request, Coordinator(transactional_id, TRANSACTION), code_of=lambda answer: _passing(answer.error_code))
+    check(response.error_code)
+
+
+def _passing(code: int) -> int:
+    """An end that is under way passes."""
+    return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code == ErrorCode.CONCURRENT_TRANSACTIONS else code

@@ -1,0 +1,234 @@
+"""The admin client on asyncio, as users see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Self, TypeVar
+
+from tidelog.client.admin import cluster, configs, groups, quotas, replicas, topics, transactions
+from tidelog.client.admin.group_results import Committed, Group, GroupListing
+from tidelog.client.admin.results import (
+    ClusterDescription,
+    ConfigEntry,
+    LogDir,
+    QuorumDescription,
+    Quota,
+    Reassignment,
+    ResourceType,
+    TopicDescription,
+    TransactionDescription,
+    TransactionListing,
+)
+from tidelog.client.calls import Call, Partition
+from tidelog.client.net.aio import AsyncClient
+from tidelog.client.settings import parse_admin_settings
+from tidelog.model.errors import KafkaError
+
+T = TypeVar("T")
+LATEST, EARLIEST = -1, -2
+
+
+class _Part:
+    """Some of the methods of an ``AdminClient``."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def _run(self, call: Call[T]) -> T:
+        return await self._client.run(call)
+
+
+class Topics(_Part):
+    """Topics, their partitions and offsets."""
+
+    async def names(self) -> list[str]:
+        """The names of all topics, internal ones too."""
+        return [topic.name or "" for topic in await self._run(topics.topics(None))]
+
+    async def describe(self, names: Iterable[str] | None = None) -> list[TopicDescription]:
+        """These topics with their partitions, or all. UNKNOWN_TOPIC_OR_PARTITION when a named one is not there."""
+        return await self._run(topics.describe(names))
+
+    async def create(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] | None = None,
+        *,
+        assignment: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> bytes:
+        """Create a topic and return its id; -1 stands for the cluster's default. TOPIC_ALREADY_EXISTS, INVALID_CONFIG ...
+
+        ``assignment``: the brokers of each partition, preferred leader first, instead of the two numbers.
+        """
+        return await self._run(
+            topics.create(name, partitions, replication_factor, configs, assignment=assignment, validate_only=validate_only)
+        )
+
+    async def delete(self, name: str) -> None:
+        """Delete a topic with its records. UNKNOWN_TOPIC_OR_PARTITION, TOPIC_DELETION_DISABLED."""
+        await self._run(topics.delete(name))
+
+    async def create_partitions(self, topic: str, count: int, *, assignment: Sequence[Sequence[int]] | None = None) -> None:
+        """Give a topic ``count`` partitions in all. INVALID_PARTITIONS when it has as many or more."""
+        await self._run(topics.create_partitions(topic, count, assignment=assignment))
+
+    async def offsets(self, wanted: Mapping[Partition, int]) -> dict[Partition, int]:
+        """The offset of each partition at a time in ms since 1970, or at -1 (the end) or -2 (the beginning).
+
+        -1 where all records are older. Partitions without a leader are missing.
+        """
+        found = await self._run(topics.list_offsets(wanted))
+        for part in found.values():
+            topics.check(part.error_code)
+        return {at: part.offset for at, part in found.items()}
+
+
+class Configs(_Part):
+    """Settings of topics, brokers, loggers, groups and client metrics."""
+
+    async def describe(self, kind: ResourceType, name: str) -> dict[str, ConfigEntry]:
+        """All settings of a topic, broker, logger, group or of client metrics, by name. An empty name: all brokers' defaults."""
+        return await self._run(configs.describe(kind, name))
+
+    async def alter(
+        self, kind: ResourceType, name: str, change: Mapping[str, str] | None = None, remove: Iterable[str] = ()
+    ) -> None:
+        """Set some settings and remove others, in one step; the rest stays. INVALID_CONFIG, INVALID_REQUEST."""
+        await self._run(configs.alter(kind, name, change, remove))
+
+
+class Groups(_Part):
+    """Groups of consumers and their offsets."""
+
+    async def all(self) -> list[GroupListing]:
+        """All groups, of every type."""
+        return await self._run(groups.list_all())
+
+    async def describe(self, group_id: str) -> Group:
+        """A group of consumers with its members. GROUP_ID_NOT_FOUND."""
+        return await self._run(groups.describe(group_id))
+
+    async def delete(self, group_id: str) -> None:
+        """Delete a group with its offsets. NON_EMPTY_GROUP while it has members, GROUP_ID_NOT_FOUND."""
+        await self._run(groups.delete(group_id))
+
+    async def committed(self, group_id: str) -> dict[Partition, Committed]:
+        """The offsets that a group has committed; empty for a group that is not there."""
+        return await self._run(groups.committed(group_id))
+
+    async def commit(self, group_id: str, offsets: Mapping[Partition, int]) -> dict[Partition, KafkaError]:
+        """Set offsets of a group without members. The partitions that failed, with their errors (UNKNOWN_MEMBER_ID)."""
+        return await self._run(groups.commit(group_id, offsets))
+
+    async def delete_offsets(self, group_id: str, partitions: Iterable[Partition]) -> dict[Partition, KafkaError]:
+        """Forget offsets of a group. The partitions that failed, with their errors (GROUP_SUBSCRIBED_TO_TOPIC)."""
+        return await self._run(groups.delete_offsets(group_id, partitions))
+
+
+class Cluster(_Part):
+    """The cluster, its metadata quorum and its features."""
+
+    async def describe(self, *, include_fenced: bool = False) -> ClusterDescription:
+        """Id, active controller and brokers."""
+        return await self._run(cluster.describe(include_fenced=include_fenced))
+
+    async def quorum(self) -> QuorumDescription:
+        """The metadata quorum: leader, voters, observers and their positions."""
+        return await self._run(cluster.quorum())
+
+    async def features(self) -> dict[str, int]:
+        """The level of each finalized feature."""
+        return await self._run(cluster.features())
+
+
+class Replicas(_Part):
+    """Where replicas lie, where they move, and which of them leads."""
+
+    async def log_dirs(self, broker_id: int) -> list[LogDir]:
+        """The log directories of a broker, and the bytes of each replica there. BROKER_NOT_AVAILABLE."""
+        return await self._run(replicas.log_dirs(broker_id))
+
+    async def elect_leaders(
+        self, partitions: Iterable[Partition] | None = None, *, unclean: bool = False
+    ) -> dict[Partition, KafkaError]:
+        """Elect the preferred leaders of these partitions, or all. Those that failed. ``unclean`` may lose records."""
+        return await self._run(replicas.elect_leaders(partitions, unclean=unclean))
+
+    async def reassignments(self) -> dict[Partition, Reassignment]:
+        """All reassignments under way."""
+        return await self._run(replicas.reassignments())
+
+    async def reassign(self, wanted: Mapping[Partition, Sequence[int] | None]) -> dict[Partition, KafkaError]:
+        """Move partitions to these brokers, or cancel a move (None). Those that were refused."""
+        return await self._run(replicas.reassign(wanted))
+
+
+class Quotas(_Part):
+    """Quotas of users, client ids and IP addresses."""
+
+    async def describe(self, entity: Mapping[str, str | None] | None = None, *, types: Iterable[str] = ()) -> list[Quota]:
+        """The quotas of an entity, as ``{"user": "ann"}`` (None: the default of a type), of all of some types, or of all."""
+        return await self._run(quotas.describe(entity, types=types))
+
+    async def alter(
+        self, entity: Mapping[str, str | None], change: Mapping[str, float] | None = None, remove: Iterable[str] = ()
+    ) -> None:
+        """Set and remove quotas, as ``producer_byte_rate`` in bytes a second. INVALID_REQUEST."""
+        await self._run(quotas.alter(entity, change, remove))
+
+
+class Transactions(_Part):
+    """Open transactions."""
+
+    async def all(self) -> list[TransactionListing]:
+        """The transactional ids that brokers coordinate."""
+        return await self._run(transactions.list_all())
+
+    async def describe(self, transactional_id: str) -> TransactionDescription:
+        """What a transactional id has open. TRANSACTIONAL_ID_NOT_FOUND."""
+        return await self._run(transactions.describe(transactional_id))
+
+    async def force_terminate(self, transactional_id: str) -> None:
+        """Fence the producer of an id, which aborts what it has open."""
+        await self._run(transactions.force_terminate(transactional_id))
+
+
+class AdminClient:
+    """Administers any Kafka cluster; an asynchronous context manager. Any number of calls may be under way at once.
+
+    Every method raises ``NoConnection`` when no broker answers, or the connection ends before the answer to a change (its outcome
+    is unknown then), ``NotAuthenticated`` when identities are refused, ``UnsupportedByBroker`` when the broker is too old, and
+    ``KafkaError`` (with ``code``) when the cluster refuses. Since 0.1.
+    """
+
+    def __init__(self, bootstrap_servers: str, settings: Mapping[str, str] | None = None, *, controllers: bool = False) -> None:
+        """``bootstrap_servers``: ``host:port,host:port``, tried in turn. ``settings``: Kafka's names, such as
+        ``security.protocol``. ``controllers``: the servers are controllers. ConfigError for a setting that cannot be used.
+        """
+        given = {"client.id": "tidelog-admin", "request.timeout.ms": "30000", **(settings or {})}
+        self._client = AsyncClient(parse_admin_settings(given, bootstrap_servers), controllers=controllers)
+        self.topics = Topics(self._client)
+        self.configs = Configs(self._client)
+        self.groups = Groups(self._client)
+        self.cluster = Cluster(self._client)
+        self.replicas = Replicas(self._client)
+        self.quotas = Quotas(self._client)
+        self.transactions = Transactions(self._client)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._client.close()
+
+    async def run(self, call: Call[T]) -> T:
+        """The result of any call of ``tidelog.client.admin``."""
+        return await self._client.run(call)

@@ -1,0 +1,61 @@
+"""The asyncio driver, and servers that are none."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+
+import pytest
+
+from tests.unit.client.net.servers import server
+from tidelog.client.admin.topics import topics
+from tidelog.client.failures import NoConnection
+from tidelog.client.net.aio import AsyncClient
+from tidelog.client.settings import parse_settings
+from tidelog.testing import Broker
+
+
+async def ask(port: int, **given: str) -> list[str]:
+    settings = parse_settings({"bootstrap.servers": f"127.0.0.1:{port}", **{k.replace("_", "."): v for k, v in given.items()}})
+    async with AsyncClient(settings) as client:
+        return [topic.name or "" for topic in await client.run(topics(None))]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it answers HTTP"),
+        (b"\x7f\xff\xff\xff", "does not answer as a Kafka broker"),
+        (b"\0\0\0\4\0\0\0\7", "does not answer as a Kafka broker"),
+        (b"", "cannot be reached"),
+    ],
+)
+def test_a_server_that_is_no_broker_is_named_as_such(answer: bytes, said: str) -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(1000)
+        connection.sendall(answer)
+
+    with server(serve) as port, pytest.raises(NoConnection, match=said):
+        asyncio.run(ask(port))
+
+
+def test_a_server_that_says_nothing_is_given_up() -> None:
+    done = threading.Event()
+    with server(lambda connection: (done.wait(10), None)[1]) as port:
+        with pytest.raises(NoConnection, match="no connection within 50 ms"):
+            asyncio.run(ask(port, socket_connection_setup_timeout_ms="50"))
+        done.set()
+
+
+def test_a_connection_that_ended_is_opened_again() -> None:
+    async def job(broker: Broker) -> None:
+        settings = parse_settings({"bootstrap.servers": broker.bootstrap_servers})
+        async with AsyncClient(settings) as client:
+            await client.run(topics([]))
+            broker.faults.drop("METADATA")
+            await client.run(topics([]))
+
+    with Broker() as broker:
+        asyncio.run(job(broker))
+        assert broker.faults.pending == 0
