@@ -6,12 +6,14 @@ A conversation is a generator that yields frames to send and is given the respon
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
-from tidelog.client.settings import Sasl
 from tidelog.model.errors import ErrorCode, ProtocolViolation
+
+if TYPE_CHECKING:
+    from tidelog.client.settings import Sasl
 
 Opening = Generator[bytes, Any, None]
 _SASL_ROUNDS = 4

@@ -17,16 +17,14 @@ import asyncio
 import logging
 import socket
 from collections import deque
-from dataclasses import dataclass, field
 from enum import Enum
 from ipaddress import ip_address
-from typing import Any, cast
+from typing import Any
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
+from tidelog.client.net.line import Asked, Line
+from tidelog.client.opening import versions
 from tidelog.model.errors import ProtocolViolation
-from tidelog.protocol import registry
-from tidelog.protocol.api_keys import ApiKey
-from tidelog.protocol.framing import FrameReader
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
@@ -37,13 +35,7 @@ SETUP_TIMEOUT_S = 10.0
 """For name, connection and versions together (socket.connection.setup.timeout.ms)."""
 IN_FLIGHT = 16
 """Requests sent and not answered; more wait for their turn."""
-LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
-LARGEST_FIRST_BUFFER = 1 << 20
-"""A connection whose answers are large begins each of them with a buffer of up to this size."""
 MOST_IDLE_CHANNELS = 256
-
-_BULK = (ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT)
-"""Their answers hold views of what was received."""
 
 
 class Failure(Enum):
@@ -67,126 +59,6 @@ class ChannelError(Exception):
         self.kind = kind
 
 
-@dataclass(frozen=True, slots=True)
-class RawAnswer:
-    """A response that was not decoded: its body, in the agreed version."""
-
-    version: int
-    body: memoryview
-
-
-@dataclass(eq=False, slots=True)
-class _Asked:
-    request: Any
-    raw: bool
-    answer: asyncio.Future[Any]
-    highest: int | None = field(default=None)
-    alarm: asyncio.TimerHandle | None = field(default=None)
-
-    def settle(self, result: Any) -> None:
-        if self.alarm is not None:
-            self.alarm.cancel()
-        if not self.answer.done():
-            if isinstance(result, Exception):
-                self.answer.set_exception(result)
-            else:
-                self.answer.set_result(result)
-
-
-class _Line(asyncio.BufferedProtocol):
-    """One connection: bytes to answers, in the order of the requests."""
-
-    def __init__(self, channel: Channel, client_id: str) -> None:
-        self._channel = channel
-        self._client = ClientConnection(client_id)
-        self._reader = FrameReader(LARGEST_ANSWER_BYTES, max_plain_bytes=LARGEST_ANSWER_BYTES)
-        self._transport: asyncio.Transport | None = None
-        self.asked: deque[_Asked] = deque()
-        self.paused = False
-        self.lost: Exception | None = None
-
-    async def hello(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Agree on versions. OSError or ProtocolViolation when that fails."""
-        frame: bytes | None = self._client.hello()
-        while frame is not None:
-            asked = _Asked(None, False, loop.create_future())
-            self._write(frame, asked)
-            frame = self._client.welcomed(await asked.answer)
-
-    def send(self, asked: _Asked) -> None:
-        """UnsupportedByBroker or ValueError when that cannot be said to the other side."""
-        self._write(self._client.request(asked.request, asked.highest), asked)
-
-    def _write(self, frame: bytes, asked: _Asked) -> None:
-        if self.lost is not None:
-            raise self.lost
-        assert self._transport is not None
-        self.asked.append(asked)
-        self._transport.write(frame)
-
-    def close(self, reason: Exception) -> None:
-        """Everybody who waits for an answer is told ``reason``."""
-        if self.lost is None:
-            self.lost = reason
-            if self._transport is not None:
-                self._transport.abort()
-            asked, self.asked = self.asked, deque()
-            for each in asked:
-                each.settle(ChannelError(Failure.DISCONNECTED, str(reason)) if each.request is not None else reason)
-
-    # What the transport calls
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        if self.lost is not None:
-            self._transport.abort()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._channel.line_lost(self, exc or ConnectionResetError("the other side closed the connection"))
-
-    def pause_writing(self) -> None:
-        self.paused = True
-
-    def resume_writing(self) -> None:
-        self.paused = False
-        self._channel.pump()
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        return self._reader.writable()
-
-    def buffer_updated(self, nbytes: int) -> None:
-        try:
-            self._reader.received(nbytes)
-            while self.lost is None and (frame := self._reader.next_frame()) is not None:
-                self._answered(frame)
-        except ProtocolViolation as violation:
-            self._channel.line_lost(self, violation)
-        else:
-            self._channel.pump()
-
-    def _answered(self, frame: memoryview) -> None:
-        api_key, version, body = self._client.accept(frame)
-        asked = self.asked[0]
-        # Who asked stays among those who wait until the answer has been read: one that cannot be ends the connection.
-        answer = RawAnswer(version, body) if asked.raw else registry.response_class(api_key).decode(body, version)
-        self.asked.popleft()
-        if asked.raw or api_key in _BULK:
-            self._give_buffer_away(len(frame))
-        asked.settle(answer)
-
-    def _give_buffer_away(self, size: int) -> None:
-        """The answer keeps the buffer that it came in; what came after it moves to a new one."""
-        former = self._reader
-        self._reader = FrameReader(LARGEST_ANSWER_BYTES, min(size + 4096, LARGEST_FIRST_BUFFER), LARGEST_ANSWER_BYTES)
-        rest = former.take_pending()
-        while rest:
-            room = self._reader.writable()
-            count = min(len(room), len(rest))
-            room[:count] = rest[:count]
-            self._reader.received(count)
-            rest = rest[count:]
-
-
 class Channel:
     """One connection to one node for one purpose; made by ``Channels.to``."""
 
@@ -194,9 +66,9 @@ class Channel:
         self._runtime = runtime
         self._client_id = client_id
         self.host, self.port, self.purpose = host, port, purpose
-        self._line: _Line | None = None
+        self._line: Line | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._unsent: deque[_Asked] = deque()
+        self._unsent: deque[Asked] = deque()
         self._failures = 0
         self._failed_s = 0.0
         self._closed = False
@@ -228,9 +100,9 @@ class Channel:
         """The same for who asks all the time: what ``ask`` returns or raises, without a coroutine. It may be cancelled."""
         return self._asked(request, timeout_ms, False, None).answer
 
-    def _asked(self, request: Any, timeout_ms: int, raw: bool, version: int | None) -> _Asked:
+    def _asked(self, request: Any, timeout_ms: int, raw: bool, version: int | None) -> Asked:
         loop = self._runtime.loop
-        asked = _Asked(request, raw, loop.create_future(), version)
+        asked = Asked(request, raw, loop.create_future(), version)
         if self._closed:
             asked.settle(ChannelError(Failure.DISCONNECTED, f"{self}: this node closed the connection"))
         else:
@@ -258,7 +130,7 @@ class Channel:
             except (UnsupportedByBroker, ValueError) as error:
                 asked.settle(ChannelError(Failure.UNSUPPORTED, f"{self}: {error}"))
 
-    def _overdue(self, asked: _Asked, timeout_ms: int) -> None:
+    def _overdue(self, asked: Asked, timeout_ms: int) -> None:
         detail = f"{self}: no answer to {type(asked.request).__name__} within {timeout_ms} ms"
         line = self._line
         asked.settle(ChannelError(Failure.TIMEOUT, detail))
@@ -271,11 +143,11 @@ class Channel:
             pause_s = longest * (0.8 + 0.4 * self._runtime.rng.random()) / 1000
             # Who asks again long afterwards does not wait: it may be the first of the node's next life to ask.
             await asyncio.sleep(max(0.0, self._failed_s + pause_s - self._runtime.loop.time()))
-        line = _Line(self, self._client_id)
+        line = Line(ClientConnection(self._client_id), self.line_lost, self.pump, _without_answer)
         try:
             async with asyncio.timeout(SETUP_TIMEOUT_S):
                 await self._connect(line)
-                await line.hello(self._runtime.loop)
+                await line.converse(versions(line.machine), self._runtime.loop)
         except (OSError, ValueError, ProtocolViolation) as error:  # ValueError: a name that cannot be one
             self._failures += 1
             self._failed_s = self._runtime.loop.time()
@@ -290,7 +162,7 @@ class Channel:
             self._opening, self._line = None, line
             self.pump()
 
-    async def _connect(self, line: _Line) -> None:
+    async def _connect(self, line: Line) -> None:
         if is_address(self.host):
             # No thread: those may all wait for a slow disk.
             await self._runtime.loop.create_connection(lambda: line, self.host, self.port)
@@ -301,7 +173,7 @@ class Channel:
         address = addresses[self._failures % len(addresses)][4]
         await self._runtime.loop.create_connection(lambda: line, str(address[0]), self.port)
 
-    def line_lost(self, line: _Line, reason: Exception) -> None:
+    def line_lost(self, line: Line, reason: Exception) -> None:
         """A line has ended, or must end."""
         line.close(reason)
         if line is not self._line:
@@ -328,6 +200,10 @@ class Channel:
         if self._line is not None:
             self.line_lost(self._line, reason)
         self._tell_all(reason)
+
+
+def _without_answer(reason: Exception) -> Exception:
+    return ChannelError(Failure.DISCONNECTED, str(reason))
 
 
 def is_address(host: str) -> bool:

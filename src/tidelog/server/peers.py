@@ -14,15 +14,13 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
+from tidelog.client.net.line import Asked, Line
+from tidelog.client.opening import versions
 from tidelog.model.errors import ErrorCode, ProtocolViolation
-from tidelog.protocol.messages.api_versions import ApiVersionsRequest
 from tidelog.raft.effects import Node
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
-
-RECEIVE_BYTES = 1 << 16
-LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 
 
 class Answers(Protocol):
@@ -33,40 +31,6 @@ class Answers(Protocol):
     def failed(self, request_id: int, *, refused: bool, unsupported: bool) -> None: ...
 
 
-class _Line:
-    """One connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, name: str) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._client = ClientConnection(name, max_response_bytes=LARGEST_ANSWER_BYTES)
-
-    async def hello(self) -> None:
-        """Agree on versions."""
-        frame: bytes | None = self._client.hello()
-        while frame is not None:
-            frame = self._client.welcomed(await self._exchange(frame))
-
-    async def ask(self, request: Any) -> Any:
-        if isinstance(request, ApiVersionsRequest):
-            return await self._exchange(self._client.hello())
-        return await self._exchange(self._client.request(request))
-
-    async def _exchange(self, frame: bytes) -> Any:
-        self._writer.write(frame)
-        await self._writer.drain()
-        while True:
-            data = await self._reader.read(RECEIVE_BYTES)
-            if not data:
-                raise ConnectionResetError("the other side closed the connection")
-            found = self._client.receive(data)
-            if found:
-                return found[0]
-
-    def close(self) -> None:
-        self._writer.close()
-
-
 class Peers:
     """See the module."""
 
@@ -74,7 +38,7 @@ class Peers:
         self._runtime = runtime
         self._answers = answers
         self._client_id = client_id
-        self._lines: dict[Node, _Line] = {}
+        self._lines: dict[Node, Line] = {}
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         self._strangers: set[Node] = set()
         self._closed = False
@@ -92,7 +56,9 @@ class Peers:
         tell: Callable[[], None]
         try:
             line = self._lines.get(to) or await self._connect(to)
-            message = await line.ask(request)
+            asked = Asked(request, False, self._runtime.loop.create_future())
+            line.send(asked)
+            message = await asked.answer
             self._look(to, message)
 
             def tell() -> None:
@@ -128,21 +94,21 @@ class Peers:
                 to.port,
             )
 
-    async def _connect(self, to: Node) -> _Line:
+    async def _connect(self, to: Node) -> Line:
         for old in [each for each in self._lines if each.id == to.id]:
             self._drop(old)
         # In a thread of ours: names are looked up as the system does it, and whoever stops can wait for that.
         found = await self._runtime.run_blocking(lambda: socket.getaddrinfo(to.host, to.port, type=socket.SOCK_STREAM))
         address = min(found, key=lambda each: each[0] != socket.AF_INET)[4]
-        reader, writer = await asyncio.open_connection(str(address[0]), to.port, limit=LARGEST_ANSWER_BYTES)
-        line = self._lines[to] = _Line(reader, writer, self._client_id)
-        await line.hello()
+        line = self._lines[to] = Line(ClientConnection(self._client_id), Line.close)
+        await self._runtime.loop.create_connection(lambda: line, str(address[0]), to.port)
+        await line.converse(versions(line.machine), self._runtime.loop)
         return line
 
     def _drop(self, to: Node) -> None:
         line = self._lines.pop(to, None)
         if line is not None:
-            line.close()
+            line.close(ConnectionAbortedError("this node closed the connection"))
 
     def close(self) -> None:
         """Nobody is asked any more, nobody is told."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.unit.server.controllers import free_ports
+from tidelog.client.net.line import RawAnswer
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import decode_request_header, encode_response_message
 from tidelog.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -21,7 +22,7 @@ from tidelog.protocol.messages.fetch import (
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tidelog.protocol.messages.vote import VoteRequest
 from tidelog.server import channels
-from tidelog.server.channels import Channel, ChannelError, Channels, Failure, RawAnswer, is_address
+from tidelog.server.channels import Channel, ChannelError, Channels, Failure, is_address
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 
 LONG_MS = 30_000

@@ -55,11 +55,18 @@ class Line(asyncio.BufferedProtocol):
     """The connection. An answer belongs to its caller: views of records stay valid for as long as they are held."""
 
     def __init__(
-        self, machine: ClientConnection, on_lost: Callable[[Line, Exception], None], on_room: Callable[[], None] = lambda: None
+        self,
+        machine: ClientConnection,
+        on_lost: Callable[[Line, Exception], None],
+        on_room: Callable[[], None] = lambda: None,
+        failure: Callable[[Exception], Exception] = lambda reason: reason,
     ) -> None:
-        """``on_lost``: called when the connection ends; it has to call ``close``. ``on_room``: more can be sent."""
+        """``on_lost``: called when the connection ends; it has to call ``close``. ``on_room``: more can be sent.
+
+        ``failure``: what callers raise whose answer does not come, made of the reason.
+        """
         self.machine = machine
-        self._on_lost, self._on_room = on_lost, on_room
+        self._on_lost, self._on_room, self._failure = on_lost, on_room, failure
         self._reader = FrameReader(LARGEST_ANSWER_BYTES, max_plain_bytes=LARGEST_ANSWER_BYTES)
         self._transport: asyncio.Transport | None = None
         self._open = False
@@ -90,14 +97,14 @@ class Line(asyncio.BufferedProtocol):
         self._transport.write(frame)
 
     def close(self, reason: Exception) -> None:
-        """End the connection; ``reason`` is raised where an answer is awaited."""
+        """End the connection, with the failure for every caller."""
         if self.lost is None:
             self.lost = reason
             if self._transport is not None:
                 self._transport.abort()
             asked, self.asked = self.asked, deque()
             for each in asked:
-                each.settle(reason)
+                each.settle(self._failure(reason) if each.request is not None else reason)
 
     # What the transport calls
 
