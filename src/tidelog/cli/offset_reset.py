@@ -17,11 +17,10 @@ from datetime import UTC, datetime, timedelta
 from tidelog.cli.admin_session import AdminSession, Partition
 from tidelog.cli.group_state import Committed, committed
 from tidelog.cli.refusal import CommandFailed, error_text, text_of
+from tidelog.client.admin import groups
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, NO_OFFSET
-from tidelog.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 
-TOPIC_IDS_IN_COMMIT_FROM = 10
 _DURATION = re.compile(r"([+-])?P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,9})?)S)?)?", re.IGNORECASE)
 Plan = dict[Partition, int]
 
@@ -156,28 +155,7 @@ def timestamp_ms(text: str) -> int:
 
 def carry_out(session: AdminSession, group_id: str, new: Plan) -> None:
     """Commit the plan. CommandFailed names the partitions that did not take it."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (topic, index), offset in sorted(new.items()):
-        topics.setdefault(topic, []).append(OffsetCommitRequestPartition(partition_index=index, committed_offset=offset))
-    if not topics:
-        return
-    ids = {topic.name: topic.topic_id for topic in session.metadata(topics)}
-    coordinator = session.connection(session.coordinator(group_id)[0])
-    by_id = coordinator.version_of(OffsetCommitRequest.API_KEY) >= TOPIC_IDS_IN_COMMIT_FROM
-    asked = [
-        OffsetCommitRequestTopic(topic_id=ids[name], partitions=parts)
-        if by_id
-        else OffsetCommitRequestTopic(name=name, partitions=parts)
-        for name, parts in topics.items()
-    ]
-    request = OffsetCommitRequest(group_id=group_id, topics=asked)
-    response = session.ask_coordinator(group_id, request, lambda answer: answer.topics[0].partitions[0].error_code)
-    names = {ids[name]: name for name in topics}
-    failed = [
-        f"{names.get(topic.topic_id, topic.name)}-{part.partition_index} ({error_text(part.error_code)})"
-        for topic in response.topics
-        for part in topic.partitions
-        if part.error_code != ErrorCode.NONE
-    ]
+    failed = session.run(groups.commit(group_id, new))
     if failed:
-        raise CommandFailed(f"Offsets of group {group_id} were not set: {', '.join(failed)}")
+        named = ", ".join(f"{topic}-{index} ({error})" for (topic, index), error in failed.items())
+        raise CommandFailed(f"Offsets of group {group_id} were not set: {named}")

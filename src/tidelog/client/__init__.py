@@ -27,17 +27,29 @@ if TYPE_CHECKING:
     )
     from tidelog.client.connection import UnsupportedByBroker
     from tidelog.client.failures import NoConnection, NotAuthenticated
-    from tidelog.client.net.admin_client import AdminClient
+    from tidelog.client.net.admin_client import (
+        AdminClient,
+        ClusterAdmin,
+        ConfigAdmin,
+        GroupAdmin,
+        QuotaAdmin,
+        ReplicaAdmin,
+        TopicAdmin,
+        TransactionAdmin,
+    )
     from tidelog.model.errors import ConfigError, ErrorCode, KafkaError
 
 __all__ = [
     "AdminClient",
+    "ClusterAdmin",
     "ClusterDescription",
     "Committed",
+    "ConfigAdmin",
     "ConfigEntry",
     "ConfigError",
     "ErrorCode",
     "Group",
+    "GroupAdmin",
     "GroupListing",
     "KafkaError",
     "LogDir",
@@ -49,9 +61,13 @@ __all__ = [
     "QuorumDescription",
     "QuorumReplica",
     "Quota",
+    "QuotaAdmin",
     "Reassignment",
+    "ReplicaAdmin",
     "ResourceType",
+    "TopicAdmin",
     "TopicDescription",
+    "TransactionAdmin",
     "TransactionDescription",
     "TransactionListing",
     "UnsupportedByBroker",
@@ -63,6 +79,13 @@ _ELSEWHERE = {
     "GroupListing": "tidelog.client.admin.group_results",
     "Member": "tidelog.client.admin.group_results",
     "AdminClient": "tidelog.client.net.admin_client",
+    "TransactionAdmin": "tidelog.client.net.admin_client",
+    "QuotaAdmin": "tidelog.client.net.admin_client",
+    "ReplicaAdmin": "tidelog.client.net.admin_client",
+    "ClusterAdmin": "tidelog.client.net.admin_client",
+    "GroupAdmin": "tidelog.client.net.admin_client",
+    "ConfigAdmin": "tidelog.client.net.admin_client",
+    "TopicAdmin": "tidelog.client.net.admin_client",
     "ConfigError": "tidelog.model.errors",
     "ErrorCode": "tidelog.model.errors",
     "KafkaError": "tidelog.model.errors",

@@ -2,7 +2,7 @@
 
 Installed by the extra ``tidelog[spark]``; nothing else in tidelog imports this package, and of tidelog it imports only the
 protocol side (``client`` and below): it reads from any Kafka cluster. What is decided where: ``options`` what the user asked for,
-``planning`` which offsets a batch has, ``cluster`` and ``network`` how they are fetched, ``decoding`` and ``columns`` how record
+``planning`` which offsets a batch has, ``cluster`` how they are fetched, ``decoding`` and ``columns`` how record
 batches become columns, ``source`` what Spark sees of it.
 """
 

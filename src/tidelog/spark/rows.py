@@ -109,7 +109,7 @@ class PlainEncoder:
 
 try:
     # At the end: it needs what is above.
-    from tidelog.spark import _rows as _compiled
+    import tidelog.spark._rows as _compiled
 except ImportError:
     _compiled = None
 

@@ -39,7 +39,7 @@ class _Part:
         return await self._client.run(call)
 
 
-class Topics(_Part):
+class TopicAdmin(_Part):
     """Topics, their partitions and offsets."""
 
     async def names(self) -> list[str]:
@@ -87,7 +87,7 @@ class Topics(_Part):
         return {at: part.offset for at, part in found.items()}
 
 
-class Configs(_Part):
+class ConfigAdmin(_Part):
     """Settings of topics, brokers, loggers, groups and client metrics."""
 
     async def describe(self, kind: ResourceType, name: str) -> dict[str, ConfigEntry]:
@@ -101,7 +101,7 @@ class Configs(_Part):
         await self._run(configs.alter(kind, name, change, remove))
 
 
-class Groups(_Part):
+class GroupAdmin(_Part):
     """Groups of consumers and their offsets."""
 
     async def all(self) -> list[GroupListing]:
@@ -129,7 +129,7 @@ class Groups(_Part):
         return await self._run(groups.delete_offsets(group_id, partitions))
 
 
-class Cluster(_Part):
+class ClusterAdmin(_Part):
     """The cluster, its metadata quorum and its features."""
 
     async def describe(self, *, include_fenced: bool = False) -> ClusterDescription:
@@ -145,7 +145,7 @@ class Cluster(_Part):
         return await self._run(cluster.features())
 
 
-class Replicas(_Part):
+class ReplicaAdmin(_Part):
     """Where replicas lie, where they move, and which of them leads."""
 
     async def log_dirs(self, broker_id: int) -> list[LogDir]:
@@ -167,7 +167,7 @@ class Replicas(_Part):
         return await self._run(replicas.reassign(wanted))
 
 
-class Quotas(_Part):
+class QuotaAdmin(_Part):
     """Quotas of users, client ids and IP addresses."""
 
     async def describe(self, entity: Mapping[str, str | None] | None = None, *, types: Iterable[str] = ()) -> list[Quota]:
@@ -181,7 +181,7 @@ class Quotas(_Part):
         await self._run(quotas.alter(entity, change, remove))
 
 
-class Transactions(_Part):
+class TransactionAdmin(_Part):
     """Open transactions."""
 
     async def all(self) -> list[TransactionListing]:
@@ -200,6 +200,8 @@ class Transactions(_Part):
 class AdminClient:
     """Administers any Kafka cluster; an asynchronous context manager. Any number of calls may be under way at once.
 
+    Its methods are in its parts: ``topics``, ``configs``, ``groups``, ``cluster``, ``replicas``, ``quotas``, ``transactions``.
+
     Every method raises ``NoConnection`` when no broker answers, or the connection ends before the answer to a change (its outcome
     is unknown then), ``NotAuthenticated`` when identities are refused, ``UnsupportedByBroker`` when the broker is too old, and
     ``KafkaError`` (with ``code``) when the cluster refuses. Since 0.1.
@@ -211,13 +213,13 @@ class AdminClient:
         """
         given = {"client.id": "tidelog-admin", "request.timeout.ms": "30000", **(settings or {})}
         self._client = AsyncClient(parse_admin_settings(given, bootstrap_servers), controllers=controllers)
-        self.topics = Topics(self._client)
-        self.configs = Configs(self._client)
-        self.groups = Groups(self._client)
-        self.cluster = Cluster(self._client)
-        self.replicas = Replicas(self._client)
-        self.quotas = Quotas(self._client)
-        self.transactions = Transactions(self._client)
+        self.topics = TopicAdmin(self._client)
+        self.configs = ConfigAdmin(self._client)
+        self.groups = GroupAdmin(self._client)
+        self.cluster = ClusterAdmin(self._client)
+        self.replicas = ReplicaAdmin(self._client)
+        self.quotas = QuotaAdmin(self._client)
+        self.transactions = TransactionAdmin(self._client)
 
     async def __aenter__(self) -> Self:
         return self

@@ -139,3 +139,11 @@ def test_a_closed_client_is_closed(broker: Broker) -> None:
             await client.topics.names()
 
     admin(broker, job)
+
+
+def test_every_public_name_is_there_and_no_other() -> None:
+    import tidelog.client
+
+    assert all(getattr(tidelog.client, name) is not None for name in tidelog.client.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = tidelog.client.Nothing

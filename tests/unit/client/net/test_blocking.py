@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
+import tomllib
+from pathlib import Path
 
 import pytest
 
 from tests.unit.client.net.servers import server
+from tidelog import __version__
 from tidelog.client.admin.topics import list_offsets, topics
 from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.net.blocking import BlockingClient, BrokerSocket
@@ -94,3 +97,8 @@ def test_a_client_runs_calls_on_the_first_server_that_answers() -> None:
         with BlockingClient(given) as client:
             assert [topic.name for topic in client.run(topics(["t"]))] == ["t"]
             assert client.run(list_offsets({("t", 0): -1}))["t", 0].offset == 0
+
+
+def test_the_version_that_brokers_see_is_the_packages() -> None:
+    project = Path(__file__).parents[4] / "pyproject.toml"
+    assert tomllib.loads(project.read_text())["project"]["version"] == __version__
