@@ -99,7 +99,7 @@ def known(machine: GroupCoordinator) -> dict[OffsetKey, tuple[int | None, bool]]
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_trap_40_a_coordinator_loads_from_a_compacted_log_what_the_former_one_knew(seed: int) -> None:
+def test_a_coordinator_loads_from_a_compacted_log_what_the_former_one_knew(seed: int) -> None:
     world = Coordinator(seed)
     waited = False
     for _ in range(8):

@@ -53,7 +53,7 @@ def check_view(image: Image, log: UnifiedLog) -> None:
 
 @pytest.mark.parametrize("sync_each", [True, False], ids=["flush.messages=1", "no flush"])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_trap_30_power_loss_in_transactions_leaves_state_that_agrees_with_the_log(seed: int, sync_each: bool) -> None:
+def test_power_loss_in_transactions_leaves_state_that_agrees_with_the_log(seed: int, sync_each: bool) -> None:
     workload = Transactions(5000 + seed, sync_each)
     workload.run(60)
     assert len(workload.images) > 100

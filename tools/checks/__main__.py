@@ -5,9 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tools.checks import cycles, public_imports, sentences, sizes, words
+from tools.checks import cycles, decisions, public_imports, sentences, sizes, words
 
-CHECKS = {"cycles": cycles, "words": words, "sentences": sentences, "imports": public_imports, "sizes": sizes}
+CHECKS = {
+    "cycles": cycles,
+    "words": words,
+    "sentences": sentences,
+    "imports": public_imports,
+    "sizes": sizes,
+    "decisions": decisions,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

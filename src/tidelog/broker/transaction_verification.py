@@ -125,7 +125,7 @@ async def _ask_there(ctx: BrokerContext, coordinator: int, question: Question) -
 
 def _as_told(error: ErrorCode, operation: Operation) -> ErrorCode:
     if error is ErrorCode.PRODUCER_FENCED:
-        # A producer may still abort on this one; the other one would end it (trap 34).
+        # A producer may still abort on this one; the other one would end it (KIP-588).
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and operation is Operation.VERIFY_OLD:
         return ErrorCode.INVALID_TXN_STATE

@@ -1,8 +1,8 @@
 """Transaction markers in the partitions of this broker: who may write one, and when it counts as written (KIP-98, KIP-890).
 
 Decided here: nothing about the transaction itself, which its coordinator decided before. A marker goes into every partition that
-it names, also into one where the producer has no data (trap 41), unless the producer or the coordinator is fenced there. It is
-written when it is below the high watermark; only then the last stable offset moves (trap 39).
+it names, also into one where the producer has no data, unless the producer or the coordinator is fenced there. It is
+written when it is below the high watermark; only then the last stable offset moves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The small text files of a log dir and of a partition, and how they are replaced (section 2.5).
+"""The small text files of a log dir and of a partition, and how they are replaced.
 
 Decided here: what is in them and that a reader meets either the old or the new content, never half: written to ``.tmp``,
-synced, renamed over, directory synced (trap 58). An empty file means zero entries. What cannot be read raises ``BadCheckpoint``
+synced, renamed over, directory synced. An empty file means zero entries. What cannot be read raises ``BadCheckpoint``
 with the file's name; the caller knows whether that is fatal (meta.properties) or only costs a scan (everything else).
 """
 

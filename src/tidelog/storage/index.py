@@ -3,9 +3,9 @@
 Decided here: what an entry looks like and how one is found. When an entry is added is the segment's rule.
 
 - ``.index``: int32 offset relative to the segment's base, int32 position. The offset is the *last* offset of the batch that
-  starts at the position (trap 51), so a search for the greatest entry at or below an offset gives a safe place to start.
+  starts at the position, so a search for the greatest entry at or below an offset gives a safe place to start.
 - ``.timeindex``: int64 timestamp, int32 relative offset of the batch that carried it; both only grow.
-- ``.txnindex``: 34 bytes per aborted transaction, in the segment that holds the marker (section 2.4).
+- ``.txnindex``: 34 bytes per aborted transaction, in the segment that holds the marker (KIP-98).
 
 Files may have a tail of zeroes (Kafka preallocates them and trims at close): it is no part of the index. What we write has
 exactly the size of its entries. Numbers are big-endian; arrays are swapped in one step, so loading 2 MiB takes milliseconds.

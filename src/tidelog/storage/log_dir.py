@@ -2,7 +2,7 @@
 
 Decided here: when a directory may be used (formatted for this node and cluster, not held by another process), and in which
 order a clean stop is told: logs, checkpoints, and last of all ``.kafka_cleanshutdown``, which is removed at the next start
-before anything is written (trap 57).
+before anything is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""ProducerStateManager: what one partition remembers of each producer, so that a retry lands once (KIP-98; section 2.3).
+"""ProducerStateManager: what one partition remembers of each producer, so that a retry lands once (KIP-98).
 
 Decided here: whether a batch of an idempotent producer is new, a duplicate, out of order or fenced; which transactions are
 open and from which offset on readers of committed data must wait.

@@ -3,7 +3,7 @@
 Decided here: where a read starts and where it is cut. It gives whole batches, all below ``upto``; the first one whole even past
 ``max_bytes`` when the caller asks for at least one (KIP-74). Batches are not looked at: a boundary comes from the recent batches
 that the active segment remembers, else from the offset index (then up to one index interval less than asked for), and only a
-batch that is longer than that is found by reading its header. A read may begin inside a batch: clients filter (section 2.5).
+batch that is longer than that is found by reading its header. A read may begin inside a batch: clients filter.
 A read ends before a range that is known to be rotten, and one that would begin there is CORRUPT_MESSAGE.
 
 A read never crosses segments. ``read`` and the look-ups only read what appends leave alone, so they may run in a thread.
@@ -119,7 +119,7 @@ def _breaks_off(segment: LogSegment, offset: int) -> bool:
 
 def aborted_transactions(log: LogView, start: int, end: int) -> list[AbortedTransaction]:
     """Entries that overlap [start, end). Segments are asked onward from the one that holds ``start`` until an entry says that
-    all before ``end`` was decided when it was written (section 2.4). Only segments with an abort are asked, and of each only
+    all before ``end`` was decided when it was written (KIP-98). Only segments with an abort are asked, and of each only
     entries whose marker lies at or past ``start``: the time it takes does not grow with the log."""
     found: list[AbortedTransaction] = []
     aborting = log.aborting

@@ -1,4 +1,4 @@
-"""Loading a partition's directory: what a clean stop left is believed, what a crash left is found out (section 2.5).
+"""Loading a partition's directory: what a clean stop left is believed, what a crash left is found out.
 
 Decided here, in this order: files that a crash left half way go or are finished (``.deleted``, ``.cleaned``, ``.swap``); after an
 unclean stop the segments from the recovery point on are recovered (segment_recovery.py), after a clean one the last, if it does

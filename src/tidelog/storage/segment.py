@@ -1,4 +1,4 @@
-"""LogSegment: one ``.log`` file, its indexes, and the rule by which index entries come about (section 2.5).
+"""LogSegment: one ``.log`` file, its indexes, and the rule by which index entries come about.
 
 Decided here: where a batch goes, when it gets index entries, when the segment is full, and where in the file an offset is.
 Invariants: ``size`` is the end of the last whole batch; ``next_offset`` is one past its last offset; index entries point at

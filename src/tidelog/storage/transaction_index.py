@@ -1,4 +1,4 @@
-"""The ``.txnindex`` of a segment: the transactions that were aborted by a marker in it (section 2.4).
+"""The ``.txnindex`` of a segment: the transactions that were aborted by a marker in it (KIP-98).
 
 Decided here: when the file exists (from the first abort on), and when it is written (at once: aborts are rare; made safe when
 the segment is sealed). Entries ascend by marker offset; one that is there already is not added again, so replay is harmless.

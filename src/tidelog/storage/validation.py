@@ -1,4 +1,4 @@
-"""May these records be appended, and what must change in them first (LogValidator and UnifiedLog in Kafka; section 2.1).
+"""May these records be appended, and what must change in them first (LogValidator and UnifiedLog in Kafka).
 
 ``validate`` reads the header and the CRC, which is all that an ordinary topic asks. It answers with a ``Verdict``: an error, or
 the header of a batch that may be placed, or a ``DeepValidation`` to be run first. That walks every record, and is asked for when

@@ -65,7 +65,7 @@ def test_a_partition_that_an_older_producer_did_not_add_is_told_in_words_it_know
 
 
 @pytest.mark.parametrize("operation", list(Operation))
-def test_trap_34_a_fenced_producer_may_still_abort(operation: Operation) -> None:
+def test_a_fenced_producer_may_still_abort(operation: Operation) -> None:
     coordinator = OneCoordinator()
     producer = coordinator.driver.producer()
     coordinator.driver.producer()

@@ -72,7 +72,7 @@ class LedgerWorld(ShardWorld):
         self.shards.follow()
 
 
-def test_trap_40_records_of_a_transaction_count_with_its_marker() -> None:
+def test_records_of_a_transaction_count_with_its_marker() -> None:
     world = LedgerWorld()
     assert world.write(b"a", b"b").response == 2
     assert world.ledger().notes == [] and world.ledger().waiting == {7: [b"a", b"b"]}

@@ -34,7 +34,7 @@ def test_a_marker_ends_the_transaction_and_moves_the_last_stable_offset() -> Non
     assert partition.last_stable_offset == 2
 
 
-def test_trap_41_a_marker_is_written_where_the_producer_has_no_data() -> None:
+def test_a_marker_is_written_where_the_producer_has_no_data() -> None:
     _, partition = one_partition()
     assert write_marker(partition, Marker(7, 4, False, 3), NOW_MS, LATER_MS) is ErrorCode.NONE
     assert partition.log is not None
@@ -43,7 +43,7 @@ def test_trap_41_a_marker_is_written_where_the_producer_has_no_data() -> None:
     assert partition.log.active.transactions() == []
 
 
-def test_trap_39_the_last_stable_offset_holds_until_the_marker_is_safe() -> None:
+def test_the_last_stable_offset_holds_until_the_marker_is_safe() -> None:
     world, partition = one_partition(LogConfig(flush_messages=1))
     write(partition)
     pending = write_marker(partition, COMMIT, NOW_MS, LATER_MS)
@@ -75,7 +75,7 @@ def test_a_marker_that_waits_is_told_when_the_partition_moves() -> None:
     ids=["same epoch before version 2", "older epoch", "same epoch from version 2 on is late", "bumped epoch"],
 )
 def test_which_epoch_a_marker_must_have_depends_on_the_transaction_version(marker: Marker, expected: ErrorCode) -> None:
-    """Trap 38: since version 2 an equal epoch is the former transaction's, and must not end this one (KIP-890, KIP-1228)."""
+    """Since version 2 an equal epoch is the former transaction's, and must not end this one (KIP-890, KIP-1228)."""
     _, partition = one_partition()
     write(partition, epoch=1)
     assert write_marker(partition, marker, NOW_MS, LATER_MS) is expected

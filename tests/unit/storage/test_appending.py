@@ -31,7 +31,7 @@ def test_the_answer_tells_the_brokers_time_only_where_that_is_the_timestamp() ->
     assert log.active.max_timestamp == NOW_MS + 9
 
 
-def test_trap_33_a_duplicate_is_answered_with_the_original_offsets_and_not_written() -> None:
+def test_a_duplicate_is_answered_with_the_original_offsets_and_not_written() -> None:
     log = new_log()
     append(log, batch(2))
     first = append(log, batch(3, producer=(7, 0, 0)))
@@ -42,7 +42,7 @@ def test_trap_33_a_duplicate_is_answered_with_the_original_offsets_and_not_writt
     assert log.active.size == size
 
 
-def test_trap_33_a_duplicate_on_a_log_append_time_topic_has_the_original_time() -> None:
+def test_a_duplicate_on_a_log_append_time_topic_has_the_original_time() -> None:
     log = new_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
     append(log, batch(producer=(7, 0, 0)), now_ms=NOW_MS + 1)
     assert append(log, batch(producer=(7, 0, 0)), now_ms=NOW_MS + 50).log_append_time_ms == NOW_MS + 1
@@ -84,7 +84,7 @@ def test_a_flush_is_asked_for_after_flush_messages() -> None:
     assert not append(log, batch(1)).needs_flush
 
 
-def test_trap_41_an_aborted_transaction_is_in_the_index_of_the_segment_with_its_marker() -> None:
+def test_an_aborted_transaction_is_in_the_index_of_the_segment_with_its_marker() -> None:
     log = new_log()
     append(log, batch(2, producer=(7, 0, 0), transactional=True))
     log.roll(NOW_MS)

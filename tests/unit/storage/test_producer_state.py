@@ -1,4 +1,4 @@
-"""Idempotence and open transactions, rule by rule (section 2.3 and 2.4 of the protocol reference)."""
+"""Idempotence and open transactions, rule by rule (KIP-98)."""
 
 from pathlib import Path
 
@@ -58,7 +58,7 @@ def test_the_next_sequence_follows_the_last_record() -> None:
     assert state.check(header(3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_trap_29_and_33_the_five_last_batches_are_recognised_with_offset_and_time_and_the_sixth_is_not() -> None:
+def test_the_five_last_batches_are_recognised_with_offset_and_time_and_the_sixth_is_not() -> None:
     state = after(*(header(n * 2, count=2, offset=100 + n * 2, timestamp=1000 + n) for n in range(6)))
     for n in range(1, 6):
         found = state.check(header(n * 2, count=2))
@@ -71,7 +71,7 @@ def test_a_batch_that_overlaps_a_known_one_but_is_not_equal_is_out_of_order() ->
     assert after(header(0, count=4)).check(header(0, count=3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_trap_32_sequences_wrap_from_the_greatest_to_zero() -> None:
+def test_sequences_wrap_from_the_greatest_to_zero() -> None:
     state = after(header(LAST - 1, count=2))
     assert state.check(header(0)) is ErrorCode.NONE
     assert state.check(header(1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -139,7 +139,7 @@ def test_an_open_transaction_of_another_epoch_is_no_proof() -> None:
     assert state.check_coordinated(7, 1, None) is ErrorCode.NONE
 
 
-def test_trap_31_a_producer_without_state_may_begin_anywhere_unless_it_bumps_its_epoch_with_each_transaction() -> None:
+def test_a_producer_without_state_may_begin_anywhere_unless_it_bumps_its_epoch_with_each_transaction() -> None:
     state = ProducerStateManager()
     assert state.check(header(4711)) is ErrorCode.NONE
     older = ask(state, sequence=4711)
@@ -151,7 +151,7 @@ def test_trap_31_a_producer_without_state_may_begin_anywhere_unless_it_bumps_its
     assert bumping.check_transactional(header(0, transactional=True), proof) is ErrorCode.NONE
 
 
-def test_trap_31_after_a_marker_with_a_bumped_epoch_sequences_begin_at_zero() -> None:
+def test_after_a_marker_with_a_bumped_epoch_sequences_begin_at_zero() -> None:
     state = after(header(0, count=3, transactional=True))
     state.update_marker(marker(3, epoch=1), commit=True, coordinator_epoch=0)
     assert state.entries[7].last_sequence == -1
@@ -171,7 +171,7 @@ def test_of_two_first_batches_under_way_the_later_one_does_not_overtake_the_earl
     assert state.check_transactional(header(5, transactional=True), proof) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_trap_29_a_retry_within_a_transaction_is_recognised_even_after_its_marker() -> None:
+def test_a_retry_within_a_transaction_is_recognised_even_after_its_marker() -> None:
     state = ProducerStateManager()
     for n in range(6):
         assert state.check_transactional(header(n, offset=n, transactional=True), NOT_REQUIRED) is ErrorCode.NONE
@@ -183,7 +183,7 @@ def test_trap_29_a_retry_within_a_transaction_is_recognised_even_after_its_marke
     assert state.check_transactional(header(0, transactional=True), NOT_REQUIRED) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_trap_32_sequences_of_a_transaction_wrap_to_zero() -> None:
+def test_sequences_of_a_transaction_wrap_to_zero() -> None:
     state = after(header(LAST - 1, count=2, transactional=True))
     assert state.check_transactional(header(0, transactional=True), None) is ErrorCode.NONE
     assert state.check_transactional(header(1, transactional=True), None) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -199,7 +199,7 @@ def test_an_expired_producer_keeps_its_open_transaction_and_loses_its_questions(
     assert ProducerStateManager().oldest_open() is None
 
 
-def test_trap_39_a_transaction_is_unstable_until_its_marker_is_below_the_high_watermark() -> None:
+def test_a_transaction_is_unstable_until_its_marker_is_below_the_high_watermark() -> None:
     state = after(header(0, offset=10, transactional=True), header(1, offset=11, transactional=True))
     assert (state.first_unstable_offset(), state.first_undecided_offset()) == (10, 10)
     completed = state.update_marker(marker(12), commit=True, coordinator_epoch=1)

@@ -141,7 +141,7 @@ def test_the_record_with_the_greatest_timestamp_is_the_first_of_those() -> None:
     assert reading.max_timestamp_offset(new_log()) is None
 
 
-def test_trap_39_aborted_transactions_are_told_by_overlap() -> None:
+def test_aborted_transactions_are_told_by_overlap() -> None:
     log = new_log()
     append(log, batch(2, producer=(7, 0, 0), transactional=True))
     append(log, batch(2, producer=(8, 0, 0), transactional=True))

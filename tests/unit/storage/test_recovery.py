@@ -118,7 +118,7 @@ def test_leader_epochs_come_back_from_the_batches() -> None:
     assert load(disk, SMALL).leader_epochs.entries() == [(0, 0), (1, 6), (2, 12)]
 
 
-def test_trap_30_the_transaction_index_comes_back_from_the_log() -> None:
+def test_the_transaction_index_comes_back_from_the_log() -> None:
     disk = SimDisk()
     log = new_log(disk)
     append(log, batch(2, producer=(7, 0, 0), transactional=True))

@@ -3,7 +3,7 @@
 InitProducerId without a transactional id is for every broker: each plain Java producer asks for an id. The others find the shard
 of ``__transaction_state`` that owns the transactional id; without one the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or
 NOT_COORDINATOR (16): clients retry. Old clients are told INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED, which they do not
-know (trap 34).
+know (KIP-588).
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def add_offsets_to_txn(ctx: BrokerContext, request: AddOffsetsToTxnRequest) -> L
 
 def end_txn(ctx: BrokerContext, request: EndTxnRequest) -> Later:
     """Commit or abort. v5 means transaction.version 2: the answer carries the producer's next epoch, and a retry with the epoch
-    before is answered the same (trap 37). Errors: 14, 16, 42, 47, 48, 49, 51 while it is being completed, 90."""
+    before is answered the same (KIP-890). Errors: 14, 16, 42, 47, 48, 49, 51 while it is being completed, 90."""
     producer = Producer(request.producer_id, request.producer_epoch)
     bumping = ctx.api_version >= BUMPING_FROM
 

@@ -278,7 +278,7 @@ def test_a_leader_that_may_have_a_successor_sends_a_producer_there_whose_sequenc
     assert answered(**first).error_code == 0, "what it has it still knows"
 
 
-def test_trap_31_a_producer_that_bumps_its_epoch_begins_at_zero(coordinator: Coordinator) -> None:
+def test_a_producer_that_bumps_its_epoch_begins_at_zero(coordinator: Coordinator) -> None:
     world = in_world("a")
     assert told(world, ("a", 0, transactional(5)), version=11) == [0]
     write_marker(world.partition("a"), Marker(7, 1, True, 0, 2), NOW_MS, NOW_MS + 1)

@@ -108,7 +108,7 @@ def test_a_transactional_id_is_initialised_at_every_version(talk: Talk, version:
     assert (second.producer_id, second.epoch) == (first.producer_id, first.epoch + 1) == (first.producer_id, 1)
 
 
-def test_trap_34_the_word_for_fenced_depends_on_what_the_client_knows(talk: Talk) -> None:
+def test_the_word_for_fenced_depends_on_what_the_client_knows(talk: Talk) -> None:
     had = init(talk, "fenced")
     init(talk, "fenced")
     init(talk, "fenced")
@@ -221,7 +221,7 @@ def test_brokers_add_and_ask_for_several_transactions_at_once(talk: Talk, versio
     assert partitions_of(talk, f"b1-{version}") == [("t", [0])] and partitions_of(talk, f"b2-{version}") == [("t", [1])]
 
 
-def test_trap_37_the_answer_of_version_5_carries_the_next_epoch_also_when_asked_again(talk: Talk) -> None:
+def test_the_answer_of_version_5_carries_the_next_epoch_also_when_asked_again(talk: Talk) -> None:
     producer = begin(talk, "v5", ("t", 0))
     answers = [end(talk, "v5", producer, commit=True, version=5) for _ in range(2)]
     assert [(a.error_code, a.producer_id, a.producer_epoch) for a in answers] == [(0, producer.producer_id, 1)] * 2

@@ -80,7 +80,7 @@ def test_a_marker_ends_a_transaction_and_is_told_of_each_partition(talk: Talk, v
     assert (found.current_txn_start_offset, found.coordinator_epoch, found.producer_epoch) == (-1, 4, producer.epoch)
 
 
-def test_trap_41_a_partition_without_the_producers_data_gets_the_marker(talk: Talk) -> None:
+def test_a_partition_without_the_producers_data_gets_the_marker(talk: Talk) -> None:
     before = stable_offset(talk, 2)
     assert mark(talk, marker(4711, 3, 2)) == {(4711, "t", 2): 0}
     assert stable_offset(talk, 2) == before + 1

@@ -48,7 +48,7 @@ def settled(talk: Talk, group: str) -> int:
 
 
 @pytest.mark.parametrize("version", range(6))
-def test_trap_40_offsets_of_a_transaction_count_when_it_is_committed(talk: Talk, version: int) -> None:
+def test_offsets_of_a_transaction_count_when_it_is_committed(talk: Talk, version: int) -> None:
     group = f"g{version}"
     producer = TransactionalTalk(talk, f"pay-{version}")
     if version < 5:

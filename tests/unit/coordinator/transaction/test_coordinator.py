@@ -58,7 +58,7 @@ def test_without_producer_ids_one_asks_again_and_nothing_is_recorded() -> None:
     assert not driver.log
 
 
-def test_trap_35_taking_over_an_open_transaction_aborts_it_once_and_then_gives_the_epoch_after() -> None:
+def test_taking_over_an_open_transaction_aborts_it_once_and_then_gives_the_epoch_after() -> None:
     driver = Driver()
     owner = driver.producer()
     driver.add(owner, P0)
@@ -145,7 +145,7 @@ def test_an_answer_to_a_former_decision_completes_nothing() -> None:
     assert driver.machine.marker_answered(MarkerAnswer("nobody", 1, P0, E.NONE), driver.now) is NOTHING
 
 
-def test_trap_37_a_repeated_endtxn_is_answered_with_the_same_epoch_also_by_the_next_coordinator() -> None:
+def test_a_repeated_endtxn_is_answered_with_the_same_epoch_also_by_the_next_coordinator() -> None:
     driver = Driver()
     owner = driver.producer()
     driver.add(owner, P0)
@@ -157,7 +157,7 @@ def test_trap_37_a_repeated_endtxn_is_answered_with_the_same_epoch_also_by_the_n
     assert driver.end(owner, commit=False).error is E.INVALID_TXN_STATE
 
 
-def test_trap_38_markers_of_one_transaction_are_older_than_the_batches_of_the_next() -> None:
+def test_markers_of_one_transaction_are_older_than_the_batches_of_the_next() -> None:
     driver = Driver()
     owner = driver.producer()
     driver.add(owner, P0)
@@ -252,7 +252,7 @@ def test_patience_ends() -> None:
 
 
 @pytest.mark.parametrize("server_version", [0, 2])
-def test_trap_36_a_transaction_that_takes_too_long_is_aborted_and_its_epoch_is_fenced(server_version: int) -> None:
+def test_a_transaction_that_takes_too_long_is_aborted_and_its_epoch_is_fenced(server_version: int) -> None:
     driver = Driver(server_version=server_version)
     owner = driver.producer()
     driver.add(owner, P0, version=server_version)

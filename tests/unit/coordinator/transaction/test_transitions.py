@@ -68,9 +68,7 @@ BUMPED_COMMIT = (S.PREPARE_COMMIT, 6)
         (S.COMPLETE_ABORT, False, BUMPED_ABORT, E.INVALID_TXN_STATE),
     ],
 )
-def test_trap_37_an_epoch_tells_a_retry_of_endtxn_from_the_next_transaction(
-    state: S, retry: bool, abort: object, commit: object
-) -> None:
+def test_an_epoch_tells_a_retry_of_endtxn_from_the_next_transaction(state: S, retry: bool, abort: object, commit: object) -> None:
     producer = RETRY if retry else OWNER
     known = decided_by_2(at(state))
     assert end(known, producer, commit=False) == abort
@@ -95,7 +93,7 @@ def test_a_stranger_is_told_that_the_id_is_not_its_own() -> None:
         assert end(at(S.ONGOING), Producer(8, 5), commit=True, version=version) is E.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_trap_37_a_retry_across_an_overflow_of_the_epoch_is_known_by_the_id_before() -> None:
+def test_a_retry_across_an_overflow_of_the_epoch_is_known_by_the_id_before() -> None:
     ongoing = at(S.ONGOING, LAST_EPOCH - 1)
     decided = transitions.end(ongoing, Producer(7, LAST_EPOCH - 1), commit=True, client_version=2, new_id=new_id, now_ms=200)
     assert isinstance(decided, TransactionMetadata)
@@ -152,13 +150,13 @@ def test_whoever_comes_without_a_past_gets_the_next_epoch(state: S) -> None:
 
 
 @pytest.mark.parametrize("server_version", [0, 1, 2])
-def test_trap_35_an_open_transaction_is_aborted_first_and_the_epoch_moves_once_for_it(server_version: int) -> None:
+def test_an_open_transaction_is_aborted_first_and_the_epoch_moves_once_for_it(server_version: int) -> None:
     assert init(at(S.ONGOING), server_version=server_version) == (S.PREPARE_ABORT, 7, 6)
     assert init(at(S.ONGOING), OWNER, server_version=server_version) == (S.PREPARE_ABORT, 7, 6)
 
 
 @pytest.mark.parametrize("state", [S.PREPARE_COMMIT, S.PREPARE_ABORT])
-def test_trap_35_until_markers_are_written_one_asks_again(state: S) -> None:
+def test_until_markers_are_written_one_asks_again(state: S) -> None:
     assert init(at(state)) is E.CONCURRENT_TRANSACTIONS
 
 

@@ -159,7 +159,7 @@ def take_commit(
 def commit_error(
     group: ClassicGroup | None, member_id: str, instance_id: str | None, generation: int, version: int
 ) -> ErrorCode | None:
-    """Whether a commit may be stored (trap 45: without a generation it may, while the group has no members)."""
+    """Whether a commit may be stored (without a generation it may, while the group has no members)."""
     if group is None:
         unknown = ErrorCode.GROUP_ID_NOT_FOUND if version >= UNKNOWN_GROUP_FROM else ErrorCode.ILLEGAL_GENERATION
         return None if generation < 0 else unknown

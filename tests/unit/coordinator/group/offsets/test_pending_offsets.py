@@ -11,7 +11,7 @@ def at(offset: int) -> CommittedOffset:
     return CommittedOffset(offset, -1, "", 0)
 
 
-def test_trap_40_a_commit_counts_when_its_marker_comes_and_not_before() -> None:
+def test_a_commit_counts_when_its_marker_comes_and_not_before() -> None:
     pending = PendingOffsets()
     pending.replay(7, KEY, at(5))
     pending.replay(7, KEY, at(6))

@@ -89,7 +89,7 @@ def committed(driver: Driver) -> int | None:
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_trap_40_offsets_of_a_transaction_are_invisible_until_its_marker(commits: bool) -> None:
+def test_offsets_of_a_transaction_are_invisible_until_its_marker(commits: bool) -> None:
     driver = Driver()
     driver.commit("g", {("t", 0): 1})
     pend(driver, 7, 5)
