@@ -2,7 +2,7 @@
 
 A ``RequestContext`` is made for each frame and belongs to its request alone: a handler may keep it as long as it likes, and may
 be at several requests of one connection at once. What lasts as long as the connection is the ``Session``. Why it is cut so:
-docs/adr/0023-one-request-one-table.md.
+docs/adr/0025-one-request-one-table.md.
 """
 
 from __future__ import annotations
