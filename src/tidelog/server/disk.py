@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import threading
 import weakref
 from collections import deque
@@ -354,6 +353,8 @@ class DiskFileSystem:
         """A directory and all below it. Leftovers of a network file system may keep it from going: no error."""
         if not os.path.lexists(path):
             return
+        import shutil  # not at start: it loads every codec of Python's archives
+
         if not posix.OPEN_FILES_MOVE:
             with self._guard:
                 self._close_below(path)

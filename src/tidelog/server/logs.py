@@ -5,7 +5,6 @@ The specification of levels is one for all, and others for single loggers: ``inf
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
@@ -44,6 +43,8 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
+        import json  # only nodes that log in this form need it
+
         return json.dumps(entry, ensure_ascii=False)
 
 

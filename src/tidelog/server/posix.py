@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import shutil
 import signal
 import threading
 from collections.abc import Callable
@@ -78,6 +77,8 @@ def space(path: str) -> tuple[int, int]:
     if hasattr(os, "statvfs"):
         found = os.statvfs(path)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+    import shutil  # not at start: it loads every codec of Python's archives
+
     usage = shutil.disk_usage(path)
     return usage.total, usage.free
 
