@@ -318,12 +318,19 @@ def test_a_directory_with_partitions_but_no_meta_properties_is_not_formatted(tmp
     assert not (tmp_path / "data" / META_PROPERTIES).exists()
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\0" * 5000])
-def test_a_lost_metadata_log_beside_partitions_stops_the_start(tmp_path: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (None, r"holds no metadata, but .*/lost-0 holds a partition"),
+        (b"", r"holds no metadata, but .*/lost-0 holds a partition"),
+        (b"\0" * 5000, r"5000 bytes at position 0 are damaged: they held the metadata records 0 to"),
+    ],
+)
+def test_a_lost_metadata_log_beside_partitions_stops_the_start(tmp_path: Path, content: bytes | None, problem: str) -> None:
     with_node(tmp_path, _create_lost)
     file = tmp_path / "data" / "__cluster_metadata-0" / f"{0:020d}.log"
     file.unlink() if content is None else file.write_bytes(content)
-    with pytest.raises(MetadataLogError, match=r"holds no metadata, but .*/lost-0 holds a partition"):
+    with pytest.raises(MetadataLogError, match=problem):
         with_node(tmp_path, nothing)
 
 
