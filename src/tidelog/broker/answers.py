@@ -98,6 +98,8 @@ def resume(waiting: Waiting) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         outgoing = waiting.go_on()
     except Exception as error:
         return waiting.refuse(as_kafka_error(error))
+    if isinstance(outgoing, list):  # first: nearly all are, and asking for a Coroutine costs more
+        return outgoing
     return _resumed(waiting, outgoing) if isinstance(outgoing, Coroutine) else outgoing
 
 

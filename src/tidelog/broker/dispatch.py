@@ -82,6 +82,8 @@ class Dispatcher:
             return answer
         if type(answer) is CoroutineType:
             return _later(ctx, served, request, answer)
+        if isinstance(answer, Waiting):
+            return answer
         assert not isinstance(answer, Coroutine)
         return _outgoing(ctx, served.key, answer)
 

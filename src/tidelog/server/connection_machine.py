@@ -282,9 +282,6 @@ class ConnectionMachine:
 
     def _resolve(self, outgoing: Outgoing | Coroutine[Any, Any, Outgoing]) -> Frame | None:
         """The answer in parts; empty when there is none, None when no further request may be handled now."""
-        if isinstance(outgoing, Coroutine):
-            driven = self._drive(outgoing)
-            return None if driven is None else self._resolve(driven)
         if isinstance(outgoing, Waiting):
             return self._park(outgoing)
         if isinstance(outgoing, Signal):
@@ -294,7 +291,10 @@ class ConnectionMachine:
                 self._end()
                 return None
             return []
-        return outgoing
+        if isinstance(outgoing, list):
+            return outgoing
+        driven = self._drive(outgoing)
+        return None if driven is None else self._resolve(driven)
 
     def _park(self, waiting: Waiting) -> Frame | None:
         """It is answered when what it waits for is there: then ``_go_on`` goes on."""
@@ -313,25 +313,25 @@ class ConnectionMachine:
         self.active = True
         try:
             outgoing = resume(waiting)
+            if isinstance(outgoing, list):
+                place.waiting, place.parts = None, outgoing
+                return self._send_ready
             if isinstance(outgoing, Waiting):
                 place.waiting = outgoing
                 self._line.when_done(outgoing.parked, lambda: self._go_on(place))
                 return None
-            if isinstance(outgoing, Coroutine):
-                self._in_order.drop(place)
-                place.waiting = None
-                self._produces = waiting.lets_next_in
-                driven = self._drive(outgoing)
-                if driven is not None:
-                    self._answered(driven, None)
-                return None
+            assert not isinstance(outgoing, Signal)
+            self._in_order.drop(place)
+            place.waiting = None
+            self._produces = waiting.lets_next_in
+            driven = self._drive(outgoing)
+            if driven is not None:
+                self._answered(driven, None)
+            return None
         except Exception as error:
             self._line.failed(error)
             self.close()
             return None
-        assert isinstance(outgoing, list)
-        place.waiting, place.parts = None, outgoing
-        return self._send_ready
 
     def _drive(self, coroutine: Coroutine[Any, Any, Outgoing]) -> Outgoing | None:
         """Its answer if it did not have to wait, else None: then ``_answered`` goes on."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import difflib
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -261,6 +260,8 @@ def _named(kind: type[E], member: E | str, what: str, *more: str) -> E:
     try:
         return kind[member]
     except KeyError:
+        import difflib  # only for a wrong name
+
         close = difflib.get_close_matches(member.upper(), [*kind.__members__, *more], n=1)
         hint = f" Did you mean {close[0]}?" if close else f" The names are those of {kind.__name__}."
         raise ValueError(f"there is no {what} {member}.{hint}") from None

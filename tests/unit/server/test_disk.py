@@ -181,7 +181,7 @@ def test_a_tree_may_stay_for_files_that_a_network_file_system_still_holds(
     def held(path: str) -> None:
         raise OSError(errno.ENOTEMPTY, "directory not empty", path)
 
-    monkeypatch.setattr(disk_module.shutil, "rmtree", held)
+    monkeypatch.setattr("shutil.rmtree", held)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / ".nfs0001").touch()
     DiskFileSystem().remove_tree(f"{tmp_path}/d")

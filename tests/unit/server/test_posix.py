@@ -101,7 +101,7 @@ def test_space_is_told_with_either_call(tmp_path: Path, monkeypatch: pytest.Monk
     total, free = posix.space(str(tmp_path))
     assert 0 < free <= total
     monkeypatch.delattr(os, "statvfs")
-    monkeypatch.setattr(posix.shutil, "disk_usage", lambda path: type("Usage", (), {"total": 5, "free": 3})())
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"total": 5, "free": 3})())
     assert posix.space(str(tmp_path)) == (5, 3)
 
 
