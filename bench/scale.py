@@ -41,7 +41,7 @@ from tidelog.protocol.messages.incremental_alter_configs import (
 )
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tidelog.records.batch import read_header
-from tidelog.server.channels import ChannelError, Channels
+from tidelog.server.cluster.channels import ChannelError, Channels
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 
 FIRST_STUB = 1001

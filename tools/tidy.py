@@ -35,7 +35,7 @@ SHOWN_BY = {
     "controller/result.py": "controller/test_quorum_of_one.py",
     "controller/loading.py": "controller/test_quorum_of_one.py",
     "controller/directories.py": "controller/test_brokers.py",
-    "raft/description.py": "broker/apis/test_quorum.py",
+    "raft/description.py": "broker/apis/cluster/test_quorum.py",
     # These are Spark's from the first line on; tests/pipeline has a session.
     "pipeline/backfilling.py": "../pipeline/test_replaying.py",
     "pipeline/batches.py": "../pipeline/test_run.py",
@@ -49,10 +49,10 @@ SHOWN_BY = {
     "pipeline/sinks/jdbc.py": "../pipeline/test_jdbc.py",
     "pipeline/sinks/jdbc_connection.py": "../pipeline/test_jdbc.py",
     "testing/simulation/sockets.py": "testing/simulation/test_network.py",
-    "cli/consumed_record.py": "cli/test_message_formatters.py",
-    "broker/replica_moves.py": "broker/apis/test_log_dirs.py",
-    "server/owner.py": "server/test_connection.py",
-    "server/line.py": "server/test_connection_machine.py",
+    "cli/tools/consumed_record.py": "cli/tools/test_message_formatters.py",
+    "broker/replica_moves.py": "broker/apis/topics/test_log_dirs.py",
+    "server/serving/owner.py": "server/serving/test_connection.py",
+    "server/cluster/line.py": "server/serving/test_connection_machine.py",
     "broker/ports.py": "broker/test_request.py",
 }
 

@@ -3,7 +3,7 @@
 A response message is the common answer. The others exist for speed (``Encoded``, ``Frame``), for requests without an answer
 (``Signal``), and for requests that wait without a coroutine (``Waiting``).
 
-Deliberately elsewhere: how an answer becomes a frame (``dispatch``), how it leaves (``server.sending``).
+Deliberately elsewhere: how an answer becomes a frame (``dispatch``), how it leaves (``server.serving.sending``).
 """
 
 from __future__ import annotations

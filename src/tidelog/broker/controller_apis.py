@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from tidelog.broker.answers import CLOSE_CONNECTION
-from tidelog.broker.apis import reassignments
+from tidelog.broker.apis.topics import reassignments
 from tidelog.broker.node import ControllerContext
 from tidelog.broker.operations import CLUSTER_OPERATIONS
 from tidelog.broker.ports import ControllerHandler

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tidelog.broker.api import Route
-from tidelog.broker.apis.metadata_bytes import Answers
+from tidelog.broker.apis.topics.metadata_bytes import Answers
 from tidelog.broker.ports import ActiveController, Controller, Node, NoOtherBrokers, OtherBrokers, Runtime, VersionRange
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quotas.client_quotas import ClientQuotas

@@ -8,36 +8,21 @@ from __future__ import annotations
 
 from tidelog.broker import controller_apis, envelope
 from tidelog.broker.api import NOTHING, Api, by_resource, on_brokers, on_cluster, on_controllers
-from tidelog.broker.apis import (
+from tidelog.broker.apis.cluster import (
     acls,
-    alter_configs,
     client_quotas,
     cluster,
-    configs,
-    consumer_groups,
-    coordinators,
     features,
-    fetch,
-    group_offsets,
-    groups,
-    log_dirs,
-    metadata,
-    offsets,
-    partitions,
-    produce,
-    producers,
     quorum,
     raft_voters,
-    reassignments,
     scram,
     switched_off,
-    topics,
-    transaction_admin,
-    transactions,
-    txn_markers,
-    txn_offsets,
     versions,
 )
+from tidelog.broker.apis.groups import consumer_groups, coordinators, group_offsets, groups
+from tidelog.broker.apis.records import fetch, offsets, produce, producers
+from tidelog.broker.apis.topics import alter_configs, configs, log_dirs, metadata, partitions, reassignments, topics
+from tidelog.broker.apis.transactions import transaction_admin, transactions, txn_markers, txn_offsets
 from tidelog.broker.controller_apis import raft
 from tidelog.broker.quotas.limits import Kind
 from tidelog.broker.refusals import each_and_whole, regular

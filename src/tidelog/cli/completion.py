@@ -6,7 +6,7 @@ from importlib import import_module
 
 import click
 
-from tidelog.cli.main import COMMANDS, MODULES, main
+from tidelog.cli.main import COMMANDS, main, module_of
 
 SHELLS = ("bash", "zsh", "fish")
 OWN = frozenset({"completion", "safe-to-stop", "drain", "dump-log", "format", "random-uuid", "rebalance", "start"})
@@ -20,7 +20,7 @@ def command(shell: str) -> None:
     print(script(shell, "tidelog", main))
     for name in COMMANDS:
         if name not in OWN:
-            module = import_module(f"tidelog.cli.{MODULES.get(name, name.replace('-', '_'))}")
+            module = import_module(module_of(name))
             print(script(shell, f"kafka-{name}", module.command))
 
 

@@ -43,8 +43,22 @@ COMMANDS = {
 }
 """Name and one line each: the help needs no command to be imported."""
 
-MODULES = {"producer-perf-test": "producer_perf", "consumer-perf-test": "consumer_perf"}
-"""Where the module has another name than the command."""
+_ROOMS = {
+    "start": "",
+    "pipeline": "",
+    "completion": "",
+    "link-commands": "",
+    "cluster": "cluster.",
+    "rebalance": "cluster.",
+    "drain": "cluster.",
+    "safe-to-stop": "cluster.",
+}
+_MODULES = {"producer-perf-test": "producer_perf", "consumer-perf-test": "consumer_perf"}
+
+
+def module_of(command: str) -> str:
+    """The module of a command; Kafka's tools are in ``tidelog.cli.tools``."""
+    return f"tidelog.cli.{_ROOMS.get(command, 'tools.')}{_MODULES.get(command, command.replace('-', '_'))}"
 
 
 class LazyGroup(click.Group):
@@ -56,7 +70,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"tidelog.cli.{MODULES.get(cmd_name, cmd_name.replace('-', '_'))}")
+        module = import_module(module_of(cmd_name))
         command: click.Command = module.command
         return command
 

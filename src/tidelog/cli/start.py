@@ -23,7 +23,7 @@ from tidelog.server.posix import ending_signals, on_signal
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 
 if TYPE_CHECKING:
-    from tidelog.server.controller_node import ControllerNode
+    from tidelog.server.cluster.controller_node import ControllerNode
 
 DEFAULT_DATA = "data"
 """Where a node keeps its data that was told nothing at all."""
@@ -67,7 +67,7 @@ def _made(config: BrokerConfig, runtime: LoopRuntime) -> Node | ControllerNode:
     if config.is_broker:
         return Node(config, runtime)
     # Imported when it is needed: what a broker does not use would cost it a tenth of its start.
-    from tidelog.server.controller_node import ControllerNode
+    from tidelog.server.cluster.controller_node import ControllerNode
 
     return ControllerNode(config, runtime)
 

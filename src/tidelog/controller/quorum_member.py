@@ -1,6 +1,6 @@
 """QuorumMember: one process's part in the metadata quorum: log, Raft machine, what is committed, the controller while it leads.
 
-    effects of the machine -> the log (here), files, sockets and timers (``server.raft_runner``)
+    effects of the machine -> the log (here), files, sockets and timers (``server.cluster.raft_runner``)
     high watermark         -> the committed image moves on; requests that waited for it are answered
     leader                 -> once its epoch has committed something, the controller is active: it begins with the committed
                               image, which is all there is: what came before the epoch is committed with its first record

@@ -8,7 +8,7 @@ meanwhile, or that came new, is passed over.
 Invariants: a partition is in ``_entries`` exactly once; one that is in the session is ready or waits to be forgotten; who is
 ``busy`` or delayed is not asked for.
 
-Elsewhere: what an answer does to a log (``following``), connections, time and threads (``server.replica_fetching``).
+Elsewhere: what an answer does to a log (``following``), connections, time and threads (``server.replication.replica_fetching``).
 """
 
 from __future__ import annotations

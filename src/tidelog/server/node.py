@@ -17,7 +17,7 @@ from typing import Any
 
 from tidelog.broker import lifecycle
 from tidelog.broker.api import Route
-from tidelog.broker.apis.metadata_bytes import Answers
+from tidelog.broker.apis.topics.metadata_bytes import Answers
 from tidelog.broker.node import Broker
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.table import BROKER_APIS
@@ -34,22 +34,22 @@ from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.voters import ReplicaKey
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
-from tidelog.server import settings
-from tidelog.server.broker_life import BrokerLife
-from tidelog.server.channels import Channels
-from tidelog.server.compaction import Compaction
-from tidelog.server.controller_link import ControllerLink
-from tidelog.server.coordinators import Coordinators
-from tidelog.server.creating import Creating
+from tidelog.server.cluster.broker_life import BrokerLife
+from tidelog.server.cluster.channels import Channels
+from tidelog.server.cluster.controller_link import ControllerLink
+from tidelog.server.cluster.coordinators import Coordinators
+from tidelog.server.cluster.metadata_replica import MetadataReplica
+from tidelog.server.cluster.other_brokers import ChannelsToBrokers
 from tidelog.server.disk import DiskFileSystem
-from tidelog.server.housekeeping import Housekeeping
-from tidelog.server.listener import ConnectionCount, Listener
-from tidelog.server.metadata_replica import MetadataReplica
-from tidelog.server.monitoring import Monitoring
-from tidelog.server.node_metrics import on_loop
-from tidelog.server.other_brokers import ChannelsToBrokers
-from tidelog.server.replica_fetching import Replication
+from tidelog.server.replication.creating import Creating
+from tidelog.server.replication.replica_fetching import Replication
 from tidelog.server.runtime import LoopRuntime
+from tidelog.server.serving.listener import ConnectionCount, Listener
+from tidelog.server.upkeep import settings
+from tidelog.server.upkeep.compaction import Compaction
+from tidelog.server.upkeep.housekeeping import Housekeeping
+from tidelog.server.upkeep.monitoring import Monitoring
+from tidelog.server.upkeep.node_metrics import on_loop
 from tidelog.storage.checkpoints import META_PROPERTIES
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_dir import find_partition_dir, previous_broker_epoch

@@ -115,8 +115,8 @@ class LoopRuntime:
                     each_done(done)
 
     def bind(self, name: str, host: str, port: int) -> socket.socket:
-        """A socket for a listener, not listening yet. See ``server.listener.bind``."""
-        from tidelog.server.listener import bind
+        """A socket for a listener, not listening yet. See ``server.serving.listener.bind``."""
+        from tidelog.server.serving.listener import bind
 
         return bind(name, host, port)
 

@@ -5,7 +5,7 @@ changes. A segment is looked at as it was when its turn came. What reads badly i
 have been cut or compacted under the first look. What stays is a rotten range (rotten_range.py) of the segment, which readers get
 as CORRUPT_MESSAGE from then on. Nothing is cut, moved or written.
 
-Deliberately elsewhere: the pace, the thread and what is left in the page cache (server/scrubbing.py).
+Deliberately elsewhere: the pace, the thread and what is left in the page cache (server/upkeep/scrubbing.py).
 """
 
 from __future__ import annotations

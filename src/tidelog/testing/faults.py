@@ -28,8 +28,8 @@ from tidelog.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from tidelog.replication.markers import Marker
-    from tidelog.server.coordinators import Coordinators
-    from tidelog.server.markers import WriteMarker
+    from tidelog.server.cluster.coordinators import Coordinators
+    from tidelog.server.cluster.markers import WriteMarker
 
 E = TypeVar("E", bound=Enum)
 Sleep = Callable[[float], Coroutine[Any, Any, None]]

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from tests.unit.replication.world import DIRECTORY_IDS, Pending, World, batch, topic_id
-from tidelog.broker.apis.fetch import fetch
-from tidelog.broker.apis.produce import produce
+from tidelog.broker.apis.records.fetch import fetch
+from tidelog.broker.apis.records.produce import produce
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid

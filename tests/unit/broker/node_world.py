@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from tidelog.broker.api import NOTHING, Api, Handler, Route
-from tidelog.broker.apis.metadata_bytes import Answers
+from tidelog.broker.apis.topics.metadata_bytes import Answers
 from tidelog.broker.node import Broker, BrokerContext
 from tidelog.broker.ports import Asker
 from tidelog.broker.producer_ids import ProducerIds

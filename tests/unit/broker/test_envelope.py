@@ -7,7 +7,8 @@ import pytest
 
 from tests.unit.broker.node_world import NodeWorld, run, served
 from tidelog.broker.answers import CLOSE_CONNECTION
-from tidelog.broker.apis import topics, versions
+from tidelog.broker.apis.cluster import versions
+from tidelog.broker.apis.topics import topics
 from tidelog.broker.envelope import envelope
 from tidelog.broker.request import Context
 from tidelog.model.errors import ErrorCode as E

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.unit.broker.node_world import NodeWorld, run
 from tidelog.broker.api import Api, on_brokers, on_cluster, on_controllers
-from tidelog.broker.apis.versions import api_versions
+from tidelog.broker.apis.cluster.versions import api_versions
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.envelope import envelope, sealed_request, unsealed
 from tidelog.broker.ports import Asker

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.unit.broker.node_world import NodeWorld, run
-from tidelog.broker.apis.partitions import create_partitions
-from tidelog.broker.apis.topics import create_topics, delete_topics
+from tidelog.broker.apis.topics.partitions import create_partitions
+from tidelog.broker.apis.topics.topics import create_topics, delete_topics
 from tidelog.broker.mutation_log import SHOWN
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

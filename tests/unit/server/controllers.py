@@ -17,7 +17,7 @@ from tidelog.protocol.messages.config_record import ConfigRecord
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import Endpoint, Voter
-from tidelog.server.controller_node import ControllerNode
+from tidelog.server.cluster.controller_node import ControllerNode
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, Pending, World, batch
 from tidelog.broker.answers import Waiting
-from tidelog.broker.apis.fetch import fetch
-from tidelog.broker.apis.offsets import list_offsets
+from tidelog.broker.apis.records.fetch import fetch
+from tidelog.broker.apis.records.offsets import list_offsets
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.fastpath import FetchView
@@ -21,8 +21,8 @@ from tidelog.protocol.messages.alter_partition import (
     ResponseTopicData,
 )
 from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse
-from tidelog.server.channels import ChannelError, Failure
-from tidelog.server.replica_fetching import Replication
+from tidelog.server.cluster.channels import ChannelError, Failure
+from tidelog.server.replication.replica_fetching import Replication
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.unit.server.test_connection import Side, World, echo, frame, settle, until
+from tests.unit.server.serving.test_connection import Side, World, echo, frame, settle, until
 from tidelog.server.runtime import Alarm
 
 

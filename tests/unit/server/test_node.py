@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.server.test_connection import until
+from tests.unit.server.serving.test_connection import until
 from tidelog.broker import lifecycle
-from tidelog.broker.apis.metadata import Question, metadata
+from tidelog.broker.apis.topics.metadata import Question, metadata
 from tidelog.broker.request import RequestContext, Session
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController

@@ -11,7 +11,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tidelog.server.channels import ChannelError, Channels, Failure
+from tidelog.server.cluster.channels import ChannelError, Channels, Failure
 from tidelog.testing.simulation.loop import SimLoop
 from tidelog.testing.simulation.machines import SimRuntime
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tidelog.config.resolve import BrokerConfig
-from tidelog.server.controller_node import ControllerNode
+from tidelog.server.cluster.controller_node import ControllerNode
 from tidelog.server.node import Node
 from tidelog.server.runtime import LoopRuntime
 from tidelog.testing.simulation.disk import PowerLoss, SimDisk

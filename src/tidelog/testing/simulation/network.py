@@ -202,7 +202,7 @@ def _settle(future: asyncio.Future[Any], value: End) -> None:
 
 
 class SimListener:
-    """A listening socket, as ``server.listener`` uses it."""
+    """A listening socket, as ``server.serving.listener`` uses it."""
 
     def __init__(self, network: Network, loop: SimLoop, host: str, port: int, fd: int) -> None:
         self.loop, self.host, self.port, self.fd = loop, host, port, fd

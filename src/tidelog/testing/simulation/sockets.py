@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SimSocket:
-    """A connected socket, as ``server.transport`` uses it."""
+    """A connected socket, as ``server.serving.transport`` uses it."""
 
     def __init__(self, end: End) -> None:
         self.end = end

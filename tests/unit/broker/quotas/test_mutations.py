@@ -3,9 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.broker.node_world import NodeWorld, run
-from tidelog.broker.apis.metadata import Question, metadata
-from tidelog.broker.apis.partitions import create_partitions
-from tidelog.broker.apis.topics import create_topics, delete_topics
+from tidelog.broker.apis.topics.metadata import Question, metadata
+from tidelog.broker.apis.topics.partitions import create_partitions
+from tidelog.broker.apis.topics.topics import create_topics, delete_topics
 from tidelog.broker.request import Context
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic

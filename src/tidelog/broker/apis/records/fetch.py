@@ -1,0 +1,190 @@
+"""Fetch: records to consumers and to followers.
+
+What is decided here: how a request becomes a ``replication.fetch.Fetch`` and its answer a frame. Records never become bytes
+here: they stay slices of files between the bytes around them. When a fetch has enough, and what an incremental answer leaves
+out, is decided in ``replication``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable
+from typing import Any
+
+from tidelog.broker.answers import Answer, Frame, Outgoing, Waiting
+from tidelog.broker.apis.topics.leadership import current_leader, node_endpoints
+from tidelog.broker.node import BrokerContext
+from tidelog.broker.refusals import REGULAR
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import Uuid
+from tidelog.protocol.fastpath import FetchResult, FetchTopicResult, FetchView, encode_fetch_response
+from tidelog.protocol.messages.fetch import FetchRequest
+from tidelog.replication.delayed import ParkedFetch
+from tidelog.replication.fetch import Fetch
+from tidelog.replication.fetch_sessions import FetchPartition
+from tidelog.replication.reads import PartitionRead
+from tidelog.replication.replica import Caller
+
+_NONE = ErrorCode.NONE
+_WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_BY_ID_FROM = 13
+_ZSTD_FROM = 10
+_FROM_FOLLOWERS = 11
+_READ_COMMITTED = 1
+
+
+def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any, Answer]:
+    """Sent by consumers, and by brokers that follow. v7 has sessions, v9 fences by leader epoch, v10 may be sent zstd, v12 tells
+    where logs diverge, v13 addresses topics by id, v15 says in a tag which replica asks, v16 names the new leader.
+
+    Waits up to ``max_wait_ms`` for ``min_bytes``, but not when there is an error to tell.
+    Errors of the request: 70, 71, 106. Of a partition: 1, 3, 6, 56, 74, 75, 76, 100, 103.
+    """
+    replicas = ctx.node.replicas
+    now_ms = ctx.node.runtime.even_ms()
+    caller = Caller(request.replica_id, request.replica_epoch, now_ms) if request.replica_id >= 0 else None
+    context = replicas.sessions.open(request, now_ms, by_id=ctx.api_version >= _BY_ID_FROM, caller=caller)
+    if isinstance(context, ErrorCode):
+        parts, _ = encode_fetch_response(ctx.correlation_id, ctx.api_version, (), error_code=context)
+        return parts
+    work = replicas.fetch(
+        context,
+        min_bytes=request.min_bytes,
+        max_bytes=min(request.max_bytes, ctx.config.fetch_max_bytes),
+        committed=request.isolation_level == _READ_COMMITTED,
+        any_replica=caller is None and ctx.api_version >= _FROM_FOLLOWERS,
+        rack=request.rack_id if caller is None else "",
+    )
+    if work.cold:
+        return _warmed(ctx, work, now_ms + request.max_wait_ms)
+    if work.is_complete or request.max_wait_ms <= 0:
+        return _answer(ctx, work)
+    return _Poll(ctx, work, now_ms + request.max_wait_ms)
+
+
+def refuse(ctx: BrokerContext, request: FetchView | FetchRequest, error: KafkaError) -> Answer:
+    """The partitions that the request names with this error; where it names none, the whole answer."""
+    if isinstance(request, FetchRequest):
+        return REGULAR(ctx, request, error)
+    named = [(name, topic_id, [each[0] for each in partitions]) for name, topic_id, partitions in request.topics]
+    return _refused(ctx, error, request.session_id, named)
+
+
+def _refused(
+    ctx: BrokerContext, error: KafkaError, session_id: int, named: Iterable[tuple[str | None, Uuid, Iterable[int]]]
+) -> Frame:
+    topics: list[FetchTopicResult] = [
+        (name, topic_id, [FetchResult(index, error.code) for index in partitions]) for name, topic_id, partitions in named
+    ]
+    whole = _NONE if topics else error.code
+    parts, _ = encode_fetch_response(ctx.correlation_id, ctx.api_version, topics, error_code=whole, session_id=session_id)
+    return parts
+
+
+class _Poll(Waiting):
+    """A fetch that found too little, until there is enough or its time is over: by the even clock, for it may wait more than
+    once, and somebody may set the wall clock in between."""
+
+    __slots__ = ("_ctx", "_deadline_ms", "_work")
+
+    def __init__(self, ctx: BrokerContext, work: Fetch, deadline_ms: int) -> None:
+        self._ctx = ctx
+        self._work = work
+        self._deadline_ms = deadline_ms
+        self._park()
+
+    def _park(self) -> None:
+        left_ms = self._deadline_ms - self._ctx.node.runtime.even_ms()
+        self.parked: ParkedFetch = self._work.park(self._ctx.now_ms() + left_ms)
+
+    def go_on(self) -> Outgoing | Coroutine[Any, Any, Outgoing]:
+        ctx, work, parked = self._ctx, self._work, self.parked
+        work.read_again(parked.touched)
+        if work.cold:
+            return _warmed(ctx, work, self._deadline_ms)
+        if work.is_complete or parked.expired or ctx.node.runtime.even_ms() >= self._deadline_ms:
+            return _answer(ctx, work)
+        self._park()
+        return self
+
+    def refuse(self, error: KafkaError) -> Outgoing:
+        due = self._work.context.due
+        return _refused(self._ctx, error, 0, [(wanted.topic, wanted.topic_id, [wanted.index]) for wanted in due])
+
+
+async def _warmed(ctx: BrokerContext, work: Fetch, deadline_ms: int) -> Outgoing:
+    """What would have waited for a disk is read with the help of a thread."""
+    await ctx.run_blocking(work.warm_up)
+    work.read_warm()
+    over = work.is_complete or ctx.node.runtime.even_ms() >= deadline_ms
+    return _answer(ctx, work) if over else _Poll(ctx, work, deadline_ms)
+
+
+def _answer(ctx: BrokerContext, work: Fetch) -> Frame:
+    if ctx.fetch_quota is not None and (wait_ms := ctx.fetch_quota.wait_ms(work.bytes_read)) > 0:
+        return _throttled(ctx, work, wait_ms)
+    answer = work.finish(ctx.node.runtime.even_ms())
+    version = ctx.api_version
+    topics: list[FetchTopicResult] = []
+    results: list[FetchResult] = []
+    leaders: dict[tuple[int, int], None] = {}
+    last_name: str | None = None
+    last_id: Uuid | None = None
+    for wanted, read in answer.partitions:
+        if wanted.topic_id != last_id or wanted.topic != last_name:
+            last_id, last_name = wanted.topic_id, wanted.topic
+            results = []
+            topics.append((last_name, last_id, results))
+        result = FetchResult(
+            wanted.index,
+            read.error,
+            read.high_watermark,
+            read.last_stable_offset,
+            read.log_start_offset,
+            read.records if read.records is not None else b"",
+            read.aborted,
+        )
+        if read.is_news:
+            _explain(ctx, wanted, read, result, leaders)
+        elif read.size:
+            partition = wanted.partition
+            assert partition is not None and partition.log is not None
+            if work.context.caller is None:
+                partition.stats.bytes_out += read.size
+            else:
+                partition.stats.replication_bytes_out += read.size
+            if version < _ZSTD_FROM and partition.log.config.compression_type == "zstd":
+                result = FetchResult(wanted.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        results.append(result)
+    parts, _ = encode_fetch_response(
+        ctx.correlation_id,
+        version,
+        topics,
+        error_code=answer.error,
+        session_id=answer.session_id,
+        node_endpoints=node_endpoints(ctx, leaders) if leaders else (),
+    )
+    return parts
+
+
+def _throttled(ctx: BrokerContext, work: Fetch, wait_ms: int) -> Frame:
+    """Nothing is sent, and the session does not move on: what was read is read again when the client comes back."""
+    answer = work.context.put_off()
+    parts, _ = encode_fetch_response(
+        ctx.correlation_id, ctx.api_version, (), throttle_time_ms=wait_ms, error_code=answer.error, session_id=answer.session_id
+    )
+    return parts
+
+
+def _explain(
+    ctx: BrokerContext, wanted: FetchPartition, read: PartitionRead, result: FetchResult, leaders: dict[tuple[int, int], None]
+) -> None:
+    """What goes with an error or a divergence: where the logs part, and who leads now."""
+    result.diverging_epoch = read.diverging
+    result.preferred_read_replica = read.preferred_replica
+    if wanted.partition is not None and read.error is not _NONE:
+        wanted.partition.stats.failed_fetch_requests += 1
+    if read.error in _WRONG_LEADER:
+        leader = current_leader(ctx, wanted.topic, wanted.topic_id, wanted.index)
+        if leader is not None:
+            result.current_leader = leader
+            leaders[leader] = None

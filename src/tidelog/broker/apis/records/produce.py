@@ -1,0 +1,402 @@
+"""Produce: records from clients.
+
+What is decided here: how a request is taken apart and its answer put together. A request of one partition, by far the most
+common, has a path of its own whose answer is packed in one call; the general path says the same more slowly, and a test holds
+them equal. May records be appended: ``storage.validation`` and ``replication.partition``. When are they safe: there, too.
+
+The first batch of a transaction in a partition waits for its coordinator's word (``broker.transaction_verification``); the
+partition holds a proof meanwhile, and refuses the batch when a marker came in between. The batches after it go straight in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import lru_cache
+from struct import Struct
+from typing import Any
+
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Answer, Frame, Outgoing, Signal, Waiting
+from tidelog.broker.apis.topics.leadership import current_leader, node_endpoints
+from tidelog.broker.node import BrokerContext
+from tidelog.broker.transaction_verification import Operation, operation_of_produce, produce_error, verify_or_add
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import Uuid
+from tidelog.protocol.fastpath import ProduceResult, ProduceTopicResult, ProduceView, encode_produce_response
+from tidelog.protocol.primitives import write_compact_string
+from tidelog.records.batch import HEADER_SIZE
+from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication.partition import Partition, refused
+from tidelog.replication.verifying import begin_verification, refuse_verification
+from tidelog.storage.appending import AppendResult
+from tidelog.storage.validation import DeepValidation
+from tidelog.storage.verification import NOT_REQUIRED, Verification
+
+_NONE = ErrorCode.NONE
+_OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+_WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_ATTRIBUTES = 22
+"""Where a batch has the low byte of its attributes."""
+_TRANSACTIONAL_BIT = 0x10
+_PRODUCER = Struct(">qhi")
+_PRODUCER_AT = 43
+"""Where a batch has producer id, producer epoch and base sequence."""
+_ZSTD_FROM = 7
+_FLEXIBLE_FROM = 9
+_BY_ID_FROM = 13
+_NO_ERRORS_NO_THROTTLE = bytes((1, 0, 0, 0, 0, 0, 0, 0, 0))
+"""What ends an answer about one partition: no record errors, no message, tags, the topic's tags, throttle time, tags."""
+_ADMIN_CLIENT = "__admin_client"
+"""The one client id that may write to internal topics, as in Kafka."""
+_NO_RECORDS = memoryview(b"")
+
+
+def produce(ctx: BrokerContext, request: ProduceView) -> Answer | Coroutine[Any, Any, Answer]:
+    """Sent by every producer. v5 answers the log start offset, v7 allows zstd, v8 has errors of single records, v10 names the new
+    leader and its address, v12 adds partitions to the transaction by itself, v13 addresses topics by id.
+
+    acks 0 is never answered: an error closes the connection, so that the producer notices. acks -1 waits until all in-sync
+    replicas have the records, acks 1 for the leader alone; both wait for a flush where the topic demands one.
+    Errors, per partition: 2, 3, 6, 7, 10, 17, 18, 19, 20, 21, 32, 45, 47, 48, 49, 51, 53, 56, 76, 87, 100, 120.
+    """
+    acks = request.acks
+    topics = request.topics
+    if len(topics) == 1 and len(topics[0][2]) == 1 and acks * acks == 1:
+        name, topic_id, ((index, records),) = topics[0]
+        replicas = ctx.node.replicas
+        partition = replicas.by_id(topic_id, index) if name is None else replicas.by_name(name, index)
+        if partition.__class__ is Partition:
+            assert isinstance(partition, Partition)
+            result = _append(ctx, request, partition, records)
+            if result.__class__ is AppendResult:
+                assert isinstance(result, AppendResult)
+                version = ctx.api_version
+                if result.error is _NONE and version >= _FLEXIBLE_FROM:
+                    if partition.is_safe(result.last_offset, acks):
+                        return [_packed(partition, version, ctx.correlation_id, result)]
+                    work = _Work(ctx, request, [_Entry(name, topic_id, index, partition, result)])
+                    return work.wait_for(work.entries, ctx.now_ms() + request.timeout_ms)
+            return _Work(ctx, request, [_Entry(name, topic_id, index, partition, result)]).go_on(request)
+    return _Work(ctx, request, _append_all(ctx, request)).go_on(request)
+
+
+def refuse(ctx: BrokerContext, request: ProduceView, error: KafkaError) -> Answer:
+    """Every partition of the request with this error."""
+    if request.acks == 0:
+        return CLOSE_CONNECTION
+    topics: list[ProduceTopicResult] = [
+        (name, topic_id, [ProduceResult(index, error.code, error_message=error.detail or None) for index, _ in partitions])
+        for name, topic_id, partitions in request.topics
+    ]
+    return [encode_produce_response(ctx.correlation_id, ctx.api_version, topics)]
+
+
+def _packed(partition: Partition, version: int, correlation_id: int, result: AppendResult) -> bytes:
+    """The answer to a request of one partition whose records are safe."""
+    pack, size, prefix = partition.produce_frames.get(version) or _frame(partition, version)
+    return pack(
+        size,
+        correlation_id,
+        0,
+        prefix,
+        0,
+        result.first_offset,
+        result.log_append_time_ms,
+        result.log_start_offset,
+        _NO_ERRORS_NO_THROTTLE,
+    )
+
+
+class _Unverified:
+    """A batch whose transaction the coordinator is to be asked about first."""
+
+    __slots__ = ("producer_epoch", "producer_id", "proof", "records")
+
+    def __init__(self, records: memoryview, producer_id: int, producer_epoch: int, proof: Verification) -> None:
+        self.records = records
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.proof = proof
+
+
+_Result = AppendResult | DeepValidation | _Unverified
+
+
+class _Entry:
+    """One partition of a request, and what has become of its append so far."""
+
+    __slots__ = ("index", "name", "partition", "proof", "result", "topic_id")
+
+    def __init__(self, name: str | None, topic_id: Uuid, index: int, partition: Partition | None, result: _Result) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.index = index
+        self.partition = partition
+        self.result = result
+        self.proof: Verification | None = None
+
+
+def _append(ctx: BrokerContext, request: ProduceView, partition: Partition, records: memoryview | None) -> _Result:
+    if records is None:
+        records = _NO_RECORDS
+    if partition.is_internal and ctx.client_id != _ADMIN_CLIENT:
+        return refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL_BIT:
+        return _append_transactional(ctx, request, partition, records)
+    return partition.append(records, ctx.node.runtime.now_ms(), request.acks, zstd_allowed=ctx.api_version >= _ZSTD_FROM)
+
+
+def _append_transactional(ctx: BrokerContext, request: ProduceView, partition: Partition, records: memoryview) -> _Result:
+    """Into the open transaction at once; else the coordinator is asked first."""
+    if request.transactional_id is None:
+        return refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    now_ms, zstd_allowed = ctx.now_ms(), ctx.api_version >= _ZSTD_FROM
+    producer_id, epoch, sequence = _producer_of(records)
+    if producer_id < 0 or sequence < 0:
+        # It is refused for that, and must not count as what its producer sent first.
+        return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed)
+    operation = operation_of_produce(ctx.api_version)
+    proof = begin_verification(
+        partition,
+        producer_id,
+        epoch,
+        sequence,
+        starts_at_zero=operation is Operation.ADD,
+        transactional_id=request.transactional_id,
+        now_ms=now_ms,
+    )
+    if proof is None:
+        return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed)
+    if operation is not Operation.ADD and not ctx.config.transaction_partition_verification_enable:
+        return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed, proof=NOT_REQUIRED)
+    return _Unverified(records, producer_id, epoch, proof)
+
+
+def _producer_of(records: memoryview) -> tuple[int, int, int]:
+    """Producer id, epoch and base sequence; id -1 where there is not even a whole header."""
+    if len(records) < HEADER_SIZE:
+        return -1, -1, -1
+    producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+    return producer_id, epoch, sequence
+
+
+def _refused_as_a_whole(request: ProduceView) -> ErrorCode:
+    """What is wrong with a request whose transactional batches do not belong together: its coordinator is asked about one
+    producer at one epoch, and a batch at another epoch would stay open for ever."""
+    producers: set[tuple[int, int]] = set()
+    for _, _, wanted in request.topics:
+        for _, records in wanted:
+            if records is not None and len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL_BIT:
+                producers.add(_producer_of(records)[:2])
+    if producers and request.transactional_id is None:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers) > 1 else _NONE
+
+
+def _append_all(ctx: BrokerContext, request: ProduceView) -> list[_Entry]:
+    """Append to each partition that the request names; each may be named once."""
+    replicas = ctx.node.replicas
+    entries: list[_Entry] = []
+    seen: set[Partition] = set()
+    known_acks = request.acks in (-1, 0, 1)
+    refusal = _refused_as_a_whole(request)
+    for name, topic_id, wanted in request.topics:
+        for index, records in wanted:
+            found = replicas.by_id(topic_id, index) if name is None else replicas.by_name(name, index)
+            result: _Result
+            if not known_acks:
+                result = refused(ErrorCode.INVALID_REQUIRED_ACKS)
+            elif refusal:
+                result = refused(refusal)
+            elif not isinstance(found, Partition):
+                result = refused(found)
+            elif found in seen:
+                result = refused(ErrorCode.INVALID_RECORD)
+                result.error_message = f"The request names {found.topic_partition} twice: send one batch per partition."
+            else:
+                seen.add(found)
+                result = _append(ctx, request, found, records)
+            entries.append(_Entry(name, topic_id, index, found if isinstance(found, Partition) else None, result))
+    return entries
+
+
+class _Acks(Waiting):
+    """The request is answered when its records are safe, or when its time is over."""
+
+    __slots__ = ("_unsafe", "_work")
+
+    lets_next_in = True
+
+    def __init__(self, parked: ParkedAppend, work: _Work, unsafe: list[_Entry]) -> None:
+        super().__init__(parked)
+        self._work = work
+        self._unsafe = unsafe
+
+    def go_on(self) -> Outgoing:
+        work = self._work
+        for entry in self._unsafe:
+            assert entry.partition is not None and isinstance(entry.result, AppendResult)
+            error = entry.partition.acknowledge(entry.result.last_offset, work.acks)
+            if error is not _NONE:
+                entry.result = refused(error)
+        return work.answer()
+
+    def refuse(self, error: KafkaError) -> Outgoing:
+        for entry in self._unsafe:
+            entry.result = refused(error.code)
+        return self._work.answer()
+
+
+class _Work:
+    """A request whose batches were appended, or wait for a walk over their records, until it can be answered.
+
+    It keeps of its request what the answer needs, and none of the bytes: while it is not acknowledged, the connection goes on.
+    """
+
+    __slots__ = ("_ctx", "acks", "entries")
+
+    def __init__(self, ctx: BrokerContext, request: ProduceView, entries: list[_Entry]) -> None:
+        self._ctx = ctx
+        self.acks = request.acks
+        self.entries = entries
+
+    def go_on(self, request: ProduceView) -> Outgoing | Coroutine[Any, Any, Outgoing]:
+        """The answer, or what it waits for."""
+        deadline_ms = self._ctx.now_ms() + request.timeout_ms
+        if any(entry.result.__class__ is not AppendResult for entry in self.entries):
+            return self._checked(request, deadline_ms)
+        return self._acknowledged(deadline_ms)
+
+    def _acknowledged(self, deadline_ms: int) -> Outgoing:
+        unsafe = self._unsafe()
+        return self.wait_for(unsafe, deadline_ms) if unsafe else self.answer()
+
+    def _unsafe(self) -> list[_Entry]:
+        acks = self.acks
+        return [
+            entry
+            for entry in self.entries
+            if acks != 0
+            and entry.partition is not None
+            and isinstance(entry.result, AppendResult)
+            and entry.result.error is _NONE
+            and not entry.partition.is_safe(entry.result.last_offset, acks)
+        ]
+
+    def wait_for(self, unsafe: list[_Entry], deadline_ms: int) -> Waiting:
+        """Some of the request's records are not safe yet."""
+        parked = ParkedAppend(deadline_ms, self.acks)
+        for index, entry in enumerate(unsafe):
+            assert entry.partition is not None and isinstance(entry.result, AppendResult)
+            parked.watch(entry.partition, index, entry.result.last_offset)
+        return _Acks(parked, self, unsafe)
+
+    async def _checked(self, request: ProduceView, deadline_ms: int) -> Outgoing:
+        """Batches that were not appended at once are asked about or walked over first; the request's bytes stay until then."""
+        ctx, acks = self._ctx, self.acks
+        unverified = [entry for entry in self.entries if entry.result.__class__ is _Unverified]
+        try:
+            if unverified:
+                await self._verify(request, unverified)
+            for entry in self.entries:
+                if isinstance(entry.result, DeepValidation):
+                    assert entry.partition is not None
+                    verdict = await ctx.run_blocking(entry.result.run)
+                    entry.result = entry.partition.append_validated(verdict, ctx.now_ms(), acks, proof=entry.proof)
+        finally:  # also when the client went away meanwhile
+            for entry in unverified:
+                if entry.proof is not None:
+                    entry.proof.served()
+        return self._acknowledged(deadline_ms)
+
+    async def _verify(self, request: ProduceView, entries: list[_Entry]) -> None:
+        """Asks the coordinator about these partitions, and appends to those that are part of the transaction."""
+        ctx = self._ctx
+        operation = operation_of_produce(ctx.api_version)
+        names = [entry.partition.topic_partition for entry in entries if entry.partition is not None]
+        asked = entries[0].result
+        assert isinstance(asked, _Unverified) and request.transactional_id is not None
+        for entry in entries:
+            assert isinstance(entry.result, _Unverified)
+            entry.proof = entry.result.proof
+        errors = await verify_or_add(ctx, request.transactional_id, asked.producer_id, asked.producer_epoch, names, operation)
+        for entry, name in zip(entries, names, strict=True):
+            batch, error = entry.result, errors[name]
+            assert isinstance(batch, _Unverified) and entry.partition is not None
+            if error is not _NONE:
+                told = produce_error(error, operation)
+                entry.proof = None
+                entry.result = refuse_verification(entry.partition, batch.producer_id, batch.proof, told, len(batch.records))
+                entry.result.error_message = (
+                    f"{request.transactional_id}: the coordinator did not confirm that {name} is part of the transaction: "
+                    f"{error.name}. Nothing was appended."
+                )
+                continue
+            zstd_allowed = ctx.api_version >= _ZSTD_FROM
+            entry.result = entry.partition.append(
+                batch.records, ctx.now_ms(), request.acks, zstd_allowed=zstd_allowed, proof=batch.proof
+            )
+
+    def answer(self) -> Frame | Signal:
+        """What became of each batch."""
+        ctx, version = self._ctx, self._ctx.api_version
+        if len(self.entries) == 1 and version >= _FLEXIBLE_FROM and self.acks != 0:
+            (only,) = self.entries
+            result = only.result
+            if only.partition is not None and isinstance(result, AppendResult) and result.error is _NONE:
+                return [_packed(only.partition, version, ctx.correlation_id, result)]
+        topics: list[ProduceTopicResult] = []
+        leaders: dict[tuple[int, int], None] = {}
+        results: list[ProduceResult] = []
+        last: tuple[str | None, Uuid] | None = None
+        failed = False
+        for entry in self.entries:
+            result = entry.result
+            assert isinstance(result, AppendResult)
+            if (entry.name, entry.topic_id) != last:
+                last = entry.name, entry.topic_id
+                results = []
+                topics.append((entry.name, entry.topic_id, results))
+            failed = failed or result.error is not _NONE
+            leader = None
+            if result.error is _OUT_OF_ORDER and entry.partition is not None and not ctx.node.leads(entry.partition):
+                # Its producer may have gone on with our successor, whom we do not know: it is to look there, not to give up.
+                result = refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif result.error in _WRONG_LEADER:
+                leader = current_leader(ctx, entry.name, entry.topic_id, entry.index)
+                if leader is not None:
+                    leaders[leader] = None
+            results.append(
+                ProduceResult(
+                    entry.index,
+                    result.error,
+                    result.first_offset,
+                    result.log_append_time_ms,
+                    result.log_start_offset,
+                    result.record_errors,
+                    result.error_message,
+                    leader,
+                )
+            )
+        if self.acks == 0:
+            return CLOSE_CONNECTION if failed else NO_RESPONSE
+        return [encode_produce_response(ctx.correlation_id, version, topics, node_endpoints=node_endpoints(ctx, leaders))]
+
+
+@lru_cache(maxsize=512)
+def _layout(prefix_length: int) -> tuple[Callable[..., bytes], int]:
+    """How an answer about one partition is packed whose beginning has this length, and the size that its frame states."""
+    layout = Struct(f">iib{prefix_length}shqqq{len(_NO_ERRORS_NO_THROTTLE)}s")
+    return layout.pack, layout.size - 4
+
+
+def _frame(partition: Partition, version: int) -> tuple[Callable[..., bytes], int, bytes]:
+    """Remembered with the partition: all that never changes in the good answer about it alone."""
+    prefix = bytearray(b"\x02")
+    if version >= _BY_ID_FROM:
+        prefix += partition.topic_id
+    else:
+        write_compact_string(prefix, partition.topic)
+    prefix += b"\x02" + partition.index.to_bytes(4, "big")
+    pack, size = _layout(len(prefix))
+    frame = partition.produce_frames[version] = (pack, size, bytes(prefix))
+    return frame

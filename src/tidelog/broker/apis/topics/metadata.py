@@ -1,0 +1,267 @@
+"""Metadata: which topics there are, who leads their partitions, and where the brokers are.
+
+Every client asks for it, again and again, mostly the same question; so answers are kept, encoded, until the image changes.
+An answer that says "not there" to a client that lets us create topics starts the creation, and is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
+
+from tidelog.broker.answers import Encoded
+from tidelog.broker.apis.topics.metadata_bytes import CLUSTER_OPERATIONS_IN, ERROR_FROM, AnswerKey, put_together
+from tidelog.broker.auto_creation import create_for, was_refused
+from tidelog.broker.node import BrokerContext
+from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from tidelog.broker.ports import Asker
+from tidelog.controller.topic_names import name_problem
+from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import INTERNAL_TOPICS, LOST_DIR, NO_BROKER, RESERVED_UUIDS, ZERO_UUID, Uuid
+from tidelog.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+_NULL_NAME_FROM = 12
+MAX_KEPT_REQUEST_BYTES = 4096
+PARTITIONS_AT_ONCE = 2000
+"""Described in a turn of the loop: some ten milliseconds."""
+MAX_BEING_CREATED = 1000
+"""Topics being created at once because somebody asked for them; further ones wait for the client's next question."""
+
+
+class Question:
+    """A Metadata request, read only if its answer is not at hand."""
+
+    __slots__ = ("body", "version")
+
+    def __init__(self, body: memoryview, version: int) -> None:
+        self.body = body
+        self.version = version
+
+    def read(self) -> MetadataRequest:
+        """The request; ProtocolViolation when it is none."""
+        return MetadataRequest.read(self.body, 0, self.version)
+
+
+def read(frame: memoryview, position: int, version: int) -> Question:
+    """Nothing is decoded yet."""
+    return Question(frame[position:], version)
+
+
+def metadata(ctx: BrokerContext, question: Question) -> Encoded | Coroutine[Any, Any, Encoded]:
+    """Sent by every client. v0 asks for all topics with an empty list, later versions with null.
+
+    v1 added controller and rack, v4 a say in auto creation, v5 offline replicas, v7 leader epochs, v8 to v10 the cluster's
+    authorized operations, v10 topic ids, v12 questions by id, v13 an error for the whole answer.
+    Errors per topic: UNKNOWN_TOPIC_OR_PARTITION (also after its creation was refused), UNKNOWN_TOPIC_ID,
+    INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE while it is being created, INVALID_REQUEST for ids where the version has none.
+    Per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
+    """
+    answers = ctx.node.metadata_answers
+    key = None
+    if len(question.body) <= MAX_KEPT_REQUEST_BYTES:
+        key = (question.version, ctx.listener, bytes(question.body))
+        known = answers.get(ctx.image, key)
+        if known is not None:
+            return Encoded((known,), len(known))
+    request = question.read()
+    if _asks_for_all(request, question.version) and sum(map(_size, ctx.image.topics.by_id.values())) > PARTITIONS_AT_ONCE:
+        return _all_topics(ctx, request, key)
+    response, creating = _answer(ctx, request)
+    body = response.encode(question.version)
+    if key is not None and not creating:
+        answers.keep(key, body)
+    return Encoded((body,), len(body))
+
+
+def refuse(ctx: BrokerContext, question: Question, error: KafkaError) -> MetadataResponse:
+    """The topics that were asked for, or all there are, with this error. The brokers are named all the same, so that the client
+    has where to ask again."""
+    request, version, image = question.read(), ctx.api_version, ctx.image
+    asked = image.topics.by_name.values() if _asks_for_all(request, version) else request.topics or ()
+    topics = [
+        MetadataResponseTopic(
+            error_code=error.code,
+            name=(topic.name or "") if version < _NULL_NAME_FROM else topic.name,
+            topic_id=topic.id if isinstance(topic, TopicImage) else topic.topic_id,
+        )
+        for topic in asked
+    ]
+    response = _response(ctx, request, version, image, _endpoints(ctx, image), topics)
+    if version >= ERROR_FROM and not topics:
+        response.error_code = error.code
+    return response
+
+
+def _answer(ctx: BrokerContext, request: MetadataRequest) -> tuple[MetadataResponse, bool]:
+    """The response, and whether it says that a topic is on its way."""
+    version = ctx.api_version
+    image = ctx.image
+    endpoints = _endpoints(ctx, image)
+    describe = _describer(image, endpoints, version, request.include_topic_authorized_operations)
+    creating = False
+    asked = request.topics or ()
+    if _asks_for_all(request, version):
+        topics = [describe(topic) for topic in image.topics.by_name.values()]
+    else:
+        topics = []
+        missing: list[str] = []
+        for topic in _once(asked):
+            found = _find(image, topic, version)
+            if isinstance(found, TopicImage):
+                topics.append(describe(found))
+                continue
+            unknown = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if unknown and found.name is not None and _may_create(ctx, request, found.name):
+                if not was_refused(ctx.node, found.name):
+                    found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+                missing.append(found.name)
+                creating = True
+            topics.append(found)
+        if missing:
+            create_for(ctx.node, Asker(ctx.principal, ctx.client_id, ctx.peer_host), missing)
+    return _response(ctx, request, version, image, endpoints, topics), creating
+
+
+def _asks_for_all(request: MetadataRequest, version: int) -> bool:
+    return request.topics is None or (version == 0 and not request.topics)
+
+
+def _size(topic: TopicImage) -> int:
+    return len(topic.partitions)
+
+
+async def _all_topics(ctx: BrokerContext, request: MetadataRequest, key: AnswerKey | None) -> Encoded:
+    """Of a large cluster, as it is now: others have their turns while it is described."""
+    image, answers, version = ctx.image, ctx.node.metadata_answers, ctx.api_version
+    endpoints = _endpoints(ctx, image)
+    with_operations = request.include_topic_authorized_operations
+    describe = _describer(image, endpoints, version, with_operations)
+    described = answers.topics.of((version, ctx.listener, with_operations), image.brokers, image.topics.by_id)
+    parts: list[bytes] = []
+    room = PARTITIONS_AT_ONCE
+    for topic in image.topics.by_name.values():
+        known = described.get(topic.id)
+        if known is None or known[0] is not topic:
+            if room <= 0:
+                room = PARTITIONS_AT_ONCE
+                await ctx.node.runtime.sleep(0)
+            room -= len(topic.partitions)
+            out = bytearray()
+            describe(topic).encode_into(out, version)
+            known = described[topic.id] = topic, bytes(out)
+        parts.append(known[1])
+    body = put_together(_response(ctx, request, version, image, endpoints, []), parts, version)
+    if key is not None and ctx.image is image and answers.get(image, key) is None:
+        answers.keep(key, body)
+    return Encoded((body,), len(body))
+
+
+def _endpoints(ctx: BrokerContext, image: ClusterImage) -> dict[int, Endpoint]:
+    """Where brokers that are in service are reached by who came on this listener."""
+    return {
+        broker.id: endpoint
+        for broker in image.brokers.values()
+        if not broker.fenced and (endpoint := broker.endpoints.get(ctx.listener)) is not None
+    }
+
+
+def _response(
+    ctx: BrokerContext,
+    request: MetadataRequest,
+    version: int,
+    image: ClusterImage,
+    endpoints: Mapping[int, Endpoint],
+    topics: list[MetadataResponseTopic],
+) -> MetadataResponse:
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=id, host=endpoint.host, port=endpoint.port, rack=image.brokers[id].rack)
+            for id, endpoint in endpoints.items()
+        ],
+        cluster_id=ctx.node.cluster_id,
+        controller_id=ctx.node.node_id if ctx.node.node_id in endpoints else next(iter(endpoints), NO_BROKER),
+        topics=topics,
+    )
+    if version in CLUSTER_OPERATIONS_IN and request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+def _once(asked: Iterable[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
+    """The topics of a request without repetitions, in its order."""
+    return {(topic.topic_id, topic.name): topic for topic in asked}.values()
+
+
+def _find(image: ClusterImage, asked: MetadataRequestTopic, version: int) -> TopicImage | MetadataResponseTopic:
+    by_id = asked.topic_id != ZERO_UUID
+    if version < 12 and (by_id or asked.name is None):
+        # The fields exist since version 10, their meaning since version 12.
+        return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id)
+    if by_id or asked.name is None:
+        found = image.topics.by_id.get(Uuid(asked.topic_id))
+        return found or MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
+    found = image.topics.by_name.get(asked.name)
+    if found is not None:
+        return found
+    internal = asked.name in INTERNAL_TOPICS
+    if name_problem(asked.name) is not None:
+        return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=asked.name, is_internal=internal)
+    return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=asked.name, is_internal=internal)
+
+
+def _describer(
+    image: ClusterImage, endpoints: dict[int, Endpoint], version: int, with_operations: bool
+) -> Callable[[TopicImage], MetadataResponseTopic]:
+    # Before version 6 a client knows no LISTENER_NOT_FOUND.
+    no_listener = ErrorCode.LISTENER_NOT_FOUND if version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
+
+    def offline(replica: int, of: PartitionImage) -> bool:
+        if replica not in endpoints:
+            return True
+        online = image.brokers[replica].directories
+        if not of.directories or not online:
+            return False
+        directory = of.directory(replica)
+        return directory == LOST_DIR or (directory not in RESERVED_UUIDS and directory not in online)
+
+    def partition(index: int, of: PartitionImage) -> MetadataResponsePartition:
+        leader, error = of.leader, ErrorCode.NONE
+        if leader not in endpoints:
+            registered = image.brokers.get(leader)
+            error = no_listener if registered is not None and not registered.fenced else ErrorCode.LEADER_NOT_AVAILABLE
+            leader = NO_BROKER
+        return MetadataResponsePartition(
+            error_code=error,
+            partition_index=index,
+            leader_id=leader,
+            leader_epoch=of.leader_epoch,
+            replica_nodes=list(of.replicas),
+            isr_nodes=list(of.isr),
+            offline_replicas=[replica for replica in of.replicas if offline(replica, of)],
+        )
+
+    def describe(topic: TopicImage) -> MetadataResponseTopic:
+        described = MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=[partition(index, of) for index, of in enumerate(topic.partitions)],
+        )
+        if with_operations:
+            described.topic_authorized_operations = TOPIC_OPERATIONS
+        return described
+
+    return describe
+
+
+def _may_create(ctx: BrokerContext, request: MetadataRequest, name: str) -> bool:
+    allowed = request.allow_auto_topic_creation and ctx.config.auto_create_topics_enable
+    return allowed and name not in INTERNAL_TOPICS and len(ctx.node.topics_being_created) < MAX_BEING_CREATED

@@ -1,0 +1,137 @@
+"""What lies where in a cluster, asked of its brokers: what plans are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tidelog.cli.admin_session import AdminSession
+from tidelog.cli.cluster.balance_plan import Held, Partition
+from tidelog.cli.refusal import CommandFailed, check
+from tidelog.cli.tools.reassignments import Ongoing, ongoing, placed
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_BROKER
+from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
+from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tidelog.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+FENCED_FROM = 2
+"""From this version on DescribeCluster tells of brokers that are registered and not there."""
+TOPIC, BROKER = 2, 4
+CORDONED, ALL_DIRS = "cordoned.log.dirs", "*"
+MIN_ISR = "min.insync.replicas"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A partition as the cluster tells of it; ``leader`` is None where nobody leads."""
+
+    partition: Partition
+    leader: int | None
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A cluster: its brokers that are up, with their racks; those that are down, too; partitions; what is being moved.
+
+    ``cordoned``: brokers that take no new replicas (KIP-1066), because they are, or were, drained.
+    """
+
+    cluster_id: str
+    racks: Mapping[int, str | None]
+    down: Mapping[int, str | None]
+    seen: tuple[Seen, ...]
+    sizes: Mapping[Partition, int]
+    under_way: Mapping[Partition, Ongoing]
+    cordoned: tuple[int, ...] = ()
+
+    def held(self) -> list[Held]:
+        """For the planner: partitions that are being moved count as having arrived."""
+        return [
+            Held(
+                each.partition,
+                self.under_way[each.partition].target if each.partition in self.under_way else each.replicas,
+                self.sizes.get(each.partition, 0),
+            )
+            for each in self.seen
+        ]
+
+
+def read_layout(session: AdminSession) -> Layout:
+    """Ask for everything. CommandFailed when brokers do not tell."""
+    newer = session.version_of(DescribeClusterRequest.API_KEY) >= FENCED_FROM
+    cluster = session.ask(DescribeClusterRequest(include_fenced_brokers=True) if newer else DescribeClusterRequest())
+    check(cluster.error_code, cluster.error_message)
+    under_way = ongoing(session)
+    seen = see(session)
+    placements = placed(session, {each.partition: each.replicas for each in seen})
+    sizes: dict[Partition, int] = {}
+    for (topic, index, _), replica in placements.items():
+        sizes[topic, index] = max(sizes.get((topic, index), 0), replica.size)
+    racks = {broker.broker_id: broker.rack for broker in cluster.brokers if not broker.is_fenced}
+    return Layout(
+        cluster.cluster_id,
+        racks,
+        {broker.broker_id: broker.rack for broker in cluster.brokers if broker.is_fenced},
+        seen,
+        sizes,
+        under_way,
+        tuple(broker for broker in sorted(racks) if cordon_of(session, broker) == ALL_DIRS),
+    )
+
+
+def see(session: AdminSession, topics: Iterable[str] | None = None) -> tuple[Seen, ...]:
+    """All partitions of these topics, or of all, in order; topics that are gone are left out."""
+    found = []
+    for topic in session.metadata(topics):
+        if topic.error_code != ErrorCode.NONE:
+            if topics is None:
+                raise CommandFailed(f"Topic {topic.name} cannot be read: {ErrorCode(topic.error_code).name}")
+            continue
+        found += [
+            Seen(
+                (topic.name or "", part.partition_index),
+                None if part.leader_id == NO_BROKER else part.leader_id,
+                tuple(part.replica_nodes),
+                tuple(part.isr_nodes),
+            )
+            for part in topic.partitions
+        ]
+    return tuple(sorted(found, key=lambda each: each.partition))
+
+
+def min_isr_of(session: AdminSession, topics: Iterable[str]) -> dict[str, int]:
+    """``min.insync.replicas`` of each topic."""
+    names = sorted(set(topics))
+    if not names:
+        return {}
+    asked = [DescribeConfigsResource(resource_type=TOPIC, resource_name=name, configuration_keys=[MIN_ISR]) for name in names]
+    response = session.ask(DescribeConfigsRequest(resources=asked))
+    return {
+        result.resource_name: int(row.value or 1)
+        for result in response.results
+        for row in result.configs
+        if result.error_code == ErrorCode.NONE and row.name == MIN_ISR
+    }
+
+
+def cordon_of(session: AdminSession, broker: int) -> str:
+    """Which log dirs of a broker take no new replicas; empty also where brokers do not know of it."""
+    asked = [DescribeConfigsResource(resource_type=BROKER, resource_name=str(broker), configuration_keys=[CORDONED])]
+    response = session.connection(broker).ask(DescribeConfigsRequest(resources=asked))
+    rows = [row for result in response.results if result.error_code == ErrorCode.NONE for row in result.configs]
+    return next((row.value or "" for row in rows if row.name == CORDONED), "")
+
+
+def set_cordon(session: AdminSession, broker: int, dirs: str | None) -> None:
+    """Say which log dirs take no new replicas; None for what the broker's file says. CommandFailed when it does not know how."""
+    change = AlterableConfig(name=CORDONED, config_operation=int(dirs is None), value=dirs)
+    resource = AlterConfigsResource(resource_type=BROKER, resource_name=str(broker), configs=[change])
+    for result in session.connection(broker).ask(IncrementalAlterConfigsRequest(resources=[resource])).responses:
+        check(result.error_code, result.error_message)

@@ -1,0 +1,108 @@
+"""``tidelog drain NODE``: everything off a broker, so that it can be stopped for good.
+
+First the broker is cordoned (KIP-1066), so that new topics pass it over; then its replicas move, leaders with them. Called again,
+it goes on where it stopped. A broker that is down can be drained too: its replicas are made anew from the others.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidelog.cli import refusal
+from tidelog.cli.cluster.rebalance import carry_out, moving_options
+from tidelog.cli.refusal import CommandFailed
+
+if TYPE_CHECKING:
+    from tidelog.cli.admin_session import AdminSession
+    from tidelog.cli.cluster.balance_plan import Move
+    from tidelog.cli.cluster.cluster_layout import Layout
+
+SHOWN = 5
+
+
+@click.command("drain", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("node", type=click.IntRange(min=0))
+@moving_options
+@click.option("--undo", is_flag=True, help="Let the broker take new replicas again; tidelog rebalance gives it its share.")
+def command(node: int, bootstrap_server: str | None, command_config: str | None, undo: bool, **flags: Any) -> None:
+    """Move all replicas and leaders off a broker."""
+    from tidelog.cli.admin_session import AdminSession
+    from tidelog.cli.cluster.cluster_layout import read_layout
+
+    bootstrap = refusal.required(bootstrap_server)
+    with refusal.one_line("Error: "), AdminSession(bootstrap, command_config) as session:
+        if undo:
+            take_back(session, node)
+            return
+        layout = read_layout(session)
+        moves = moves_off(layout, node)
+        notes = [] if node in layout.racks else [f"Broker {node} is down: its replicas are made anew from the others."]
+        certain = flags["yes"] and not flags["dry_run"]
+        if certain and node in layout.racks:
+            cordon(session, layout, node)
+        good = carry_out(session, layout, moves, notes, command_name=f"tidelog drain {node}", **flags)
+        if good and not flags["dry_run"] and (flags["yes"] or not flags["as_json"]):
+            if not certain and node in layout.racks:
+                # Asked at a terminal: topics that were created meanwhile may lie here, and a second call finds them.
+                cordon(session, layout, node)
+            print(after_text(layout, node), file=sys.stderr if flags["as_json"] else sys.stdout)
+    sys.exit(0 if good else 1)
+
+
+def moves_off(layout: Layout, node: int) -> list[Move]:
+    """The plan. CommandFailed where a partition could not keep its replicas, or has nobody to copy from."""
+    from tidelog.cli.cluster.balance_plan import CannotPlan, drain
+
+    if node not in layout.racks and node not in layout.down:
+        known = ", ".join(map(str, sorted({*layout.racks, *layout.down})))
+        raise CommandFailed(f"The cluster has no broker {node}; it has {known}.")
+    lost = [each for each in layout.seen if node in each.replicas and each.leader is None]
+    if lost:
+        names = ", ".join(f"{each.partition[0]}-{each.partition[1]}" for each in lost[:SHOWN])
+        raise CommandFailed(
+            f"{len(lost)} partition(s) of broker {node} have no leader to copy from: {names}. Start the brokers that hold "
+            "their last replicas in sync, or delete the topics."
+        )
+    # Replicas on other brokers that are down, or drained too, stay there: this is not the place to decide about them.
+    closed = {*layout.down, *layout.cordoned}
+    try:
+        return drain(layout.held(), {**layout.down, **layout.racks}, [node], closed=closed)
+    except CannotPlan as error:
+        raise CommandFailed(str(error)) from error
+
+
+def cordon(session: AdminSession, layout: Layout, node: int) -> None:
+    """No new replicas for this broker, where the cluster knows how to say that."""
+    from tidelog.cli.cluster.cluster_layout import ALL_DIRS, set_cordon
+
+    if node in layout.cordoned:
+        return
+    try:
+        set_cordon(session, node, ALL_DIRS)
+    except CommandFailed as error:
+        print(f"Broker {node} cannot be cordoned ({error}); topics created from now on may use it.", file=sys.stderr)
+
+
+def take_back(session: AdminSession, node: int) -> None:
+    """New replicas for this broker again."""
+    from tidelog.cli.cluster.cluster_layout import set_cordon
+
+    set_cordon(session, node, None)
+    print(f"Broker {node} takes new replicas again. tidelog rebalance gives it its share.")
+
+
+def after_text(layout: Layout, node: int) -> str:
+    """What comes next."""
+    if node in layout.racks:
+        return (
+            f"Broker {node} holds nothing and gets nothing. Stop it, then forget it: kafka-cluster unregister --id {node}. "
+            f"Or keep it: tidelog drain {node} --undo."
+        )
+    return f"Broker {node} holds nothing. Forget it: kafka-cluster unregister --id {node}."
+
+
+if __name__ == "__main__":
+    command(prog_name="tidelog drain")

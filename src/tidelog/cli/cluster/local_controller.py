@@ -1,0 +1,23 @@
+"""Which node of a local cluster is the active controller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidelog.cli.cluster.local_layout import LocalCluster
+
+
+def active_controller(cluster: LocalCluster) -> int | None:
+    """Its node id; None when no node says so."""
+    from tidelog.cli.admin_session import AdminSession
+    from tidelog.cli.broker_connection import CannotConnect
+    from tidelog.cli.refusal import CommandFailed
+    from tidelog.cli.tools.metadata_quorum import quorum
+
+    try:
+        with AdminSession(cluster.bootstrap) as session:
+            leader: int = quorum(session)[0].leader_id
+            return leader
+    except (CannotConnect, CommandFailed):
+        return None

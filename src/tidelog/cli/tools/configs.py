@@ -1,0 +1,252 @@
+"""``tidelog configs``, also installed as ``kafka-configs``: dynamic settings of topics, brokers, loggers, groups, client metrics;
+and quotas, which are in ``quota_configs``.
+
+Flags and lines are those of Kafka's tool. Changes are incremental: what is not named stays.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tidelog.cli import columns, refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
+from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.tools import config_entities, quota_configs
+from tidelog.cli.tools.config_entities import Named
+from tidelog.cli.tools.quota_configs import QUOTA_TYPES
+
+if TYPE_CHECKING:
+    from tidelog.cli.admin_session import AdminSession
+
+SET, DELETE = 0, 1
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+TYPES = {"topics": TOPIC, "brokers": BROKER, "broker-loggers": BROKER_LOGGER, "client-metrics": CLIENT_METRICS, "groups": GROUP}
+OWN_SOURCE = {TOPIC: 1, BROKER: 2, BROKER_LOGGER: 6, CLIENT_METRICS: 7, GROUP: 8}
+"""Where a resource's own values come from, as DescribeConfigs numbers it."""
+DEFAULT_BROKER_SOURCE = 3
+SOURCES = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+KINDS = (*TYPES, *QUOTA_TYPES)
+FILE = click.Path(exists=True, dir_okay=False)
+_PAIR = re.compile(r"\s*([^=,\s]+)\s*=\s*(\[[^\]]*\]|[^,]*)\s*(?:,|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """What settings belong to; without a name, all of that type, or the default of brokers."""
+
+    kind: str
+    name: str | None
+    default: bool = False
+
+    @property
+    def resource(self) -> int:
+        """The number of its type on the wire."""
+        return TYPES[self.kind]
+
+    def __str__(self) -> str:
+        return f"{self.kind.removesuffix('s')} {self.name}"
+
+
+@click.command("configs", context_settings={"help_option_names": ["-h", "--help"]})
+@refusal.zookeeper_option
+@bootstrap_option
+@command_config_option
+@click.option("--describe", is_flag=True, help="Show settings.")
+@click.option("--alter", is_flag=True, help="Change settings.")
+@config_entities.options
+@click.option("--all", "everything", is_flag=True, help="With --describe: also what is static or by default.")
+@click.option("--add-config", metavar="NAME=VALUE,...", help="Settings to make; brackets hold commas: a=[1,2].")
+@click.option("--add-config-file", type=FILE, help="A properties file with settings to make.")
+@click.option("--delete-config", metavar="NAME,...", help="Settings to take back.")
+@columns.output_option
+@click.option("--force", is_flag=True, hidden=True)
+def command(bootstrap_server: str | None, command_config: str | None, describe: bool, alter: bool, **flags: Any) -> None:
+    """Show and change dynamic settings."""
+    bootstrap = refusal.required(bootstrap_server)
+    if describe == alter:
+        refusal.usage("Command must include exactly one action: --describe, --alter")
+    entities = config_entities.named(flags, KINDS)
+    given = [name for name in ("add_config", "add_config_file", "delete_config") if flags[name] is not None]
+    if alter and not given:
+        refusal.usage("At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter")
+    if alter and (unnamed := [each.kind for each in entities if each.name is None]):
+        refusal.usage("An entity-name or default entity must be specified with --alter of " + " and ".join(unnamed))
+    from tidelog.cli.admin_session import AdminSession
+
+    with refusal.one_line("Error while executing config command: "):
+        add, delete = additions(flags["add_config"], flags["add_config_file"]), _names(flags["delete_config"])
+        with AdminSession(bootstrap, command_config) as session:
+            if alter:
+                _change(session, entities, add, delete)
+            else:
+                silent = flags["output"] == "json"
+                shown = _show(session, entities, flags["everything"], silent=silent)
+                if silent:
+                    print(columns.as_json(shown))
+
+
+def _change(session: AdminSession, entities: list[Named], add: dict[str, str], delete: list[str]) -> None:
+    if entities[0].kind in QUOTA_TYPES:
+        quota_configs.alter(session, entities, add, delete)
+    else:
+        _alter(session, _entity(entities[0]), add, delete)
+
+
+def _show(session: AdminSession, entities: list[Named], everything: bool, *, silent: bool) -> list[columns.Row]:
+    if entities[0].kind in QUOTA_TYPES:
+        return quota_configs.describe(session, entities, silent=silent)
+    return _describe(session, _entity(entities[0]), everything, silent=silent)
+
+
+def _entity(named: Named) -> Entity:
+    return Entity(named.kind, named.name or None, default=named.name == "")
+
+
+def additions(text: str | None, path: str | None) -> dict[str, str]:
+    """``a=1,b=[2,3]`` or the file. CommandFailed when it is not of the form."""
+    if path is not None:
+        from tidelog.config.properties import parse
+
+        return parse(refusal.text_of(path))
+    result: dict[str, str] = {}
+    position = 0
+    while text and position < len(text):
+        match = _PAIR.match(text, position)
+        if match is None:
+            raise CommandFailed(
+                f'Invalid entity config: all configs to be added must be in the format "key=val": {text[position:]}'
+            )
+        value = match[2].strip()
+        result[match[1]] = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+        position = match.end()
+    return result
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _alter(session: AdminSession, entity: Entity, add: dict[str, str], delete: list[str]) -> None:
+    """One request. CommandFailed when the broker refuses."""
+    from tidelog.protocol.messages.incremental_alter_configs import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+    )
+
+    configs = [AlterableConfig(name=name, config_operation=SET, value=value) for name, value in add.items()]
+    configs += [AlterableConfig(name=name, config_operation=DELETE, value=None) for name in delete]
+    resource = AlterConfigsResource(resource_type=entity.resource, resource_name=entity.name or "", configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    for result in _one_of(session, entity).ask(request).responses:
+        refusal.check(result.error_code, result.error_message)
+    if entity.default:
+        print(f"Completed updating default config for {entity.kind} in the cluster.")
+    else:
+        print(f"Completed updating config for {entity}.")
+
+
+def _one_of(session: AdminSession, entity: Entity) -> Any:
+    """A broker answers for itself; any broker for the rest."""
+    if entity.resource in {BROKER, BROKER_LOGGER} and entity.name is not None:
+        if not entity.name.isdecimal():
+            raise CommandFailed(f"The entity name of {entity.kind} must be a valid integer broker id, found: {entity.name}")
+        return session.connection(int(entity.name))
+    return session
+
+
+def _describe(session: AdminSession, entity: Entity, everything: bool, *, silent: bool) -> list[columns.Row]:
+    """Prints what Kafka's tool does, unless ``silent``; the same as values."""
+    say = (lambda _: None) if silent else print
+    if entity.default:
+        say("Default configs for brokers in the cluster are:")
+        return [{"entityType": entity.kind, "entityName": None, "configs": _settings(session, entity, everything, say)}]
+    shown: list[columns.Row] = []
+    for name in [entity.name] if entity.name is not None else _all_names(session, entity):
+        each = Entity(entity.kind, name)
+        if each.resource == TOPIC and session.metadata([name])[0].error_code:
+            missing = f"The topic '{name}' doesn't exist and doesn't have dynamic config."
+            if entity.name is not None and silent:
+                raise CommandFailed(missing)
+            say(missing)
+            if entity.name is not None:
+                sys.exit(1)
+            continue
+        say(f"{'All' if everything else 'Dynamic'} configs for {each} are:")
+        shown.append({"entityType": each.kind, "entityName": name, "configs": _settings(session, each, everything, say)})
+    if entity.resource == BROKER and entity.name is None:
+        shown += _describe(session, Entity("brokers", None, default=True), everything, silent=silent)
+    return shown
+
+
+def _all_names(session: AdminSession, entity: Entity) -> list[str]:
+    """Everything of that type that there is."""
+    from tidelog.protocol.messages.list_config_resources import ListConfigResourcesRequest
+
+    if entity.resource == TOPIC:
+        return [topic.name or "" for topic in session.metadata(None)]
+    if entity.resource in {BROKER, BROKER_LOGGER}:
+        return [str(broker) for broker in session.brokers()]
+    response = session.ask(ListConfigResourcesRequest(resource_types=[entity.resource]))
+    refusal.check(response.error_code)
+    names = {found.resource_name for found in response.config_resources}
+    if entity.resource == GROUP:
+        from tidelog.cli.tools.group_state import list_groups
+
+        names |= {group.group_id for group in list_groups(session)}
+    return sorted(names)
+
+
+def _settings(session: AdminSession, entity: Entity, everything: bool, say: Callable[[str], None]) -> list[columns.Row]:
+    """A line for each setting, by name, with where its value comes from and what it would be otherwise; the same as values."""
+    from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+
+    resource = DescribeConfigsResource(resource_type=entity.resource, resource_name=entity.name or "", configuration_keys=None)
+    response = _one_of(session, entity).ask(DescribeConfigsRequest(resources=[resource], include_synonyms=True))
+    own = DEFAULT_BROKER_SOURCE if entity.default else OWN_SOURCE[entity.resource]
+    found: list[columns.Row] = []
+    for result in response.results:
+        refusal.check(result.error_code, result.error_message)
+        for row in sorted(result.configs, key=lambda each: each.name):
+            if everything or row.config_source == own:
+                synonyms = ", ".join(
+                    f"{SOURCES.get(synonym.source, 'UNKNOWN')}:{synonym.name}={_value(synonym.value)}" for synonym in row.synonyms
+                )
+                sensitive = str(row.is_sensitive).lower()
+                say(f"  {row.name}={_value(row.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
+                found.append(_as_values(row))
+    return found
+
+
+def _as_values(row: Any) -> columns.Row:
+    synonyms = [{"source": SOURCES.get(each.source, "UNKNOWN"), "name": each.name, "value": each.value} for each in row.synonyms]
+    source = SOURCES.get(row.config_source, "UNKNOWN")
+    return {"name": row.name, "value": row.value, "source": source, "sensitive": row.is_sensitive, "synonyms": synonyms}
+
+
+def _value(value: str | None) -> str:
+    return "null" if value is None else value
+
+
+def main() -> None:
+    """``kafka-configs``."""
+    command(prog_name="kafka-configs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""``tidelog consumer-groups``, also installed as ``kafka-consumer-groups``: the flags, words and columns of Kafka's tool.
+
+Where Kafka's tool says that something failed and exits with 0, this one exits with 1.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from tidelog.cli import columns, refusal
+from tidelog.cli.connection_options import bootstrap_option, command_config_option
+from tidelog.cli.refusal import CommandFailed
+
+NAME = "consumer-groups"
+ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets", "validate_regex")
+TARGETS = ("to_earliest", "to_latest", "to_current", "to_offset", "shift_by", "by_duration", "to_datetime", "from_file")
+NO_EXECUTE = (
+    "WARN: No action will be performed as the --execute option is missing. Add --dry-run to say that this is meant, or --execute."
+)
+FILE = click.Path(exists=True, dir_okay=False)
+
+
+@click.command(NAME, context_settings={"help_option_names": ["-h", "--help"]})
+@refusal.zookeeper_option
+@bootstrap_option
+@command_config_option
+@click.option("--list", "list_", is_flag=True, help="List the groups of consumers.")
+@click.option("--describe", is_flag=True, help="Show offsets and lag, or --members, or --state.")
+@click.option("--delete", is_flag=True, help="Delete groups that have no members, and their offsets.")
+@click.option("--reset-offsets", is_flag=True, help="Move the offsets of groups that have no members.")
+@click.option("--delete-offsets", is_flag=True, help="Delete the offsets of a group for topics.")
+@click.option("--validate-regex", metavar="REGEX", help="Whether a regular expression can be subscribed to.")
+@click.option("--group", multiple=True, help="A group; several may be given.")
+@click.option("--all-groups", is_flag=True, help="All groups of consumers.")
+@click.option("--topic", multiple=True, metavar="TOPIC[:0,1]", help="A topic, or some of its partitions; several may be given.")
+@click.option("--all-topics", is_flag=True, help="With --reset-offsets: all that the group has offsets of.")
+@click.option("--members", is_flag=True, help="With --describe: the members.")
+@click.option("--offsets", is_flag=True, help="With --describe: the offsets, as without it.")
+@click.option("--state", is_flag=False, flag_value="", metavar="[STATE,...]", help="With --describe or --list: the states.")
+@click.option("--type", "type_", is_flag=False, flag_value="", metavar="[TYPE,...]", help="With --list: classic, consumer.")
+@click.option("--verbose", is_flag=True, help="With --describe: more columns.")
+@click.option("--timeout", type=int, help="Taken for Kafka's sake; request.timeout.ms of --command-config counts.")
+@click.option("--to-earliest", is_flag=True, help="To the first record there is.")
+@click.option("--to-latest", is_flag=True, help="Behind the last record.")
+@click.option("--to-current", is_flag=True, help="Where they are; to the end where there is none.")
+@click.option("--to-offset", type=int, metavar="OFFSET", help="To that offset.")
+@click.option("--shift-by", type=int, metavar="N", help="By so many records, back when negative.")
+@click.option("--by-duration", metavar="PnDTnHnMnS", help="So far back in time.")
+@click.option("--to-datetime", metavar="YYYY-MM-DDThh:mm:ss.sss", help="To that time; UTC without a zone.")
+@click.option("--from-file", type=FILE, help="As a CSV file says: topic,partition,offset.")
+@click.option("--dry-run", is_flag=True, help="Only show what --reset-offsets would do.")
+@click.option("--execute", is_flag=True, help="Do what --reset-offsets shows.")
+@click.option("--export", is_flag=True, help="With --reset-offsets: print CSV for --from-file.")
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="json: for programs.")
+def command(list_: bool, **flags: Any) -> None:
+    """List and describe consumer groups, move their offsets, delete them."""
+    flags["list"] = list_
+    chosen = [action for action in ACTIONS if flags[action] not in {None, False}]
+    if len(chosen) != 1:
+        names = ", ".join(f"--{action.replace('_', '-')}" for action in ACTIONS)
+        refusal.usage(f"Command must include exactly one action: {names}")
+    (action,) = chosen
+    _check(action, flags)
+    if action == "validate_regex":
+        _validate(flags["validate_regex"])
+        return
+    refusal.required(flags["bootstrap_server"])
+    from tidelog.cli.admin_session import AdminSession
+
+    act = {
+        "list": _list,
+        "describe": _describe,
+        "delete": _delete,
+        "reset_offsets": _reset,
+        "delete_offsets": _delete_offsets,
+    }[action]
+    with (
+        refusal.one_line("Error: Executing consumer group command failed due to "),
+        AdminSession(flags["bootstrap_server"], flags["command_config"]) as session,
+    ):
+        good = act(session, flags)
+    sys.exit(0 if good else 1)
+
+
+def _check(action: str, flags: dict[str, Any]) -> None:
+    """The flags that the action needs, or excludes."""
+    if action in {"describe", "delete", "reset_offsets"} and bool(flags["group"]) == flags["all_groups"]:
+        refusal.usage(f"Option [{action.replace('_', '-')}] takes one of these options: [group], [all-groups]")
+    if flags["type_"] is not None and action != "list":
+        refusal.usage("Option [type] can only be used with [list]")
+    if action == "describe" and sum([flags["members"], flags["offsets"], flags["state"] is not None]) > 1:
+        refusal.usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
+    if action == "delete_offsets" and (len(flags["group"]) != 1 or not flags["topic"]):
+        refusal.usage("Option [delete-offsets] takes the following options: [topic], and one [group]")
+    if action != "reset_offsets":
+        return
+    if flags["dry_run"] and flags["execute"]:
+        refusal.usage("Option [reset-offsets] only accepts one of [execute], [dry-run]")
+    targets = [name for name in TARGETS if flags[name] not in {None, False}]
+    if len(targets) != 1:
+        names = ", ".join(f"[{name.replace('_', '-')}]" for name in TARGETS)
+        refusal.usage(f"Option '[reset-offsets]' requires one of the following scenarios: {names}")
+    if not flags["from_file"] and bool(flags["topic"]) == flags["all_topics"]:
+        refusal.usage("One of the reset scopes should be defined: --all-topics, --topic.")
+    if not flags["execute"] and not flags["dry_run"]:
+        print(NO_EXECUTE, file=sys.stderr)
+
+
+def _validate(pattern: str) -> None:
+    """Patterns go to the broker, which knows RE2's; what Python cannot read either is surely none."""
+    import re
+
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        print(f"The regular expression `{pattern}` is invalid: {error}.")
+        sys.exit(1)
+    print(f"The regular expression `{pattern}` is valid.")
+
+
+def _groups(session: Any, flags: dict[str, Any]) -> list[str]:
+    from tidelog.cli.tools.group_state import consumer_groups
+
+    if not flags["all_groups"]:
+        return list(flags["group"])
+    return [group.group_id for group in consumer_groups(session)]
+
+
+def _list(session: Any, flags: dict[str, Any]) -> bool:
+    from tidelog.cli.tools.group_state import consumer_groups
+
+    states = _words(flags["state"], STATES, "state")
+    types = _words(flags["type_"], TYPES, "type")
+    rows = [
+        {"group": group.group_id, "type": (group.group_type or "classic").capitalize(), "state": group.group_state}
+        for group in consumer_groups(session)
+    ]
+    rows = [row for row in rows if (not states or row["state"].lower() in states) and (not types or row["type"].lower() in types)]
+    shown = [columns.Column("GROUP", "group", 32)]
+    if flags["type_"] is not None:
+        shown.append(columns.Column("TYPE", "type", 20))
+    if flags["state"] is not None:
+        shown.append(columns.Column("STATE", "state", 20))
+    if flags["output"] == "json":
+        print(columns.as_json(rows))
+    elif len(shown) == 1:
+        print("\n".join(row["group"] for row in rows), end="\n" if rows else "")
+    else:
+        print(columns.table(shown, rows))
+    return True
+
+
+STATES = ("Empty", "Dead", "Reconciling", "CompletingRebalance", "Assigning", "PreparingRebalance", "Stable")
+TYPES = ("Classic", "Consumer")
+
+
+def _words(text: str | None, known: tuple[str, ...], what: str) -> set[str]:
+    words = {word.strip().lower() for word in (text or "").split(",") if word.strip()}
+    if words - {word.lower() for word in known}:
+        refusal.usage(f"Invalid {what} list '{text}'. Valid {what}s are: {', '.join(known)}")
+    return words
+
+
+def _describe(session: Any, flags: dict[str, Any]) -> bool:
+    from tidelog.cli.tools import group_report, group_state
+
+    kind = "members" if flags["members"] else "state" if flags["state"] is not None else "offsets"
+    report = {"members": group_report.members, "state": group_report.states, "offsets": group_report.offsets}[kind]
+    shown: list[columns.Row] = []
+    for group_id in _groups(session, flags):
+        group = group_state.describe(session, group_id)
+        listed, rows = report(session, group, flags["verbose"])
+        shown += rows
+        if flags["output"] == "json":
+            continue
+        if not group.members:
+            print(f"\nConsumer group '{group_id}' has no active members.", file=sys.stderr, flush=True)
+        elif group.state in group_state.REBALANCING:
+            print(f"\nWarning: Consumer group '{group_id}' is rebalancing.", file=sys.stderr, flush=True)
+        if rows or kind == "members":
+            print("\n" + columns.table(listed, rows), flush=True)
+        for row in rows:
+            if "held_by" in row:
+                print(f"\n{group_report.held_text(row)}", file=sys.stderr, flush=True)
+    if flags["output"] == "json":
+        print(columns.as_json(shown))
+    return True
+
+
+def _delete(session: Any, flags: dict[str, Any]) -> bool:
+    from tidelog.model.errors import ErrorCode
+    from tidelog.protocol.messages.delete_groups import DeleteGroupsRequest
+
+    failed, done = {}, []
+    for group_id in _groups(session, flags):
+        request = DeleteGroupsRequest(groups_names=[group_id])
+        (result,) = session.ask_coordinator(group_id, request, lambda answer: answer.results[0].error_code).results
+        if result.error_code == ErrorCode.NONE:
+            done.append(group_id)
+        else:
+            failed[group_id] = refusal.error_text(result.error_code)
+    names = ", ".join(f"'{group_id}'" for group_id in done)
+    if not failed:
+        print(f"Deletion of requested consumer groups ({names}) was successful.")
+        return True
+    print("\nError: Deletion of some consumer groups failed:")
+    for group_id, reason in failed.items():
+        print(f"* Group '{group_id}' could not be deleted due to: {reason}")
+    if done:
+        print(f"\nThese consumer groups were deleted successfully: {names}")
+    return False
+
+
+def _reset(session: Any, flags: dict[str, Any]) -> bool:
+    import time
+
+    from tidelog.cli.tools import group_state, offset_reset
+
+    (chosen,) = (name for name in TARGETS if flags[name] not in {None, False})
+    target = offset_reset.Target(chosen.replace("_", "-"), str(flags[chosen]))
+    groups = _groups(session, flags)
+    now_ms = round(time.time() * 1000)  # noqa: TID251
+    rows: list[columns.Row] = []
+    good = True
+    for group_id in groups:
+        try:
+            state = group_state.describe(session, group_id).state
+        except CommandFailed:
+            state = group_state.DEAD
+        if state not in {group_state.EMPTY, group_state.DEAD}:
+            print(
+                f"\nError: Assignments can only be reset if the group '{group_id}' is inactive, but the current state is {state}."
+                " Stop its members first.",
+                file=sys.stderr,
+            )
+            good = False
+            continue
+        new = offset_reset.plan(session, group_id, target, flags["topic"], now_ms)
+        if flags["execute"]:
+            offset_reset.carry_out(session, group_id, new)
+        rows += [
+            {"group": group_id, "topic": topic, "partition": index, "new_offset": offset}
+            for (topic, index), offset in sorted(new.items())
+        ]
+    _print_reset(rows, flags, several=len(groups) > 1)
+    return good
+
+
+def _print_reset(rows: list[columns.Row], flags: dict[str, Any], *, several: bool) -> None:
+    if flags["output"] == "json":
+        print(columns.as_json(rows))
+    elif flags["export"]:
+        for row in rows:
+            print(",".join(str(value) for name, value in row.items() if several or name != "group"))
+    else:
+        shown = [
+            columns.Column("GROUP", "group", 15),
+            columns.Column("TOPIC", "topic", 15),
+            columns.Column("PARTITION", "partition", 10),
+            columns.Column("NEW-OFFSET", "new_offset", 0, pad=False),
+        ]
+        print("\n" + columns.table(shown, rows))
+
+
+def _delete_offsets(session: Any, flags: dict[str, Any]) -> bool:
+    from tidelog.cli.tools.group_report import delete_offsets
+
+    (group_id,) = flags["group"]
+    code, rows = delete_offsets(session, group_id, flags["topic"])
+    good = all(row["status"] == "Successful" for row in rows) and not code
+    if code:
+        print(f"Error: {refusal.error_text(code)}")
+    elif good:
+        print(f"Request succeeded for deleting offsets from group {group_id}.")
+    else:
+        print("Error: Encountered some partition-level error, see the follow-up details.")
+    shown = [
+        columns.Column("TOPIC", "topic", 15),
+        columns.Column("PARTITION", "partition", 10),
+        columns.Column("STATUS", "status", 15),
+    ]
+    print(columns.as_json(rows) if flags["output"] == "json" else "\n" + columns.table(shown, rows))
+    return good
+
+
+def main() -> None:
+    """``kafka-consumer-groups``."""
+    command(prog_name="kafka-consumer-groups")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Who a controller is that shall vote: its id, the id of its metadata directory, where it listens. Read from its own files."""
+
+from __future__ import annotations
+
+from tidelog.cli.refusal import CommandFailed, text_of
+from tidelog.config.properties import parse
+from tidelog.config.resolve import BrokerConfig
+from tidelog.model.ids import ZERO_UUID, Uuid
+from tidelog.records.control import Endpoint, Voter
+from tidelog.storage.checkpoints import META_PROPERTIES, read_meta_properties
+
+
+def read_voter(properties: str) -> Voter:
+    """From a controller's ``server.properties``. CommandFailed when it is no controller's, or its directory is not formatted."""
+    from tidelog.server.disk import DiskFileSystem
+    from tidelog.server.upkeep import settings
+
+    config = BrokerConfig(parse(text_of(properties)))
+    if not config.is_controller or not config.controller_endpoints:
+        raise CommandFailed(f"{properties} describes no controller: process.roles and controller.listener.names must name it.")
+    directory = config.metadata_log_dir or settings.log_dirs(config)[0]
+    found = read_meta_properties(DiskFileSystem(), directory)
+    if found is None:
+        raise CommandFailed(f"{directory} is not formatted: run tidelog format --no-initial-controllers for it first.")
+    if found.directory_id is None or found.directory_id == ZERO_UUID:
+        raise CommandFailed(f"{directory}/{META_PROPERTIES} has no directory.id: it was formatted before quorums could change.")
+    return Voter(config.node_id, Uuid(found.directory_id), _endpoints(config))
+
+
+def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:
+    """As others are told of the controller: its advertised listeners where there are any."""
+    told = {point.listener: point for point in config.advertised_endpoints}
+    chosen = [told.get(point.listener, point) for point in config.controller_endpoints]
+    return tuple(Endpoint(point.listener, point.host or "localhost", point.port) for point in chosen)

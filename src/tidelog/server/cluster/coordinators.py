@@ -1,0 +1,182 @@
+"""The coordinators of a node: built from its settings, driven by its loop, following the cluster's image."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from tidelog.broker.ports import OtherBrokers
+from tidelog.config.resolve import BrokerConfig
+from tidelog.coordinator.group.coordinator import GroupCoordinator
+from tidelog.coordinator.group.settings import Bounded, GroupSettings, MigrationPolicy, served_assignors
+from tidelog.coordinator.shards import Shards
+from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
+from tidelog.coordinator.transaction.settings import TransactionSettings
+from tidelog.coordinator.transaction.transitions import NewId
+from tidelog.metadata.delta import ClusterDelta
+from tidelog.metadata.features import TRANSACTION_VERSION
+from tidelog.model.ids import NO_BROKER, NO_SEQUENCE, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
+from tidelog.model.ports import Rng
+from tidelog.replication.in_sync import is_followed
+from tidelog.replication.partition import Partition
+from tidelog.replication.replica_manager import ReplicaManager
+from tidelog.server.cluster.markers import MarkerCarrier, WriteMarker
+from tidelog.server.runtime import Alarm, LoopRuntime
+
+BATCH_ROOM = 1_024
+"""Bytes that a batch needs beside the key and value of its record; far more than it does."""
+
+
+class LoopWorld:
+    """What shards ask of the node: time, threads, tasks, and one alarm for each callback."""
+
+    def __init__(self, runtime: LoopRuntime, leads: Callable[[Partition], bool] = lambda partition: True) -> None:
+        self._runtime = runtime
+        self.leads = leads
+        self._alarms: dict[Callable[[], None], Alarm] = {}
+
+    def now_ms(self) -> int:
+        """Sessions and rebalances that end in three seconds end neither at once nor in an hour when somebody sets the clock."""
+        return self._runtime.even_ms()
+
+    def run_blocking(self, job: Callable[[], Any]) -> Awaitable[Any]:
+        return self._runtime.run_blocking(job)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> object:
+        return self._runtime.spawn(coroutine, name)
+
+    def wake_at(self, deadline_ms: int, callback: Callable[[], None]) -> None:
+        """Replaces the callback's former alarm."""
+        former = self._alarms.pop(callback, None)
+        if former is not None:
+            former.cancel()
+        delay_s = max(0, deadline_ms - self.now_ms()) / 1000
+        self._alarms[callback] = self._runtime.call_later(delay_s, callback)
+
+    def stop(self) -> None:
+        """No alarm rings any more."""
+        for alarm in self._alarms.values():
+            alarm.cancel()
+        self._alarms.clear()
+
+
+class Coordinators:
+    """The shards of both coordinators, and what makes them follow the cluster.
+
+    ``new_id`` gives producer ids; ``write_marker`` ends a transaction in one partition of this node, ``others`` are asked about
+    partitions that they lead. ``in_touch``: whether the controller has heard of this broker so lately that nobody else can have
+    been elected in its place. While all controllers are down, what followers ask for shows the same.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        replicas: ReplicaManager,
+        runtime: LoopRuntime,
+        new_id: NewId,
+        write_marker: WriteMarker,
+        others: OtherBrokers | None = None,
+        in_touch: Callable[[], bool] = lambda: True,
+    ) -> None:
+        def leads(partition: Partition) -> bool:
+            return in_touch() or is_followed(partition, runtime.even_ms(), config.broker_session_timeout_ms)
+
+        self.leads = leads
+        self._world = LoopWorld(runtime, leads)
+        self._stopped = False
+        groups, transactions = group_settings(config), transaction_settings(config)
+        rng: Rng = runtime.rng
+
+        def make_groups(now_ms: int) -> GroupCoordinator:
+            return GroupCoordinator(groups, rng, now_ms, lambda: replicas.image)
+
+        def make_transactions(now_ms: int) -> TransactionCoordinator:
+            return TransactionCoordinator(transactions, new_id, server_version, now_ms)
+
+        def server_version() -> int:
+            return replicas.image.features.get(TRANSACTION_VERSION, 0)
+
+        def remote_leader(partition: TopicPartition) -> int | None:
+            found = replicas.image.topics.partition(*partition)
+            return None if found is None or found.leader in (NO_BROKER, replicas.broker_id) else found.leader
+
+        self.groups: Shards[GroupCoordinator] = Shards(
+            OFFSETS_TOPIC, replicas, make_groups, self._world, patience_ms=config.offsets_commit_timeout_ms
+        )
+        self.markers = MarkerCarrier(runtime, write_marker, remote_leader, others)
+        self.transactions: Shards[TransactionCoordinator] = Shards(
+            TRANSACTION_STATE_TOPIC,
+            replicas,
+            make_transactions,
+            self._world,
+            send=self.markers.send,
+            base_sequence=NO_SEQUENCE,
+            patience_ms=config.request_timeout_ms,
+        )
+        self.markers.shards = self.transactions
+
+    def follow(self, delta: ClusterDelta | None = None) -> None:
+        """The replica manager has taken an image over. Offsets of topics that are gone go with them. A node that stops still
+        hears of the cluster, and begins nothing anew."""
+        if self._stopped:
+            return
+        for shards in (self.groups, self.transactions):
+            if shards.exists or shards.running:
+                shards.follow()
+        if delta is not None and (delta.topics.changed or delta.topics.deleted):
+            created = any(topic.created for topic in delta.topics.changed.values())
+            self.groups.tell_all(lambda machine: machine.topics_changed(created=created))
+        if delta is not None and delta.topics.deleted:
+            names = frozenset(image.name for image in delta.topics.deleted.values())
+            self.groups.tell_all(lambda machine: machine.offsets.forget_topics(names))
+
+    def stop(self) -> None:
+        """Everybody who waits is answered."""
+        self._stopped = True
+        self._world.stop()
+        self.groups.stop()
+        self.transactions.stop()
+
+
+def transaction_settings(config: BrokerConfig) -> TransactionSettings:
+    """What the transaction machines go by."""
+    return TransactionSettings(
+        max_timeout_ms=config.transaction_max_timeout_ms,
+        abort_check_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
+        id_expiration_ms=config.transactional_id_expiration_ms,
+        id_expiration_check_interval_ms=config.transaction_remove_expired_transaction_cleanup_interval_ms,
+        max_record_bytes=config.message_max_bytes,
+    )
+
+
+def group_settings(config: BrokerConfig) -> GroupSettings:
+    """What the group machines go by."""
+    return GroupSettings(
+        min_session_timeout_ms=config.group_min_session_timeout_ms,
+        max_session_timeout_ms=config.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        max_size=config.group_max_size,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_ms=config.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        consumer_assignors=served_assignors(config.group_consumer_assignors),
+        consumer_max_size=config.group_consumer_max_size,
+        consumer_session_timeout=Bounded(
+            config.group_consumer_session_timeout_ms,
+            config.group_consumer_min_session_timeout_ms,
+            config.group_consumer_max_session_timeout_ms,
+        ),
+        consumer_heartbeat_interval=Bounded(
+            config.group_consumer_heartbeat_interval_ms,
+            config.group_consumer_min_heartbeat_interval_ms,
+            config.group_consumer_max_heartbeat_interval_ms,
+        ),
+        consumer_assignment_interval=Bounded(
+            config.group_consumer_assignment_interval_ms,
+            config.group_consumer_min_assignment_interval_ms,
+            config.group_consumer_max_assignment_interval_ms,
+        ),
+        max_record_bytes=max(0, min(config.message_max_bytes, config.offsets_topic_segment_bytes) - BATCH_ROOM),
+        consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+    )

@@ -1,0 +1,228 @@
+"""One client connection: a socket around a ``ConnectionMachine``.
+
+What is decided here: how bytes come in and go out, by the loop's readiness, and what of an end is worth a line in the log. A peer
+that breaks the protocol loses the connection and gets a line; a failing disk under an answer ends that connection alone. What is
+done with requests and answers, and in which order: ``connection_machine``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tidelog.broker.answers import Outgoing
+from tidelog.broker.request import Session
+from tidelog.model.errors import ProtocolViolation
+from tidelog.model.ports import Buffer
+from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
+from tidelog.replication.delayed import Parked
+from tidelog.server.cluster.line import Then
+from tidelog.server.runtime import Alarm, Driver
+from tidelog.server.serving.connection_machine import ConnectionMachine
+from tidelog.server.serving.connection_states import State
+from tidelog.server.serving.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
+from tidelog.server.serving.transport import PlainTransport
+
+if TYPE_CHECKING:
+    from tidelog.server.serving.owner import Owner
+
+log = logging.getLogger(__name__)
+
+
+class Connection:
+    """A client's socket, as the ``Line`` of its machine."""
+
+    __slots__ = (
+        "_loop",
+        "_output",
+        "_owner",
+        "_runtime",
+        "_transport",
+        "_writing",
+        "idle_since_ms",
+        "machine",
+        "peer_host",
+    )
+
+    def __init__(self, owner: Owner, transport: PlainTransport, session: Session, max_request_bytes: int) -> None:
+        self.peer_host = session.peer_host
+        self.idle_since_ms = owner.runtime.real_ms()
+        self._owner = owner
+        self._runtime = owner.runtime
+        self._loop = owner.runtime.loop
+        self._transport = transport
+        self._output = Output(transport)
+        self._writing = False
+        frames = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES)
+        self.machine = ConnectionMachine(self, session, owner.handle, frames)
+        self._loop.add_reader(transport.fd, self._readable)
+
+    # -- what its listener asks -------------------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is in flight or an answer on its way."""
+        return self.machine.busy
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the client waits for an answer: it may be silent as long as it likes."""
+        return self.machine.waiting
+
+    def take_active(self) -> bool:
+        """Whether anything moved since this was last asked."""
+        active, self.machine.active = self.machine.active, False
+        return active
+
+    def drain(self) -> None:
+        """Handle no further request; close once nothing is in flight."""
+        self.machine.drain()
+
+    def close(self) -> None:
+        """End the connection now; a waiting request is abandoned."""
+        self.machine.close()
+
+    def meter(self) -> None:
+        """Quotas have changed: what there are now is asked from the next request on."""
+        self.machine.handle = self._owner.handle
+        self.machine.session.mute = self.machine.throttle if self._owner.metered else None
+        self.machine.throttle_anew()
+
+    def shrink(self) -> None:
+        """Give back memory that an idle connection does not need."""
+        if not self.machine.busy:
+            self.machine.frames.shrink()
+
+    def send_answers(self) -> None:
+        """The end of the turn that this connection's answers waited for."""
+        self.machine.send_answers()
+
+    # -- the machine's line -----------------------------------------------------------------------------------------------
+
+    def send(self, parts: Sequence[Part]) -> bool:
+        try:
+            return self._all_left(self._output.send(parts))
+        except OSError as error:
+            return self._cannot_send(error)
+
+    def send_small(self, data: Buffer) -> bool:
+        try:
+            return self._all_left(self._output.send_small(data))
+        except OSError as error:
+            return self._cannot_send(error)
+
+    def defers(self) -> bool:
+        return self._owner.turn.defers(self)
+
+    def pause(self) -> None:
+        self._loop.call_soon(self.machine.sent)
+
+    def drive(self, coroutine: Coroutine[Any, Any, Outgoing], then: Then) -> Driver:
+        return Driver(coroutine, then)
+
+    def when_done(self, parked: Parked, then: Callable[[], Callable[[], None] | None]) -> None:
+        self._runtime.when_done(parked, then)
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Alarm:
+        return self._runtime.call_later(delay_s, callback) if delay_s else self._loop.call_soon(callback)
+
+    def read(self, wanted: bool) -> None:
+        if wanted:
+            self._loop.add_reader(self._transport.fd, self._readable)
+        else:
+            self._loop.remove_reader(self._transport.fd)
+
+    def failed(self, error: BaseException) -> None:
+        if isinstance(error, ProtocolViolation):
+            self._owner.violations.tell(self.peer_host, error.client_id, error, self._runtime.now_ms())
+        else:
+            log.error("a request of %s failed, closing its connection", self.peer_host, exc_info=error)
+
+    def release(self) -> None:
+        if self._writing:
+            self._loop.remove_writer(self._transport.fd)
+        self._output.clear()
+        self._transport.close()
+        self._owner.turn.forget(self)
+        self._owner.closed(self)
+
+    # -- bytes in ---------------------------------------------------------------------------------------------------------
+
+    def _readable(self) -> None:
+        machine = self.machine
+        receives = machine.takes_next
+        try:
+            if receives:
+                count = self._transport.receive(machine.frames.writable())
+            else:
+                # The next request waits in the kernel until it may be handled; but a client that has gone is noticed.
+                count = 0 if machine.looks_for_end and self._transport.peer_has_ended() else -1
+        except OSError as error:
+            log.debug("%s: %s", self.peer_host, error)
+            count = 0
+        if count > 0:
+            machine.received(count)
+        elif not count:
+            machine.peer_ended()
+        elif not receives:
+            machine.stop_reading()
+
+    # -- bytes out --------------------------------------------------------------------------------------------------------
+
+    def _all_left(self, state: int) -> bool:
+        """Whether nothing is left; what is leaves as soon as it can."""
+        if state == SENT:
+            return True
+        if state == PEER_SLOW:
+            self._writing = True
+            self._loop.add_writer(self._transport.fd, self._writable)
+        elif state == TURN_OVER:
+            self._loop.call_soon(self._send_on)
+        else:
+            assert state == COLD
+            self._runtime.run_blocking(self._output.cold_read()).add_done_callback(self._warmed)
+        return False
+
+    def _writable(self) -> None:
+        state = self._pump()
+        if state is not None and state != PEER_SLOW:
+            self._writing = False
+            self._loop.remove_writer(self._transport.fd)
+            self._pumped(state)
+
+    def _send_on(self) -> None:
+        if self.machine.state is not State.CLOSED and (state := self._pump()) is not None:
+            self._pumped(state)
+
+    def _warmed(self, reading: asyncio.Future[bytes]) -> None:
+        if self.machine.state is State.CLOSED or reading.cancelled():
+            return
+        try:
+            self._output.warmed(reading.result())
+        except OSError as error:
+            self._cannot_send(error)
+            return
+        self._send_on()
+
+    def _pump(self) -> int | None:
+        """How far sending has come; None when the connection has ended over it."""
+        self.machine.active = True
+        try:
+            return self._output.pump()
+        except OSError as error:
+            self._cannot_send(error)
+            return None
+
+    def _pumped(self, state: int) -> None:
+        if self._all_left(state):
+            self.machine.sent()
+
+    def _cannot_send(self, error: OSError) -> bool:
+        if isinstance(error, ConnectionError | TimeoutError):
+            log.debug("%s: %s", self.peer_host, error)
+        else:
+            log.error("closing the connection of %s, its answer cannot be read: %s", self.peer_host, error)
+        self.machine.close()
+        return False

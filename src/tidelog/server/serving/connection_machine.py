@@ -1,0 +1,414 @@
+"""What a connection does next: requests in, one at a time, answers out, in order. No socket, no clock, no loop.
+
+A ``Line`` does what is decided here; ``server.serving.connection`` is the one of a socket, tests have one without.
+
+- One request is in flight, as Kafka mutes the channel; but a Produce whose records are in the log lets the next one in before it
+  is acknowledged (``in_order``). What arrives meanwhile waits in the kernel's buffer, and that is the back-pressure on a client
+  that asks faster than it reads. The request's bytes stay where they are for as long as they are needed.
+- Several small requests that arrived together are answered in a row, with one call to the socket, but not more than
+  ``REQUESTS_PER_TURN`` before other connections have their turn. Where several clients ask at once, their small answers leave
+  together at the end of the loop's turn (``server.serving.turn``).
+- A client that goes while its request waits is noticed, and its long poll abandoned.
+- A client over its quota is throttled for a while: answers leave, and its next requests are not read (KIP-219).
+- Whatever ends the connection, answers to earlier requests leave first.
+- When a client closes, what it sent before is still handled: a producer with acks=0 may have closed right after its last batch.
+  So a Produce is not abandoned like other requests that wait: its records have arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Frame, Outgoing, Signal, Waiting, resume
+from tidelog.broker.request import Session
+from tidelog.model.ports import Buffer, FileSlice
+from tidelog.protocol.framing import FrameReader
+from tidelog.server.cluster.line import Cancelable, Driving, Handle, Line
+from tidelog.server.serving.connection_states import HANDLES, TRANSITIONS, Event, State
+from tidelog.server.serving.in_order import InOrder, Place
+
+REQUESTS_PER_TURN = 32
+COALESCE_BYTES = 64 * 1024
+"""Larger answers are not collected but sent at once."""
+_PRODUCE = b"\0\0"
+
+
+_DRAINING, _CLOSED = State.DRAINING, State.CLOSED
+
+
+class ConnectionMachine:
+    """See the module."""
+
+    __slots__ = (
+        "_alarm",
+        "_answers",
+        "_driver",
+        "_handling",
+        "_in_order",
+        "_line",
+        "_places",
+        "_produces",
+        "_reading",
+        "_sending",
+        "active",
+        "frames",
+        "handle",
+        "peer_gone",
+        "session",
+        "state",
+    )
+
+    def __init__(self, line: Line, session: Session, handle: Handle, frames: FrameReader, state: State = State.OPEN) -> None:
+        self.state = state
+        self._handling = state in HANDLES
+        self.session = session
+        self.handle = handle
+        self.frames = frames
+        """What has arrived; the line puts bytes in."""
+        self.active = True
+        """Whether anything moved since somebody set this to False."""
+        self.peer_gone = False
+        """The client will neither send nor read: what it sent is handled, answers are dropped."""
+        self._line = line
+        self._driver: Driving | None = None
+        self._produces = False  # whether the driver's request is one
+        self._answers: list[Buffer] = []
+        self._in_order = InOrder()
+        self._places = self._in_order.places
+        self._sending = False
+        self._reading = True
+        self._alarm: Cancelable | None = None
+
+    # -- what it is at ----------------------------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is in flight or an answer on its way."""
+        return self._driver is not None or self._sending or bool(self._places)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the client waits for an answer: it may be silent as long as it likes."""
+        return (self._driver is not None or any(each.waiting for each in self._places)) and not self.peer_gone
+
+    @property
+    def takes_next(self) -> bool:
+        """Whether a request may be handled now, as far as those before it are concerned."""
+        if self._driver is not None or self._sending or not self._handling:
+            return False
+        return not self._places or self._in_order.lets_in(self.frames.next_key())
+
+    @property
+    def looks_for_end(self) -> bool:
+        """Whether a client that has gone is to be noticed: not before what a throttled one had sent was handled."""
+        return not (self.state is State.THROTTLED and self.frames.pending)
+
+    # -- its states -------------------------------------------------------------------------------------------------------
+
+    def on(self, event: Event) -> bool:
+        """Whether the event has changed the state."""
+        state = TRANSITIONS.get((self.state, event))
+        if state is None:
+            return False
+        self.state = state
+        self._handling = state in HANDLES
+        return True
+
+    def drain(self) -> None:
+        """Handle no further request; close once nothing is in flight."""
+        self.on(Event.DRAIN)
+        if not self.busy:
+            self.close()
+
+    def throttle(self, wait_ms: int) -> None:
+        """Handle no further request for so long; but all of a client that has gone."""
+        if not self.peer_gone and self.on(Event.THROTTLE):
+            self._alarm = self._line.call_later(wait_ms / 1000, self._throttle_over)
+
+    def throttle_anew(self) -> None:
+        """Quotas have changed: a throttled client may ask again, and is throttled again where it has to be."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            # Not at once: it may be a request of this very connection that has changed them. They may change again before.
+            self._alarm = self._line.call_later(0, self._throttle_over)
+
+    def _throttle_over(self) -> None:
+        self._alarm = None
+        self.on(Event.THROTTLE_OVER)
+        if not self._sending:
+            self._process()
+
+    def close(self) -> None:
+        """End the connection now; a waiting request is abandoned."""
+        if not self.on(Event.CLOSE):
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        self.session.mute = None
+        self.stop_reading()
+        self._abandon()
+        self._in_order.give_up()
+        self._answers.clear()
+        self._line.release()
+        if self.session.on_closed is not None:
+            self.session.on_closed()
+
+    # -- what the line says -----------------------------------------------------------------------------------------------
+
+    def received(self, count: int) -> None:
+        """So many bytes were put into ``frames``."""
+        self.active = True
+        self.frames.received(count)
+        if not self._sending:
+            self._process()
+
+    def peer_ended(self) -> None:
+        """The client has closed: handle what it sent, without answering, and close."""
+        self.active = self.peer_gone = True
+        self.stop_reading()
+        if not self._produces:
+            self._abandon()
+        # A Produce among them has its records in the log.
+        self._in_order.give_up()
+        self._handle_rest()
+
+    def stop_reading(self) -> None:
+        """What arrives stays in the kernel."""
+        if self._reading:
+            self._reading = False
+            self._line.read(False)
+
+    def sent(self) -> None:
+        """What was being sent has left."""
+        self._sending = False
+        self._send_ready()
+
+    def send_answers(self) -> None:
+        """The end of the turn in which the line deferred the answers."""
+        if self.state is _CLOSED:
+            return
+        self._sending = False
+        self._flush()
+        if not self._sending and (self.frames.pending or self.state is _DRAINING or not self._reading):
+            self._process()
+
+    # -- requests ---------------------------------------------------------------------------------------------------------
+
+    def _abandon(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.abandon()
+
+    def _handle_rest(self) -> None:
+        """The client has gone: all that it sent, then the end; what has to wait comes back here when it is done."""
+        before = -1
+        while self.state is not _CLOSED and self._driver is None and self.frames.pending != before:
+            before = self.frames.pending
+            self._process()
+        if self._driver is None:
+            self.close()
+
+    def _process(self) -> None:
+        """Handle the requests that have arrived, as far as a turn goes."""
+        if self.state is _CLOSED or self._driver is not None:
+            return
+        try:
+            self._requests()
+        except Exception as error:
+            # A bug ends one connection, not the node.
+            self._break_off(error)
+
+    def _break_off(self, error: BaseException) -> None:
+        """The end, behind the answers to what was asked before."""
+        self._line.failed(error)
+        if self.state is not _CLOSED and not self._sending:
+            self._flush()
+        self._end()
+
+    def _end(self) -> None:
+        """Close behind the answers that are waited for."""
+        if self._places:
+            self.on(Event.DRAIN)
+        else:
+            self.close()
+
+    def _requests(self) -> None:
+        frames, handle, session, answers = self.frames, self.handle, self.session, self._answers
+        next_frame, next_key, places, lets_in = frames.next_frame, frames.next_key, self._places, self._in_order.lets_in
+        left = REQUESTS_PER_TURN
+        while left and self._handling:
+            if places and not lets_in(next_key()):
+                break
+            frame = next_frame()
+            if frame is None:
+                break
+            left -= 1
+            outgoing = handle(session, frame)
+            if type(outgoing) is list:
+                parts = outgoing
+            else:
+                self._produces = bytes(frame[:2]) == _PRODUCE
+                resolved = self._resolve(outgoing)
+                if resolved is None:
+                    break
+                parts = resolved
+            if places:
+                if parts:
+                    self._in_order.queue(parts)
+            elif len(parts) == 1 and not isinstance(only := parts[0], FileSlice) and len(only) <= COALESCE_BYTES:
+                answers.append(only)
+            elif parts and not self._send([*answers, *parts]):
+                return
+        self._end_of_turn(left)
+
+    def _end_of_turn(self, left: int) -> None:
+        if self._answers:
+            may_defer = self._driver is None and not (self._places or self.peer_gone) and self.state is not _DRAINING
+            if may_defer and self._line.defers():
+                self._sending = True
+                return
+            self._flush()
+        if self.state is _CLOSED or not self.takes_next:
+            if self.state is _DRAINING and not self.busy:
+                self.close()
+        elif not left:
+            self._sending = True
+            self._line.pause()
+        elif not self._reading and not self.peer_gone:
+            self._reading = True
+            self._line.read(True)
+
+    def _resolve(self, outgoing: Outgoing | Coroutine[Any, Any, Outgoing]) -> Frame | None:
+        """The answer in parts; empty when there is none, None when no further request may be handled now."""
+        if isinstance(outgoing, Waiting):
+            return self._park(outgoing)
+        if isinstance(outgoing, Signal):
+            if outgoing is CLOSE_CONNECTION:
+                if not self._places:
+                    self._flush()
+                self._end()
+                return None
+            return []
+        if isinstance(outgoing, list):
+            return outgoing
+        driven = self._drive(outgoing)
+        return None if driven is None else self._resolve(driven)
+
+    def _park(self, waiting: Waiting) -> Frame | None:
+        """It is answered when what it waits for is there: then ``_go_on`` goes on."""
+        if self.peer_gone:
+            waiting.parked.finish()
+            return []
+        place = self._in_order.wait_for(waiting)
+        self._line.when_done(waiting.parked, lambda: self._go_on(place))
+        return [] if waiting.lets_next_in else None
+
+    def _go_on(self, place: Place) -> Callable[[], None] | None:
+        """What this one waited for is there. Returned is what sends the answers that may leave by then."""
+        waiting = place.waiting
+        if waiting is None:
+            return None
+        self.active = True
+        try:
+            outgoing = resume(waiting)
+            if isinstance(outgoing, list):
+                place.waiting, place.parts = None, outgoing
+                return self._send_ready
+            if isinstance(outgoing, Waiting):
+                place.waiting = outgoing
+                self._line.when_done(outgoing.parked, lambda: self._go_on(place))
+                return None
+            assert not isinstance(outgoing, Signal)
+            self._in_order.drop(place)
+            place.waiting = None
+            self._produces = waiting.lets_next_in
+            driven = self._drive(outgoing)
+            if driven is not None:
+                self._answered(driven, None)
+            return None
+        except Exception as error:
+            self._line.failed(error)
+            self.close()
+            return None
+
+    def _drive(self, coroutine: Coroutine[Any, Any, Outgoing]) -> Outgoing | None:
+        """Its answer if it did not have to wait, else None: then ``_answered`` goes on."""
+        finished: list[tuple[Outgoing, BaseException | None]] = []
+        waiting = False
+
+        def then(outgoing: Outgoing, error: BaseException | None) -> None:
+            if waiting:
+                self._answered(outgoing, error)
+            else:
+                finished.append((outgoing, error))
+
+        driver = self._line.drive(coroutine, then)
+        driver.start()
+        if finished:
+            outgoing, error = finished[0]
+            if error is not None:
+                raise error
+            return outgoing
+        waiting = True
+        if self.peer_gone and not self._produces:
+            driver.abandon()
+            return NO_RESPONSE
+        self._driver = driver
+        return None
+
+    def _answered(self, outgoing: Outgoing, error: BaseException | None) -> None:
+        """The request that was waited for has its answer."""
+        self._driver = None
+        if self.state is _CLOSED:
+            return
+        self.active = True
+        if error is not None:
+            self._break_off(error)
+            return
+        if self.peer_gone:
+            if isinstance(outgoing, Waiting):
+                outgoing.parked.finish()
+            self._handle_rest()
+            return
+        parts = self._resolve(outgoing)
+        if parts and (self._places or self._sending):
+            self._in_order.queue(parts)
+            parts = []
+        proceed = parts is not None and (not parts or self._send(parts))
+        if proceed and not self._sending:
+            self._process()
+
+    # -- answers ----------------------------------------------------------------------------------------------------------
+
+    def _send_ready(self) -> None:
+        """Send what is ready, and go on."""
+        if self.state is _CLOSED or self._sending:
+            return
+        parts = self._in_order.take_ready()
+        if parts and not self._send(parts):
+            return
+        if self.state is _DRAINING and not self.busy:
+            self.close()
+        else:
+            self._process()
+
+    def _flush(self) -> None:
+        """Send the small answers that were collected, in one call."""
+        answers = self._answers
+        if not answers or self.peer_gone:
+            answers.clear()
+            return
+        data = answers[0] if len(answers) == 1 else b"".join(answers)
+        answers.clear()
+        if not self._line.send_small(data):
+            self._sending = True
+
+    def _send(self, parts: Frame) -> bool:
+        """Send ``parts``; False when some of them have to wait."""
+        self._answers.clear()
+        if self.peer_gone or self._line.send(parts):
+            return True
+        self._sending = True
+        return False

@@ -1,0 +1,315 @@
+"""A listening socket and the connections that came in on it.
+
+What is decided here: which address is bound, how many connections there may be (``max.connections``, ``max.connections.per.ip``
+and its overrides), when an idle one is closed, what happens when the process runs out of descriptors (accepting pauses before
+the last ones, which log files need; the connections that are there go on), and how they end when the node stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.node import ServingNode
+from tidelog.broker.quotas.metering import Metering
+from tidelog.broker.request import Session
+from tidelog.model.errors import ConfigError
+from tidelog.protocol.api_keys import ApiKey
+from tidelog.server.disk import descriptors_allowed
+from tidelog.server.runtime import Alarm, LoopRuntime
+from tidelog.server.serving.connection import Connection
+from tidelog.server.serving.transport import PlainTransport
+from tidelog.server.serving.turn import Turn
+from tidelog.server.serving.violations import Violations
+
+log = logging.getLogger(__name__)
+
+ACCEPTS_PER_TURN = 64
+PAUSE_S = 0.5
+"""How long accepting pauses when there are no descriptors or buffers left."""
+DESCRIPTORS_FOR_FILES = 64
+"""So many are never given to clients: a log file that cannot be opened looks like a disk that fails."""
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Kafka's settings for connections, under its names; -1 leaves a buffer size to the system."""
+
+    max_request_bytes: int = 104_857_600
+    max_connections: int = 2_147_483_647
+    max_connections_per_ip: int = 2_147_483_647
+    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    max_idle_ms: int = 600_000
+    """Negative: for ever."""
+    send_buffer_bytes: int = 102_400
+    receive_buffer_bytes: int = 102_400
+    backlog: int = 50
+
+    def for_host(self, host: str) -> int:
+        """How many connections one address may have."""
+        return self.per_ip_overrides.get(host, self.max_connections_per_ip)
+
+
+class ConnectionCount:
+    """The connections of all listeners of a node, counted by address."""
+
+    __slots__ = ("by_host", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.by_host: Counter[str] = Counter()
+
+    def add(self, host: str) -> None:
+        self.total += 1
+        self.by_host[host] += 1
+
+    def remove(self, host: str) -> None:
+        self.total -= 1
+        self.by_host[host] -= 1
+        if not self.by_host[host]:
+            del self.by_host[host]
+
+
+def bind(name: str, host: str, port: int) -> socket.socket:
+    """A socket with that address, not listening yet; no host means every interface. ConfigError when it cannot be had."""
+    where = f"{name}://{host}:{port}"
+    family, address = _resolve(where, host, port)
+    try:
+        listening = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConfigError(f"listener {where}: {error.strerror}") from error
+    try:
+        if os.name == "posix":
+            # Elsewhere this would let a second node take the port of the first.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        raise _unavailable(where, error) from error
+    listening.setblocking(False)
+    return listening
+
+
+def _unavailable(where: str, error: OSError) -> ConfigError:
+    if error.errno == errno.EADDRINUSE:
+        return ConfigError(
+            f"listener {where}: the port is in use. Stop what listens there, or choose another: --port, or 'listeners'."
+        )
+    return ConfigError(f"listener {where}: cannot listen there: {error.strerror}")
+
+
+def _resolve(where: str, host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int]]:
+    if not host:
+        if socket.has_dualstack_ipv6():
+            return socket.AF_INET6, ("::", port)
+        return socket.AF_INET, ("0.0.0.0", port)
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise ConfigError(f"listener {where}: host {host} is not known: {error.strerror}") from error
+    # As the JVM does for a name with addresses of both kinds: IPv4 first.
+    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
+    family, _, _, _, address = found[0]
+    return family, (str(address[0]), port)
+
+
+class Listener:
+    """Accepts connections and keeps them."""
+
+    def __init__(
+        self,
+        name: str,
+        listening: socket.socket,
+        node: ServingNode,
+        runtime: LoopRuntime,
+        *,
+        limits: Limits,
+        count: ConnectionCount,
+    ) -> None:
+        self.name = name
+        self.port: int = listening.getsockname()[1]
+        """That of the system's choice when it was asked for 0."""
+        self.runtime = runtime
+        self.dispatcher = Dispatcher(node, node.apis)
+        self.violations = Violations()
+        self.turn = Turn(runtime.loop)
+        self.connections: dict[Connection, None] = {}
+        self.refused = 0
+        self.handle: Callable[[Session, memoryview], Any] = self.dispatcher.handle
+        """What connections give their requests to."""
+        self.metered = False
+        self.metering: Metering | None = None
+        """What holds clients to their quotas, where they have any."""
+        self._connected: Callable[[str], int] | None = None
+        self._held: dict[PlainTransport, Alarm] = {}
+        self._listening = listening
+        self._limits = limits
+        self._count = count
+        self._opened = False
+        self._accepting = False
+        self._emptied: asyncio.Future[None] | None = None
+        self._last_descriptor = max(descriptors_allowed() - DESCRIPTORS_FOR_FILES, DESCRIPTORS_FOR_FILES)
+        self._sweep_s = min(30.0, max(0.05, limits.max_idle_ms / 4000)) if limits.max_idle_ms >= 0 else 30.0
+        self._sweeping: asyncio.TimerHandle | None = None
+
+    def change_limits(self, limits: Limits) -> None:
+        """From now on; who is connected stays. The backlog and the way of reading are those of the start."""
+        self._limits = limits
+
+    def follow_quotas(self, for_clients: bool, connected: Callable[[str], int] | None) -> None:
+        """Quotas have changed. ``for_clients``: whether there are any; ``connected`` is told of each address that connects, and
+        says for how many ms that connection is held before it is closed (KIP-612); None while no address has a quota."""
+        self._connected = connected
+        metering = self.metering if for_clients else None
+        self.metered = metering is not None
+        self.handle = self.dispatcher.handle if metering is None else metering.handle
+        for connection in list(self.connections):
+            connection.meter()
+
+    @property
+    def requests(self) -> Counter[ApiKey]:
+        """How many requests of each API were read."""
+        counted = Counter(self.dispatcher.requests)
+        if self.metering is not None:
+            counted.update(self.metering.dispatcher.requests)
+        return counted
+
+    def open(self) -> None:
+        """Clients may connect, and wait for ``start``. ConfigError when somebody else began to listen there meanwhile."""
+        try:
+            self._listening.listen(self._limits.backlog)
+        except OSError as error:
+            raise _unavailable(self.name, error) from error
+        self._opened = True
+
+    def start(self) -> None:
+        """Accept connections from now on. ConfigError as with ``open``."""
+        if self._accepting:
+            return
+        if not self._opened:
+            self.open()
+        self._accepting = True
+        self.runtime.loop.add_reader(self._listening.fileno(), self._accept)
+        self._sweeping = self.runtime.loop.call_later(self._sweep_s, self._sweep)
+
+    def stop_accepting(self) -> None:
+        """Accept no more; the connections go on."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        if self._accepting:
+            self._accepting = False
+            self.runtime.loop.remove_reader(self._listening.fileno())
+        for held in list(self._held):
+            self._end_held(held)
+        self._listening.close()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Let every connection finish the request it is at, then close it; close what takes longer than ``timeout_s``."""
+        for connection in list(self.connections):
+            connection.drain()
+        if self.connections:
+            self._emptied = self.runtime.loop.create_future()
+            await asyncio.wait([self._emptied], timeout=timeout_s)
+        for connection in list(self.connections):
+            connection.close()
+
+    def closed(self, connection: Connection) -> None:
+        """A connection says that it has closed."""
+        self.connections.pop(connection, None)
+        self._count.remove(connection.peer_host)
+        if not self.connections and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            try:
+                connected, address = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                self._pause(error.strerror or str(error))
+                return
+            if connected.fileno() >= self._last_descriptor:
+                # The system gives the lowest number that is free: hardly any is left.
+                connected.close()
+                self.refused += 1
+                self._pause("the last descriptors are for log files")
+                return
+            self._accepted(connected, str(address[0]).removeprefix("::ffff:"))
+
+    def _pause(self, reason: str) -> None:
+        log.error("listener %s accepts nothing for %s s: %s", self.name, PAUSE_S, reason)
+        self.runtime.loop.remove_reader(self._listening.fileno())
+        self.runtime.loop.call_later(PAUSE_S, self._accept_again)
+
+    def _accept_again(self) -> None:
+        if self._accepting:
+            self.runtime.loop.add_reader(self._listening.fileno(), self._accept)
+
+    def _accepted(self, connected: socket.socket, host: str) -> None:
+        limits = self._limits
+        if self._count.total >= limits.max_connections or self._count.by_host[host] >= limits.for_host(host):
+            self.refused += 1
+            log.warning(
+                "listener %s refuses a connection of %s: it has %d, all have %d (max.connections, max.connections.per.ip)",
+                self.name,
+                host,
+                self._count.by_host[host],
+                self._count.total,
+            )
+            connected.close()
+            return
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if limits.send_buffer_bytes > 0:
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.send_buffer_bytes)
+            if limits.receive_buffer_bytes > 0:
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.receive_buffer_bytes)
+            transport = PlainTransport(connected)
+        except OSError as error:
+            log.debug("%s was gone before it was accepted: %s", host, error)
+            connected.close()
+            return
+        if self._connected is not None and (wait_ms := self._connected(host)) > 0:
+            self._held[transport] = self.runtime.call_later(wait_ms / 1000, partial(self._end_held, transport))
+            return
+        self._count.add(host)
+        session = Session(self.name, host)
+        connection = Connection(self, transport, session, limits.max_request_bytes)
+        self.connections[connection] = None
+        if self.metered:
+            connection.meter()
+
+    def _end_held(self, transport: PlainTransport) -> None:
+        """It came too fast after others of its address; its client may try again now."""
+        self._held.pop(transport).cancel()
+        transport.close()
+
+    def _sweep(self) -> None:
+        """Close what has been idle too long, give back the memory of what is idle for a moment. A client that does not take its
+        answer is idle."""
+        now_ms = self.runtime.real_ms()
+        for connection in list(self.connections):
+            if connection.take_active() or connection.waiting:
+                connection.idle_since_ms = now_ms
+            elif 0 <= self._limits.max_idle_ms <= now_ms - connection.idle_since_ms:
+                log.debug("closing the connection of %s: idle for %d ms", connection.peer_host, now_ms - connection.idle_since_ms)
+                connection.close()
+            else:
+                connection.shrink()
+        self._sweeping = self.runtime.loop.call_later(self._sweep_s, self._sweep)

@@ -1,0 +1,91 @@
+"""Settings as the parts of a node want them: made from ``BrokerConfig``, nothing decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from functools import lru_cache
+
+from tidelog.config.resolve import BrokerConfig
+from tidelog.config.topic_config import TopicConfig
+from tidelog.controller.result import ControllerSettings
+from tidelog.model.errors import ConfigError
+from tidelog.raft.metadata_log import MetadataLogConfig
+from tidelog.server.serving.listener import Limits
+from tidelog.storage.log_config import LogConfig
+
+_LOG_FIELDS = tuple(field.name for field in fields(LogConfig))
+
+
+@lru_cache(maxsize=1024)
+def log_config(topic: TopicConfig) -> LogConfig:
+    """A topic's settings, as far as its log follows them."""
+    values = {name: getattr(topic, name) for name in _LOG_FIELDS}
+    if topic.internal_segment_bytes is not None:
+        values["segment_bytes"] = topic.internal_segment_bytes
+    return LogConfig(**values)
+
+
+def limits(config: BrokerConfig) -> Limits:
+    """What a listener allows."""
+    return Limits(
+        max_request_bytes=config.socket_request_max_bytes,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        per_ip_overrides=_per_ip(config.max_connections_per_ip_overrides),
+        max_idle_ms=config.connections_max_idle_ms,
+        send_buffer_bytes=config.socket_send_buffer_bytes,
+        receive_buffer_bytes=config.socket_receive_buffer_bytes,
+        backlog=config.socket_listen_backlog_size,
+    )
+
+
+def controller_settings(config: BrokerConfig) -> ControllerSettings:
+    """What the controller's decisions depend on.
+
+    ``min.insync.replicas`` is what the file says: dynamic values are in the controller's image already, and one of this node
+    alone must not become that of the cluster when it gets eligible leader replicas (KIP-966). As Apache Kafka 4.3.1 does it.
+    """
+    return ControllerSettings(
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        delete_topic_enable=config.delete_topic_enable,
+        unclean_leader_election_enable=config.unclean_leader_election_enable,
+        min_insync_replicas=BrokerConfig(config.static).min_insync_replicas,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+        auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_ms=config.leader_imbalance_check_interval_seconds * 1_000,
+        unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
+    )
+
+
+def metadata_log_config(config: BrokerConfig) -> MetadataLogConfig:
+    """The metadata log's own settings."""
+    return MetadataLogConfig(
+        segment_bytes=config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes,
+        segment_ms=config.metadata_log_segment_ms,
+        max_record_bytes_between_snapshots=config.metadata_log_max_record_bytes_between_snapshots,
+        max_snapshot_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+        retention_bytes=config.metadata_max_retention_bytes,
+        retention_ms=config.metadata_max_retention_ms,
+    )
+
+
+def log_dirs(config: BrokerConfig) -> tuple[str, ...]:
+    """``log.dirs``, or ``log.dir``; ConfigError when there is none."""
+    dirs = tuple(config.log_dirs or ()) or config.log_dir
+    if not dirs or not all(dirs):
+        raise ConfigError("log.dirs holds an empty path. Name the directories in which the node keeps its data.")
+    return dirs
+
+
+def _per_ip(overrides: str | Iterable[str]) -> dict[str, int]:
+    """``host:count`` pairs by host."""
+    items = overrides.split(",") if isinstance(overrides, str) else overrides
+    result: dict[str, int] = {}
+    for item in filter(None, (part.strip() for part in items)):
+        host, colon, count = item.rpartition(":")
+        if not colon or not count.isdecimal():
+            raise ConfigError(f"max.connections.per.ip.overrides holds {item!r}, but must hold host:number, separated by commas.")
+        result[host] = int(count)
+    return result

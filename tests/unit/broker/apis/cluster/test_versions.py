@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.broker.node_world import NodeWorld
+from tidelog.broker.apis.cluster.versions import api_versions
+from tidelog.broker.table import BROKER_APIS
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.api_versions import ApiVersionsRequest
+
+HELLO = ApiVersionsRequest(client_software_name="librdkafka", client_software_version="2.16.1")
+
+
+def test_the_table_is_what_is_answered() -> None:
+    response = api_versions(NodeWorld().context(4), HELLO)
+    assert response.error_code == 0
+    assert {(api.api_key, api.min_version, api.max_version) for api in response.api_keys} == {
+        (route.api.key, *route.api.told) for route in BROKER_APIS.values() if not route.api.off
+    }
+
+
+def test_the_software_of_the_client_is_remembered() -> None:
+    ctx = NodeWorld().context(3)
+    api_versions(ctx, HELLO)
+    assert (ctx.session.client_software_name, ctx.session.client_software_version) == ("librdkafka", "2.16.1")
+
+
+@pytest.mark.parametrize("name", ["", "-x", "x y", "x.", "x\n", "ü"])
+def test_a_software_name_that_is_none_is_refused_from_version_three_on(name: str) -> None:
+    ctx = NodeWorld().context(3)
+    request = ApiVersionsRequest(client_software_name=name, client_software_version="1")
+    assert api_versions(ctx, request).error_code == ErrorCode.INVALID_REQUEST
+    ctx.api_version = 2
+    assert api_versions(ctx, request).error_code == 0
+
+
+def test_features_that_may_be_at_zero_are_hidden_from_version_three() -> None:
+    world = NodeWorld()
+    three = {feature.name for feature in api_versions(world.context(3), HELLO).supported_features}
+    four = {feature.name: feature.max_version for feature in api_versions(world.context(4), HELLO).supported_features}
+    assert three == {"metadata.version"}
+    assert four["metadata.version"] == 30
+    assert four["group.version"] == 1
+
+
+def test_finalized_features_come_with_the_offset_of_the_image_and_without_those_at_zero() -> None:
+    world = NodeWorld()
+    world.broker.image = replace(world.broker.image, offset=77, features={"metadata.version": 29, "group.version": 0})
+    response = api_versions(world.context(4), HELLO)
+    assert response.finalized_features_epoch == 77
+    assert [(f.name, f.min_version_level, f.max_version_level) for f in response.finalized_features] == [
+        ("metadata.version", 29, 29)
+    ]

@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.unit.broker.node_world import NodeWorld
+from tests.unit.server.serving.test_connection import until
+from tidelog.model.errors import ConfigError
+from tidelog.protocol.framing import RequestHeader, encode_request
+from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
+from tidelog.server.runtime import Driver, LoopRuntime, new_event_loop
+from tidelog.server.serving.listener import ConnectionCount, Limits, Listener, bind
+
+REQUEST = encode_request(RequestHeader(60, 0, 1, None), DescribeClusterRequest())
+
+
+class World:
+    def __init__(self) -> None:
+        self.runtime = LoopRuntime(new_event_loop())
+        self.count = ConnectionCount()
+        self.listeners: list[Listener] = []
+        self.clients: list[socket.socket] = []
+
+    def listen(self, **limits: Any) -> Listener:
+        listener = Listener(
+            "EXTERNAL",
+            bind("EXTERNAL", "127.0.0.1", 0),
+            NodeWorld().broker,
+            self.runtime,
+            limits=Limits(**limits),
+            count=self.count,
+        )
+        listener.start()
+        self.listeners.append(listener)
+        return listener
+
+    async def connect(self, listener: Listener) -> socket.socket:
+        client = socket.socket()
+        client.setblocking(False)
+        self.clients.append(client)
+        await self.runtime.loop.sock_connect(client, ("127.0.0.1", listener.port))
+        return client
+
+    async def served(self, client: socket.socket) -> bool:
+        """Whether a request is answered; False when the connection ends instead."""
+        try:
+            await self.runtime.loop.sock_sendall(client, REQUEST)
+            return bool(await asyncio.wait_for(self.runtime.loop.sock_recv(client, 100), 10))
+        except (ConnectionResetError, BrokenPipeError):
+            return False
+
+    def run(self, main: Callable[[], Awaitable[None]]) -> None:
+        async def bounded() -> None:
+            await asyncio.wait_for(main(), 20)
+
+        self.runtime.loop.run_until_complete(bounded())
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    for listener in world.listeners:
+        listener.stop_accepting()
+        for connection in list(listener.connections):
+            connection.close()
+    for client in world.clients:
+        client.close()
+    world.runtime.loop.run_until_complete(world.runtime.close())
+    world.runtime.loop.close()
+
+
+def test_connections_are_accepted_served_and_forgotten(world: World) -> None:
+    listener = world.listen()
+
+    async def main() -> None:
+        clients = [await world.connect(listener) for _ in range(10)]
+        for client in clients:
+            assert await world.served(client)
+        assert len(listener.connections) == world.count.total == world.count.by_host["127.0.0.1"] == 10
+        for client in clients:
+            client.close()
+        await until(lambda: not listener.connections)
+        assert (world.count.total, dict(world.count.by_host)) == (0, {})
+
+    world.run(main)
+
+
+def test_the_limits_of_the_node_and_of_an_address_hold_for_all_listeners_together(world: World) -> None:
+    first, second = world.listen(max_connections=2), world.listen(max_connections=2)
+
+    async def main() -> None:
+        assert await world.served(await world.connect(first))
+        assert await world.served(await world.connect(second))
+        assert not await world.served(await world.connect(first))
+        assert first.refused == 1
+
+    world.run(main)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_connections_per_ip": 1}, {"max_connections_per_ip": 5, "per_ip_overrides": {"127.0.0.1": 1}}]
+)
+def test_one_address_may_have_so_many_connections(world: World, limits: dict[str, Any]) -> None:
+    listener = world.listen(**limits)
+
+    async def main() -> None:
+        first = await world.connect(listener)
+        assert await world.served(first)
+        assert not await world.served(await world.connect(listener))
+        first.close()
+        await until(lambda: not listener.connections)
+        assert await world.served(await world.connect(listener))
+
+    world.run(main)
+
+
+def test_an_idle_connection_is_closed_and_a_busy_one_is_not(world: World) -> None:
+    listener = world.listen(max_idle_ms=100_000)
+    now = 1_000_000
+    world.runtime.real_ms = lambda: now
+
+    async def main() -> None:
+        nonlocal now
+        idle, talking = await world.connect(listener), await world.connect(listener)
+        for client in (idle, talking):
+            assert await world.served(client)
+        listener._sweep()
+        now += 60_000
+        assert await world.served(talking)
+        listener._sweep()
+        assert len(listener.connections) == 2
+        now += 60_000
+        listener._sweep()
+        assert len(listener.connections) == 1
+        assert await world.served(talking)
+        assert not await world.served(idle)
+
+    world.run(main)
+
+
+def test_a_client_that_does_not_take_its_answer_is_idle_and_one_that_waits_for_it_is_not(world: World) -> None:
+    listener = world.listen(max_idle_ms=100_000)
+    now = 1_000_000
+    world.runtime.real_ms = lambda: now
+
+    async def main() -> None:
+        nonlocal now
+        deaf, waiting = await world.connect(listener), await world.connect(listener)
+        for client in (deaf, waiting):
+            assert await world.served(client)
+        of_deaf, of_waiting = listener.connections
+        of_deaf.machine._sending, of_waiting.machine._driver = True, Driver(world.runtime.loop.shutdown_asyncgens(), print)
+        for _ in range(4):
+            listener._sweep()
+            now += 60_000
+        assert list(listener.connections) == [of_waiting]
+
+    world.run(main)
+
+
+def test_a_negative_idle_time_is_for_ever(world: World) -> None:
+    listener = world.listen(max_idle_ms=-1)
+
+    async def main() -> None:
+        client = await world.connect(listener)
+        assert await world.served(client)
+        for _ in range(3):
+            listener._sweep()
+        assert await world.served(client)
+
+    world.run(main)
+
+
+def test_the_last_descriptors_are_not_given_to_clients(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = world.listen()
+    monkeypatch.setattr("tidelog.server.serving.listener.PAUSE_S", 0.0)
+    enough, listener._last_descriptor = listener._last_descriptor, 3
+
+    async def main() -> None:
+        assert not await world.served(await world.connect(listener))
+        listener._last_descriptor = enough
+        assert await world.served(await world.connect(listener))
+
+    world.run(main)
+
+
+def test_without_descriptors_accepting_pauses_and_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    listener = world.listen()
+    monkeypatch.setattr("tidelog.server.serving.listener.PAUSE_S", 0.0)
+    real = listener._listening
+    fails = [OSError(errno.EMFILE, "Too many open files")]
+
+    class Exhausted:
+        def accept(self) -> Any:
+            if fails:
+                raise fails.pop()
+            return real.accept()
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(real, name)
+
+    monkeypatch.setattr(listener, "_listening", Exhausted())
+
+    async def main() -> None:
+        assert await world.served(await world.connect(listener))
+        assert fails == []
+
+    world.run(main)
+
+
+def test_draining_closes_all_connections(world: World) -> None:
+    listener = world.listen()
+
+    async def main() -> None:
+        client = await world.connect(listener)
+        assert await world.served(client)
+        listener.stop_accepting()
+        await listener.drain(10)
+        assert listener.connections == {}
+        with pytest.raises(ConnectionRefusedError):
+            await world.connect(listener)
+
+    world.run(main)
+
+
+def test_a_port_in_use_is_an_error_that_says_what_to_do(world: World) -> None:
+    listener = world.listen()
+    with pytest.raises(ConfigError, match=r"EXTERNAL://127\.0\.0\.1:\d+: the port is in use\. Stop what listens there"):
+        bind("EXTERNAL", "127.0.0.1", listener.port)
+
+
+def test_two_that_bound_before_either_listened_are_told_apart(world: World) -> None:
+    listener = world.listen()
+    listener.stop_accepting()
+    bound = bind("A", "127.0.0.1", 0)
+    port = bound.getsockname()[1]
+    other = socket.socket()
+    other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        other.bind(("127.0.0.1", port))
+    except OSError:
+        pytest.xfail("this system already refuses the second bind")
+    other.listen(1)
+    late = Listener("A", bound, NodeWorld().broker, world.runtime, limits=Limits(), count=world.count)
+    with pytest.raises(ConfigError, match="in use"):
+        late.start()
+    other.close()
+    bound.close()
+
+
+def test_a_host_that_is_not_known_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"host no-such-host\.invalid is not known"):
+        bind("EXTERNAL", "no-such-host.invalid", 0)
+
+
+def test_an_address_that_is_not_ours_is_an_error() -> None:
+    with pytest.raises(ConfigError, match="cannot listen there"):
+        bind("EXTERNAL", "192.0.2.1", 0)
+
+
+def test_no_host_means_every_interface() -> None:
+    listening = bind("EXTERNAL", "", 0)
+    listening.listen(1)
+    port = listening.getsockname()[1]
+    with socket.create_connection(("127.0.0.1", port), timeout=10):
+        pass
+    if socket.has_dualstack_ipv6():
+        assert listening.getsockname()[0] == "::"
+    listening.close()
+
+
+def test_who_connects_to_an_open_listener_waits_until_it_accepts(world: World) -> None:
+    listener = Listener(
+        "EXTERNAL",
+        bind("EXTERNAL", "127.0.0.1", 0),
+        NodeWorld().broker,
+        world.runtime,
+        limits=Limits(),
+        count=world.count,
+    )
+    world.listeners.append(listener)
+
+    async def main() -> None:
+        listener.open()
+        client = await world.connect(listener)
+        waiting = world.runtime.loop.create_task(world.served(client))
+        await asyncio.wait([waiting], timeout=0.05)
+        assert not waiting.done() and not listener.connections
+        listener.start()
+        listener.start()
+        assert await waiting
+
+    world.run(main)
