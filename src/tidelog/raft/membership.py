@@ -31,6 +31,11 @@ from tidelog.records.control import ControlType, Endpoint, Voter, voters_value
 KRAFT_VERSION_FEATURE = "kraft.version"
 
 
+def _versions_request() -> ApiVersionsRequest:
+    """A request without the client's software is refused (KIP-511)."""
+    return ApiVersionsRequest(client_software_name="tidelog", client_software_version="0")
+
+
 def _not_now(quorum: Quorum) -> str | None:
     """Why the voter set cannot be changed now."""
     state = quorum.leading()
@@ -87,7 +92,7 @@ def add_voter(quorum: Quorum, inbound: Inbound, request: AddRaftVoterRequest, no
     at = _reachable(quorum, endpoints)
     assert at is not None, endpoints
     voter = Voter(key.id, key.directory_id, endpoints)
-    asked = quorum.out.send(Node(key.id, at.host, at.port), ApiVersionsRequest(), now_ms)
+    asked = quorum.out.send(Node(key.id, at.host, at.port), _versions_request(), now_ms)
     if not asked:
         message = f"Node {key.id} is not ready for requests. Try again."
         quorum.out.reply(inbound, AddRaftVoterResponse(error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=message))

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tidelog.cli.main import COMMANDS, MODULES, main
+from tidelog.cli.main import COMMANDS, main, module_of
 
 
 def test_the_help_names_every_command() -> None:
@@ -23,7 +23,7 @@ def test_the_help_names_every_command() -> None:
 
 def test_every_command_is_there() -> None:
     for name in COMMANDS:
-        command = import_module(f"tidelog.cli.{MODULES.get(name, name.replace('-', '_'))}").command
+        command = import_module(module_of(name)).command
         assert isinstance(command, click.Command)
         assert CliRunner().invoke(main, [name, "--help"]).exit_code == 0
 

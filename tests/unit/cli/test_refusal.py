@@ -51,7 +51,7 @@ def test_a_file_that_is_no_text_is_one_line_whatever_reads_it(tmp_path: Path, to
         with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
             text_of(str(tmp_path))
         return
-    module = importlib.import_module(f"tidelog.cli.{tool}")
+    module = importlib.import_module(f"tidelog.cli.{tool}" if tool == "start" else f"tidelog.cli.tools.{tool}")
     result = CliRunner().invoke(module.command, [str(file) if each == "FILE" else each for each in args])
     assert (result.exit_code, type(result.exception)) == (1, SystemExit)
     assert f"{file} is not text in UTF-8" in result.stderr
