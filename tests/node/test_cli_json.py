@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tidelog.cli.main import MODULES
+from tidelog.cli.main import module_of
 from tidelog.testing import Broker
 
 
@@ -23,7 +23,7 @@ def broker() -> Iterator[Broker]:
 
 
 def values(broker: Broker, tool: str, *flags: str) -> Any:
-    command = import_module(f"tidelog.cli.{MODULES.get(tool, tool.replace('-', '_'))}").command
+    command = import_module(module_of(tool)).command
     done = CliRunner().invoke(command, ["--bootstrap-server", broker.bootstrap_servers, *flags, "--output", "json"])
     assert done.exit_code == 0, done.stderr
     return json.loads(done.stdout)
