@@ -1,9 +1,9 @@
-"""A follower with damaged batches copies them from its leader again.
+"""A follower with damaged batches copies them again from its leader.
 
-Decided here: when it may. It gives up everything from the first damaged batch on, so for a while it lacks committed records: only
-a replica outside of the ISR may do that, because it cannot be elected before it has them again (unclean election apart). A start
-puts each follower there: the controller takes a broker that registers out of every ISR that has another member. A leader, and the
-last replica in sync, keep what they have.
+A follower that gives up everything from its first damaged batch on lacks committed records until it has copied them again. So
+only a replica outside the ISR may do that: it cannot be elected meanwhile (except by an unclean election). Every start puts a
+follower there, because the controller removes a registering broker from each ISR that has another member. A leader, and the last
+in-sync replica, keep what they have.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 
 
 def first_damaged(log: UnifiedLog) -> int | None:
-    """The first offset that is known to be damaged."""
+    """The offset of the first batch known to be damaged."""
     return next((segment.rotten[0].first_offset for segment in log.segments if segment.rotten), None)
 
 
 def mend(partition: Partition, replicas: ReplicaManager, now_ms: int) -> None:
-    """Before the partition is followed: see the module. A log dir that fails goes offline. Blocks for syncs."""
+    """Runs before the partition is followed. A log dir that fails goes offline. Blocks for syncs."""
     try:
         if give_up_damaged(partition, replicas.logs, now_ms):
             replicas.restart_move(partition, now_ms)
@@ -36,9 +36,9 @@ def mend(partition: Partition, replicas: ReplicaManager, now_ms: int) -> None:
 
 
 def give_up_damaged(partition: Partition, logs: LogManager, now_ms: int) -> bool:
-    """Cuts the log of a follower before its first damaged batch, and keeps damaged bytes aside; whether it did. Blocks for syncs.
+    """Cut a follower's log before its first damaged batch and save the damaged bytes; True if it was cut. Blocks for syncs.
 
-    Nothing while the replica is in sync, or a flush is under way. StorageFailure when the log dir fails.
+    Does nothing while the replica is in the ISR or a flush is running. StorageFailure when the log dir fails.
     """
     log = partition.log
     if log is None or log.failure is not None or log.flush_in_flight or partition.broker_id in partition.isr:

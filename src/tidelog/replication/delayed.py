@@ -1,11 +1,10 @@
-"""Requests that wait: long polls, and produces whose records are not yet safe enough to acknowledge.
+"""Parked requests: long polls, and produces whose records are not yet safe enough to acknowledge.
 
-What is decided here: when a parked request has waited enough. That is Kafka's purgatory, turned into values. A parked
-request watches partitions; the partition tells it what changed (``changed``), and the request finishes when it has what it
-waits for, or when its deadline comes. Who runs the broker sets ``on_done`` and learns of it in the same call.
+This is Kafka's purgatory as plain objects. A parked request watches partitions; a partition reports changes to it (``changed``).
+The request finishes when its condition holds or its deadline passes, and calls ``on_done`` at once.
 
-Invariants: a request finishes once; a finished request watches nothing; a change of partition p touches only the requests
-that watch p. What a request then reads or answers is decided elsewhere (``replica_manager``).
+Invariants: a request finishes once; a finished request watches nothing; a change of partition p touches only the requests that
+watch p. What a request then reads or answers is decided elsewhere (``replica_manager``).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 STATE_CHANGED = -1
-"""Instead of a number of bytes: leader, log start or existence of the partition changed, so whoever waits must look again."""
+"""In place of a byte count: the partition's leader, log start or existence changed, so its watchers must look again."""
 
 
 class Watched(Protocol):
@@ -32,7 +31,7 @@ class Watched(Protocol):
 
 
 class Watcher(Protocol):
-    """Who is told of a partition's changes: a parked request, or a fetch session."""
+    """Receives a partition's changes: a parked request, or a fetch session."""
 
     def changed(self, partition: Watched, key: Any, new_bytes: int) -> None:
         """``partition``, watched under ``key``, exposed about ``new_bytes`` more, or STATE_CHANGED."""
@@ -48,18 +47,18 @@ class Parked(Watcher, Protocol):
     on_done: Callable[[], None] | None
 
     def finish(self) -> None:
-        """Stop waiting, now. No effect on a request that finished before."""
+        """Stop waiting. No effect on a finished request."""
         ...
 
 
 class Watchable(Protocol):
-    """A partition, or a session that passes on what its partitions tell. ``watchers``: each with its key."""
+    """A partition, or a session that forwards the changes of its partitions. ``watchers`` maps each watcher to its key."""
 
     watchers: dict[Any, Any]
 
 
 class Wanted(Protocol):
-    """A partition of a fetch; ``read_stable_offset`` is the last stable offset when it was last read. ``held_back``: there are
+    """A partition of a fetch. ``read_stable_offset``: the last stable offset at the last read. ``held_back``: there are
     records between it and the high watermark."""
 
     read_stable_offset: int
@@ -67,13 +66,13 @@ class Wanted(Protocol):
 
 
 def tell_watchers(partition: Watched, new_bytes: int) -> None:
-    """Tell everyone who watches ``partition``; callers skip the call while nobody does."""
+    """Report a change to every watcher of ``partition``; callers skip the call when it has none."""
     for watcher, key in list(partition.watchers.items()):
         watcher.changed(partition, key, new_bytes)
 
 
 class Tail:
-    """Those watchers of a partition that look at its log's end, beyond what consumers may see."""
+    """The watchers of a partition's log end, which lies beyond what consumers may see."""
 
     __slots__ = ("watchers",)
 
@@ -99,7 +98,7 @@ class _Waiting:
         self._watched: list[Watchable] = []
 
     def finish(self) -> None:
-        """Stop waiting, now. No effect when it finished before."""
+        """Stop waiting. No effect on a finished request."""
         if self.done:
             return
         self.done = True
@@ -113,9 +112,9 @@ class _Waiting:
 class ParkedFetch(_Waiting):
     """A fetch that found fewer than ``min_bytes`` bytes.
 
-    The bytes it misses are only counted, not read: records of other sizes than appended (a partition's own limit) make the
-    count too high, never too low. How much a last stable offset releases that was held back is not known: then it ends. The
-    owner reads again what is in ``touched`` and parks anew when that is still too little.
+    Missing bytes are counted, not read. A partition's own limit may make the read smaller than the appends, so the count may be
+    too high, never too low. When a last stable offset that was held back moves, the number of released bytes is unknown, so the
+    wait ends. The owner reads the partitions in ``touched`` again, and parks again if that is still too little.
     """
 
     __slots__ = ("_committed", "missing_bytes", "touched")
@@ -124,11 +123,11 @@ class ParkedFetch(_Waiting):
         super().__init__(deadline_ms)
         self.missing_bytes = missing_bytes
         self.touched: dict[Any, None] = {}
-        """What changed while this fetch was parked, by the keys under which it was watched."""
+        """Partitions that changed while this fetch was parked, by the keys under which they are watched."""
         self._committed = committed
 
     def watch(self, source: Watchable, key: Wanted | None) -> None:
-        """Be told of changes of ``source``. A session has its own keys for its partitions, so there it is None."""
+        """Watch ``source``. The key is None for a session, which has its own keys for its partitions."""
         source.watchers[self] = key
         self._watched.append(source)
 
@@ -138,7 +137,7 @@ class ParkedFetch(_Waiting):
         if new_bytes == STATE_CHANGED:
             self.finish()
             return
-        # Records of an open transaction move the high watermark but nothing that a reader of committed ones may see.
+        # Records of an open transaction move the high watermark, but a read_committed reader sees nothing new.
         if self._committed:
             if partition.last_stable_offset == key.read_stable_offset:
                 key.held_back = True
@@ -152,7 +151,7 @@ class ParkedFetch(_Waiting):
 
 
 class ParkedAppend(_Waiting):
-    """A produce that may not be acknowledged yet: replicas (acks=all) or a flush that the topic demands are still missing."""
+    """A produce that cannot be acknowledged yet: replicas (acks=all) or a flush demanded by the topic are still missing."""
 
     __slots__ = ("_missing", "acks")
 
@@ -168,7 +167,7 @@ class ParkedAppend(_Waiting):
         self._missing[index] = last_offset
 
     def changed(self, partition: Watched, key: int, new_bytes: int) -> None:
-        """Finish when this was the last partition that was waited for."""
+        """Finish when no partition is left to wait for."""
         last_offset = self._missing.get(key)
         if last_offset is None or not (new_bytes == STATE_CHANGED or partition.is_safe(last_offset, self.acks)):
             return
@@ -187,13 +186,13 @@ class ParkedDeletion(_Waiting):
         self._missing: dict[Callable[[], bool], None] = {}
 
     def watch(self, source: Watchable, is_over: Callable[[], bool]) -> None:
-        """Wait until ``is_over``, which is asked when ``source`` changes."""
+        """Wait until ``is_over`` returns True; it is called when ``source`` changes."""
         source.watchers[self] = is_over
         self._watched.append(source)
         self._missing[is_over] = None
 
     def changed(self, partition: Watched, key: Callable[[], bool], new_bytes: int) -> None:
-        """Finish when this was the last partition that was waited for."""
+        """Finish when no partition is left to wait for."""
         if key in self._missing and key():
             del self._missing[key]
             if not self._missing:
@@ -201,7 +200,7 @@ class ParkedDeletion(_Waiting):
 
 
 class Purgatory:
-    """The deadlines of all parked requests. Requests that finish early stay in the heap until swept; they hold nothing."""
+    """The deadlines of all parked requests. A request that finishes early stays in the heap until a sweep; it holds nothing."""
 
     __slots__ = ("_heap", "_sequence", "_sweep_at")
 
@@ -213,7 +212,7 @@ class Purgatory:
         self._sweep_at = self._SWEEP_AT_LEAST
 
     def __len__(self) -> int:
-        """How many requests wait."""
+        """Unfinished requests."""
         return sum(not parked.done for _, _, parked in self._heap)
 
     def park(self, parked: Parked) -> None:
@@ -233,7 +232,7 @@ class Purgatory:
         return heap[0][0] if heap else None
 
     def expire(self, now_ms: int) -> int:
-        """Finish what has waited long enough; returns how many."""
+        """Finish the requests whose deadline has passed; returns how many."""
         heap = self._heap
         expired = 0
         while heap and (heap[0][0] <= now_ms or heap[0][2].done):

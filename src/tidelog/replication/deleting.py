@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def delete_records(partition: Partition, offset: int) -> tuple[ErrorCode, int]:
-    """Raise the log start offset to ``offset`` (-1: the high watermark). The error, and the log start that all replicas have to
-    reach: ``low_watermark`` says how far they are."""
+    """Raise the log start offset to ``offset`` (-1: the high watermark). Returns the error, and the log start that every
+    replica has to reach; ``low_watermark`` shows their progress."""
     error = partition.check_leader(ids.NO_EPOCH)
     log = partition.log
     if error is not ErrorCode.NONE or log is None:
@@ -30,7 +30,7 @@ def delete_records(partition: Partition, offset: int) -> tuple[ErrorCode, int]:
 
 
 def low_watermark(partition: Partition) -> int:
-    """The least log start offset of all replicas whose brokers are alive; -1 unless this broker leads."""
+    """The smallest log start offset among the replicas on live brokers; -1 unless this broker leads."""
     log = partition.log
     if log is None or not partition.is_leader:
         return ids.NO_OFFSET

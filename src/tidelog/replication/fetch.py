@@ -1,8 +1,8 @@
 """One fetch in progress: read, count, wait, read again.
 
-What is decided here: when a fetch has enough (min_bytes, an error, divergence), how the byte limits are spent over the
-partitions, and what is read again after a wait. The first batch of the first partition that has any is always whole, however
-large (KIP-74), so that a consumer with small limits still moves on.
+Decided here: when a fetch has enough (min_bytes, an error, divergence), how the byte limits are spent over the partitions, and
+what is read again after a wait. The first batch of the first partition that has any is always returned whole, however large
+(KIP-74), so that a consumer with small limits makes progress.
 
 Elsewhere: what the answer holds (``fetch_sessions``), what a partition may show (``partition``), the bytes of the answer.
 """
@@ -22,23 +22,23 @@ from tidelog.replication.throttle import Throttles
 from tidelog.storage import reading
 
 _LOOKS_BACK = 3
-"""Each finds what the one before has caused; what is later still, the next fetch finds."""
+"""Each pass finds what the previous one caused. Anything later is left to the next fetch."""
 
 
 class Partitions(Protocol):
-    """What a fetch needs of the replica manager."""
+    """The part of the replica manager that a fetch uses."""
 
     throttles: Throttles
     rack_aware: bool
-    """Consumers read from followers too, so what they may see is told followers without delay."""
+    """Consumers also read from followers, so followers learn of a new high watermark without delay."""
 
     def locate(self, wanted: FetchPartition) -> Partition | ErrorCode:
-        """The partition that ``wanted`` names, or why there is none."""
+        """The partition that ``wanted`` names, or the error."""
         ...
 
 
 class Fetch:
-    """A fetch between its request and its answer. ``reads`` is what was found in each partition that was looked at."""
+    """A fetch between its request and its answer. ``reads`` holds the result of each partition that was read."""
 
     __slots__ = (
         "_any_replica",
@@ -75,9 +75,9 @@ class Fetch:
         self._rack = rack
         self.bytes_read = 0
         self.has_news = context.is_empty
-        """There is something to say whatever the number of bytes: an error, divergence, or nothing was asked."""
+        """The answer need not wait for more bytes: an error, a divergence, or no partition was requested."""
         self.cold: list[FetchPartition] = []
-        """Partitions that were not read because that would wait for a disk: ``warm_up`` in a thread, then ``read_warm``."""
+        """Partitions not read because the read would wait for a disk: run ``warm_up`` in a thread, then ``read_warm``."""
         self._warm = False
         self.reads: dict[FetchPartition, PartitionRead] = {}
         for wanted in context.due:
@@ -86,8 +86,9 @@ class Fetch:
             self._look_back()
 
     def _look_back(self) -> None:
-        """Read again what was appended to while other partitions were read: a follower's position can make something safe, and
-        who waited for that may append at once. Nobody would be told before the wait begins."""
+        """Read again the partitions that grew while others were read. A follower's position can make records safe, and a
+        producer that waited for them may append at once. Nothing watches the partitions until the wait begins, so these
+        appends would go unnoticed."""
         late = True
         for _ in range(_LOOKS_BACK):
             if not late:
@@ -101,7 +102,7 @@ class Fetch:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it may be answered before its time is over."""
+        """Whether the fetch can be answered before its deadline."""
         return self.has_news or self.bytes_read >= self._min_bytes
 
     def _read(self, wanted: FetchPartition) -> PartitionRead:
@@ -145,7 +146,7 @@ class Fetch:
         wanted.read_stable_offset = read.last_stable_offset
         wanted.held_back = read.last_stable_offset < read.high_watermark
         if caller is not None:
-            # Its own position may have moved the high watermark, which it is told in this answer.
+            # The follower's own position may have moved the high watermark; this answer reports it.
             wanted.stale = False
             if self._manager.rack_aware and read.high_watermark > wanted.sent_high_watermark:
                 self.has_news = True
@@ -157,13 +158,13 @@ class Fetch:
         return read
 
     def park(self, deadline_ms: int) -> ParkedFetch:
-        """Wait for what is missing. To be finished by whoever waits, in any case."""
+        """Wait for the missing bytes. The caller must finish the returned wait in any case."""
         parked = ParkedFetch(deadline_ms, self._min_bytes - self.bytes_read, committed=self._committed)
         self.context.watch(parked, self.reads)
         return parked
 
     def read_again(self, changed: Iterable[FetchPartition]) -> None:
-        """Read what changed while the fetch was parked; what did not change is kept as it was read."""
+        """Read again the partitions that changed while the fetch was parked; the other results are kept."""
         if self.context.is_superseded:
             self.has_news = True
             return
@@ -176,19 +177,19 @@ class Fetch:
             self._look_back()
 
     def warm_up(self) -> None:
-        """Load what reading the ``cold`` partitions needs. Blocks: to be run in a thread."""
+        """Load what reading the ``cold`` partitions needs. Blocks: run it in a thread."""
         for wanted in self.cold:
             log = wanted.partition.log if wanted.partition is not None else None
             if log is not None:
                 reading.warm_up(log, wanted.fetch_offset, committed=self._committed)
 
     def read_warm(self) -> None:
-        """Read everything once more: what was ``cold``, and what changed meanwhile, for nobody watched."""
+        """Read everything once more: the ``cold`` partitions, and the others, because nothing watched them meanwhile."""
         self.cold = []
         self._warm = True
         self.read_again(self.context.due)
         self._warm = False
 
     def finish(self, now_ms: int) -> FetchAnswer:
-        """What to answer. To be called once."""
+        """The answer. Call it once."""
         return self.context.finish(self.reads, now_ms)

@@ -1,18 +1,18 @@
 """Incremental fetch sessions (KIP-227).
 
-What is decided here: which partitions a fetch is about, when a client that fetches again may name only what changed, which
-partitions an incremental answer holds, and which sessions stay when there are too many.
+Decided here: which partitions a fetch covers, when a client may name only what changed, which partitions an incremental answer
+holds, and which sessions are evicted when there are too many.
 
-A request names a session and an epoch in it. (0, 0) asks for a new session, (any, -1) for none, (id, n) is the n-th fetch of
+A request names a session and an epoch in it: (0, 0) asks for a new session, (any, -1) for none, (id, n) is the n-th fetch of
 session id; n starts at 1 and wraps from 2147483647 to 1. The full forms close the session they name.
 
-A session of thousands of partitions must not cost a look at each of them per fetch. So it keeps a set of those that may have
-news, ``due``: a partition leaves it when it was answered with nothing more to give, and comes back when it changes (the session
-watches it), or when the client names it. Only what is due is read.
+A fetch must not look at each of a session's thousands of partitions. The session keeps the set ``due`` of partitions that may
+have news. A partition leaves it when it was answered and has nothing more to give. It returns when it changes (the session
+watches it) or when the client names it. Only due partitions are read.
 
-Invariants: the cache never holds more sessions and partitions than its limits; a session is keyed by topic names or by topic
-ids, for its whole life; a partition with an error, or with a topic id nobody knows, is in every answer until it is well or
-forgotten; a partition that is not due is watched.
+Invariants: the cache never exceeds its limits on sessions and partitions; a session is keyed by topic names or by topic ids for
+its whole life; a partition with an error, or with an unknown topic id, is in every answer until the error is gone or the client
+forgets the partition; a partition that is not due is watched.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ NO_SESSION = 0
 MAX_EPOCH = 0x7FFFFFFF
 DEFAULT_SLOTS = 1000
 EVICTION_MS = 120_000
-"""A session that was idle for so long makes room for any other; one that lived for so long, for a larger one."""
+"""A session idle for this long makes room for any other; a session that is this old, for a larger one."""
 
 MAX_PARTITIONS = 100_000
-"""In all sessions together (some 450 bytes each). Beyond, clients fetch without a session, which they all can."""
+"""In all sessions together (about 450 bytes each). Beyond that clients fetch without a session, which every client can."""
 
 PartitionKey = tuple[str | Uuid, int]
 
 
 class FetchPartition:
-    """One partition of a fetch: what is asked for and, in a session, what was answered last.
+    """One partition of a fetch: what the client asks for and, in a session, what it was last sent.
 
-    ``topic`` is None as long as nobody knows ``topic_id``. ``partition`` is where the last lookup led; it is looked up again
-    when it was deleted.
+    ``topic`` is None while ``topic_id`` is unknown. ``partition`` is the result of the last lookup; a deleted one is looked up
+    again.
     """
 
     __slots__ = (
@@ -81,9 +81,9 @@ class FetchPartition:
         self.max_bytes = 0
         self.partition: Partition | None = None
         self.watched: Partition | None = None
-        """The partition at which the session is registered for this one."""
+        """The partition that the session watches for this entry."""
         self.stale = False
-        """It changed since it was last read."""
+        """The partition changed since it was last read."""
         self.read_stable_offset = -1
         self.held_back = False
         self.sent_high_watermark = -1
@@ -91,11 +91,11 @@ class FetchPartition:
         self.sent_log_start_offset = -1
 
     def ask(self, wanted: WantedPartition) -> None:
-        """Take over what a request asks of this partition."""
+        """Store what a request asks of this partition."""
         _, self.current_leader_epoch, self.fetch_offset, self.last_fetched_epoch, self.follower_start, self.max_bytes = wanted
 
     def answer(self, read: PartitionRead) -> bool:
-        """Remember what was read as answered. False: the client knows all of this, an incremental answer leaves it out."""
+        """Record ``read`` as sent. False: the client knows all of it, so an incremental answer omits it."""
         if (
             read.high_watermark == self.sent_high_watermark
             and read.log_start_offset == self.sent_log_start_offset
@@ -113,7 +113,7 @@ WantedPartition = tuple[int, int, int, int, int, int]
 
 
 class FetchRequest(Protocol):
-    """What is read of a Fetch request here; ``protocol.fastpath`` has it."""
+    """The fields of a Fetch request that sessions use; ``protocol.fastpath`` implements it."""
 
     @property
     def session_id(self) -> int: ...
@@ -129,7 +129,7 @@ class FetchRequest(Protocol):
 
 
 class FetchSession:
-    """What one client fetches, between its requests. ``epoch`` is the one its next request has to name."""
+    """What one client fetches, kept between its requests. ``epoch`` is the epoch that its next request must name."""
 
     __slots__ = ("by_id", "caller", "created_ms", "due", "epoch", "id", "last_used_ms", "partitions", "watchers")
 
@@ -137,21 +137,21 @@ class FetchSession:
         self.id = session_id
         self.by_id = by_id
         self.caller = caller
-        """The follower whose session it is; None for consumers."""
+        """The follower that uses this session; None for consumers."""
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
         self.partitions: dict[PartitionKey, FetchPartition] = {}
         self.due: dict[FetchPartition, None] = {}
-        """Partitions to be read by the next fetch, in this order: who got records goes to the end."""
+        """Partitions that the next fetch reads, in this order; a partition that returned records moves to the end."""
         self.watchers: dict[Parked, Any] = {}
-        """The fetch of this session that is parked, if any."""
+        """The parked fetch of this session, if any."""
         for partition in partitions:
             self.partitions[_key(partition.topic, partition.topic_id, partition.index, by_id)] = partition
             self.due[partition] = None
 
     def update(self, request: FetchRequest) -> None:
-        """Add and change the partitions that the request names, drop those that it forgets."""
+        """Add or change the partitions that the request names; drop those that it forgets."""
         partitions = self.partitions
         for name, topic_id, wanted_partitions in request.topics:
             for wanted in wanted_partitions:
@@ -169,7 +169,7 @@ class FetchSession:
                     self._leave(partition)
 
     def changed(self, partition: Watched, key: FetchPartition, new_bytes: int) -> None:
-        """A partition that was quiet may have news. Told once, unless a fetch is parked that counts the bytes."""
+        """A quiet partition may have news. Reported once, unless a parked fetch counts the bytes."""
         key.stale = True
         self.due[key] = None
         if self.watchers:
@@ -179,7 +179,7 @@ class FetchSession:
             self._unwatch(key)
 
     def watch(self, wanted: FetchPartition) -> None:
-        """Be told when its partition changes."""
+        """Watch the partition for changes."""
         partition = wanted.partition
         if wanted.watched is not partition and partition is not None:
             self._unwatch(wanted)
@@ -197,7 +197,7 @@ class FetchSession:
             follower_left(wanted.partition, self.caller)
 
     def settle(self, wanted: FetchPartition, read: PartitionRead) -> None:
-        """``wanted`` is answered with ``read``: it is due no more, or goes to the end of those that are."""
+        """``wanted`` is answered with ``read``: it is no longer due, or it moves to the end of the due partitions."""
         if read.caught_up and not wanted.stale:
             self.watch(wanted)
             self.due.pop(wanted, None)
@@ -206,14 +206,14 @@ class FetchSession:
             self.due[wanted] = None
 
     def close(self) -> None:
-        """Watch nothing any more; a fetch that is parked goes on to find its session gone."""
+        """Stop watching; a parked fetch wakes up and finds its session gone."""
         self.epoch = FINAL_EPOCH
         for wanted in self.partitions.values():
             self._leave(wanted)
         self.wake()
 
     def wake(self) -> None:
-        """End the wait of a fetch that is parked."""
+        """Finish the parked fetch."""
         for parked in list(self.watchers):
             parked.finish()
 
@@ -226,7 +226,7 @@ def _key(name: str | None, topic_id: Uuid, index: int, by_id: bool) -> Partition
 
 
 class FetchAnswer:
-    """How a fetch is answered: the whole request's error, the session, and each partition that the answer holds."""
+    """The answer to a fetch: the top-level error, the session id, and the partitions to return."""
 
     __slots__ = ("error", "partitions", "session_id")
 
@@ -239,7 +239,7 @@ class FetchAnswer:
 
 
 class FetchContext:
-    """One fetch: the partitions to read, in order, and what to do with what was read. ``session`` is None unless incremental."""
+    """One fetch: the partitions to read, in order, and how their results are answered. ``session`` is None unless incremental."""
 
     __slots__ = ("_by_id", "_cache", "_creates", "_epoch", "_everything", "caller", "session")
 
@@ -263,21 +263,21 @@ class FetchContext:
 
     @property
     def due(self) -> Sequence[FetchPartition]:
-        """What is to be read now."""
+        """The partitions to read now."""
         return self._everything if self.session is None else list(self.session.due)
 
     @property
     def is_empty(self) -> bool:
-        """Whether no partition is asked for at all, so that there is nothing to wait for."""
+        """Whether the fetch covers no partition at all, so that there is nothing to wait for."""
         return not (self._everything if self.session is None else self.session.partitions)
 
     @property
     def is_superseded(self) -> bool:
-        """Whether another connection used the session while this fetch waited, or it was closed."""
+        """Whether another connection used the session while this fetch waited, or the session was closed."""
         return self.session is not None and self.session.epoch != self._epoch
 
     def watch(self, parked: ParkedFetch, wanted_partitions: Iterable[FetchPartition]) -> None:
-        """Let ``parked`` be told of changes; ``wanted_partitions`` are those that were read."""
+        """Make ``parked`` watch ``wanted_partitions``, the partitions that were read."""
         session = self.session
         if session is not None:
             for wanted in wanted_partitions:
@@ -290,7 +290,7 @@ class FetchContext:
                 parked.watch(partition if self.caller is None else partition.tail, wanted)
 
     def put_off(self) -> FetchAnswer:
-        """The answer instead of ``finish`` to who is to come back later: nothing, and no session where there was none."""
+        """The answer for a client that has to retry later, instead of ``finish``: no partitions, and no new session."""
         if self.session is None:
             return FetchAnswer(ErrorCode.NONE, NO_SESSION)
         if self.is_superseded:
@@ -298,7 +298,7 @@ class FetchContext:
         return FetchAnswer(ErrorCode.NONE, self.session.id)
 
     def finish(self, reads: Mapping[FetchPartition, PartitionRead], now_ms: int) -> FetchAnswer:
-        """The answer, given what was read. To be called once."""
+        """The answer for these results. Call it once."""
         session = self.session
         if session is None:
             if not self._creates:
@@ -318,7 +318,7 @@ class FetchContext:
 
 
 class FetchSessionCache:
-    """All fetch sessions of this broker, at most ``slots``; the least recently used first."""
+    """All fetch sessions of this broker, at most ``slots``, least recently used first."""
 
     __slots__ = ("_eviction_ms", "_rng", "_sessions", "_slots", "evictions")
 
@@ -338,9 +338,10 @@ class FetchSessionCache:
         return sum(len(session.partitions) for session in self._sessions.values())
 
     def open(self, request: FetchRequest, now_ms: int, *, by_id: bool, caller: Caller | None = None) -> FetchContext | ErrorCode:
-        """What the request is about; or the error of the whole request: 70 no such session, 71 other epoch, 106 other naming.
+        """The context of the request, or a top-level error: 70 unknown session, 71 wrong epoch, 106 topic ids in place of
+        names or the reverse.
 
-        ``by_id``: this version names topics by id. ``caller``: the follower that asks.
+        ``by_id``: this version names topics by id. ``caller``: the follower that fetches.
         """
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -370,7 +371,7 @@ class FetchSessionCache:
             session.close()
             del self._sessions[session.id]
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        # Re-inserted: the dictionary's order is the order of use.
+        # Re-inserted: the dictionary is in order of use.
         del self._sessions[session.id]
         if not session.partitions:
             return FetchContext(self, (), caller=session.caller)
@@ -380,7 +381,7 @@ class FetchSessionCache:
         return FetchContext(self, (), session=session, caller=session.caller)
 
     def create(self, partitions: Sequence[FetchPartition], *, by_id: bool, caller: Caller | None, now_ms: int) -> int:
-        """A new session's id; NO_SESSION when there is no room for it."""
+        """The id of a new session; NO_SESSION when there is no room."""
         if self.partition_count + len(partitions) > MAX_PARTITIONS:
             return NO_SESSION
         if len(self._sessions) >= self._slots and not self._evict(len(partitions), caller is not None, now_ms):
@@ -392,7 +393,8 @@ class FetchSessionCache:
         return session_id
 
     def _evict(self, size: int, privileged: bool, now_ms: int) -> bool:
-        """Make room for ``size`` partitions: an idle session goes, a consumer's for a follower's, an old one for a larger."""
+        """Make room for ``size`` partitions: evict an idle session, a consumer's in favour of a follower's, or an old one in
+        favour of a larger one."""
         if not self._sessions:
             return False
         victim = next(iter(self._sessions.values()))
@@ -415,7 +417,7 @@ class FetchSessionCache:
 
 
 def _full(request: FetchRequest, by_id: bool) -> list[FetchPartition]:
-    """The partitions of a full fetch; of one named twice, the last."""
+    """The partitions of a full fetch. If one is named twice, the last entry counts."""
     partitions: dict[PartitionKey, FetchPartition] = {}
     for name, topic_id, wanted_partitions in request.topics:
         for wanted in wanted_partitions:

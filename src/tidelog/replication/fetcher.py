@@ -1,14 +1,15 @@
-"""What a follower asks one leader for, and what is to be done with the answers: a pure machine, one per leader and fetcher.
+"""The follower's side of fetching from one leader: builds requests and turns responses into tasks. No I/O; one per leader and
+fetcher.
 
 One Fetch is in flight at a time. It runs in a fetch session (KIP-227): a request names only what changed since the last one, so a
-thousand quiet partitions cost nothing. A partition that has to wait (an error, a log being looked at) leaves the session and
-comes back later. An answer is only about what the request it belongs to asked for: a partition whose leader epoch changed
-meanwhile, or that came new, is passed over.
+thousand quiet partitions cost nothing. A partition that has to wait (an error, a log being truncated) leaves the session and
+returns later. A response applies only to what its request asked for: a partition that was added, or whose leader epoch changed,
+after the request was sent is skipped.
 
-Invariants: a partition is in ``_entries`` exactly once; one that is in the session is ready or waits to be forgotten; who is
-``busy`` or delayed is not asked for.
+Invariants: a partition is in ``_entries`` exactly once; a partition in the session is ready or about to be forgotten; a ``busy``
+or delayed partition is not fetched.
 
-Elsewhere: what an answer does to a log (``following``), connections, time and threads (``server.replication.replica_fetching``).
+Elsewhere: what a response does to a log (``following``), connections, time and threads (``server.replication.replica_fetching``).
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from tidelog.replication.following import Position, position
 from tidelog.replication.partition import Partition
 
 FIRST_BACKOFF_MS = 20
-"""A leader that does not know yet that it leads is asked again so soon; then ever later, up to replica.fetch.backoff.ms."""
+"""First back-off while a leader does not know yet that it leads; it doubles up to replica.fetch.backoff.ms."""
 MAX_EPOCH = 0x7FFFFFFF
 CALM_MS = 500
 BRIEF_MS = 10
-"""Partitions come in groups, one after another, when a broker stops or starts: for ``CALM_MS`` after some came, polls wait no
-longer than ``BRIEF_MS``, so that those that come next are named soon, and no poll has to be given up for them."""
+"""When a broker stops or starts, partitions arrive in groups, one after another. For ``CALM_MS`` after an arrival, polls wait
+at most ``BRIEF_MS``: the next partitions are named soon, and no poll has to be abandoned for them."""
 
 _QUICK = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.UNKNOWN_TOPIC_ID})
-"""Metadata reaches brokers at different times: these are over soon."""
+"""Metadata reaches brokers at different times; these errors pass quickly."""
 _NEW_SESSION = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -47,7 +48,7 @@ _NEW_SESSION = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FetcherSettings:
-    """Of this broker as a follower (replica.fetch.*)."""
+    """The replica.fetch.* settings of this broker as a follower."""
 
     max_wait_ms: int = 500
     min_bytes: int = 1
@@ -57,7 +58,7 @@ class FetcherSettings:
 
 
 class Followed:
-    """A partition as a fetcher has it, in one leader epoch."""
+    """A followed partition, in one leader epoch."""
 
     __slots__ = (
         "asked_in",
@@ -76,17 +77,17 @@ class Followed:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self.told: Position | None = None
-        """What the session knows of it."""
+        """The position that the session last sent to the leader."""
         self.in_session = False
         self.asked_in = 0
-        """The number of the request that first asked for it; 0: none did."""
+        """The number of the request that first named it; 0: no request did."""
         self.busy = False
-        """Something that takes longer is done to it."""
+        """A long operation on the partition is running."""
         self.delay_ms = 0
         self.due_ms = 0
-        """Not asked for before."""
+        """Not fetched before this time; 0: not delayed."""
         self.failed = False
-        """Its leader sent what could not be appended."""
+        """The last batches from the leader could not be appended."""
         self.leader_high_watermark = 0
 
     @property
@@ -102,7 +103,7 @@ class Followed:
 
 
 class Append(NamedTuple):
-    """Append ``records`` (maybe none), then take over the watermarks."""
+    """Append ``records`` (may be empty), then apply the watermarks."""
 
     followed: Followed
     records: Buffer
@@ -111,7 +112,7 @@ class Append(NamedTuple):
 
 
 class Diverged(NamedTuple):
-    """The logs part: the leader's greatest epoch at or below ours ended there."""
+    """The logs diverged: the leader's largest epoch not above ours ended at ``end_offset``."""
 
     followed: Followed
     leader_epoch: int
@@ -119,7 +120,7 @@ class Diverged(NamedTuple):
 
 
 class OutOfRange(NamedTuple):
-    """Our end is not in the leader's log: ask where that begins and ends."""
+    """Our log end is not in the leader's log: ask for the leader's log start and end."""
 
     followed: Followed
 
@@ -128,7 +129,7 @@ Task = Append | Diverged | OutOfRange
 
 
 class ReplicaFetcher:
-    """All partitions that this broker follows at ``leader`` by one connection."""
+    """All partitions that this broker follows on ``leader`` over one connection."""
 
     def __init__(self, broker_id: int, leader: int, settings: FetcherSettings) -> None:
         self.leader = leader
@@ -136,37 +137,36 @@ class ReplicaFetcher:
         self._settings = settings
         self._entries: dict[Partition, Followed] = {}
         self._changed: dict[Followed, None] = {}
-        """To be named by the next request, in this order."""
+        """Partitions that the next request names, in this order."""
         self._forgotten: dict[tuple[Uuid, int], None] = {}
         self._delayed: list[tuple[int, int, Followed]] = []
         self._session_id = 0
         self._session_epoch = 0
         self._no_room = False
-        """The leader gave us no session: each fetch names everything, and waits for news."""
+        """The leader gave us no session: each fetch names every partition and long-polls."""
         self._requests = 0
         self._calm_ms = 0
         self.waits_ms = 0
-        """How long the poll that was asked last may wait."""
+        """The longest wait of the last poll."""
         self._by_key: dict[tuple[bytes, int], Followed] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def partitions(self) -> Iterable[Partition]:
-        """What is followed here."""
         return self._entries
 
     def followed(self, partition: Partition) -> Followed | None:
-        """The partition as it is followed here, if it is."""
+        """The entry of the partition, or None."""
         return self._entries.get(partition)
 
     @property
     def failed_partitions(self) -> int:
-        """Those whose leader sent what could not be appended."""
+        """Partitions whose last batches could not be appended."""
         return sum(entry.failed for entry in self._entries.values())
 
     def lags(self) -> Iterator[tuple[Partition, int]]:
-        """How many records of the leader's high watermark, as it was last told, each partition lacks."""
+        """Per partition, the records missing up to the leader's last known high watermark."""
         for partition, entry in self._entries.items():
             end = partition.log.log_end_offset if partition.log is not None else 0
             yield partition, max(0, entry.leader_high_watermark - end)
@@ -174,7 +174,7 @@ class ReplicaFetcher:
     # -- which partitions -----------------------------------------------------------------------------------------------
 
     def follow(self, partition: Partition) -> bool:
-        """Follow ``partition``, in the leader epoch that it has now. False: that is done already."""
+        """Follow ``partition`` in its current leader epoch. False: it is already followed in that epoch."""
         known = self._entries.get(partition)
         if known is not None:
             if known.leader_epoch == partition.leader_epoch:
@@ -186,7 +186,7 @@ class ReplicaFetcher:
         return True
 
     def drop(self, partition: Partition) -> None:
-        """Follow it no more. What an answer on its way says about it is passed over."""
+        """Stop following. A response in flight is ignored for this partition."""
         entry = self._entries.pop(partition, None)
         if entry is not None:
             self._leave(entry)
@@ -198,10 +198,10 @@ class ReplicaFetcher:
             entry.in_session = False
             self._forgotten[entry.partition.topic_id, entry.partition.index] = None
 
-    # -- asking ---------------------------------------------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:
-        """When a delayed partition comes back; None when none is delayed."""
+        """When the first delayed partition is due; None when none is delayed."""
         while self._delayed and not self._is_delayed(self._delayed[0][2]):
             heapq.heappop(self._delayed)
         return self._delayed[0][0] if self._delayed else None
@@ -211,21 +211,21 @@ class ReplicaFetcher:
 
     @property
     def has_work(self) -> bool:
-        """Whether there is anything to ask for now."""
+        """Whether any partition can be fetched now."""
         return any(not entry.busy and not entry.due_ms for entry in self._entries.values())
 
     @property
     def opens_session(self) -> bool:
-        """Whether the fetch that was asked last, or is to be asked next, opens a session: it is answered at once."""
+        """Whether the last or the next fetch opens a session; such a fetch is answered at once."""
         return self._session_epoch == 0 and not self._no_room
 
     @property
     def answers_soon(self) -> bool:
-        """Whether the fetch that was asked last needs not be given up for others to be named soon."""
+        """Whether the last fetch returns soon, so that new partitions can wait for it instead of interrupting it."""
         return self.opens_session or self.waits_ms <= BRIEF_MS
 
     def request(self, now_ms: int, broker_epoch: int) -> wire.FetchRequest | None:
-        """The next Fetch; None when there is nothing to ask for until ``next_due_ms`` or a call of ``follow``."""
+        """The next Fetch; None when there is nothing to fetch until ``next_due_ms`` or a call of ``follow``."""
         while self._delayed and self._delayed[0][0] <= now_ms:
             entry = heapq.heappop(self._delayed)[2]
             if self._is_delayed(entry):
@@ -248,10 +248,10 @@ class ReplicaFetcher:
         settings = self._settings
         max_wait_ms = settings.max_wait_ms
         if self.opens_session:
-            # Only a session that is known can be closed: a poll that waits outside of one holds up its connection to the end.
+            # Only a known session can be closed. A poll that waits without one would block its connection until the timeout.
             max_wait_ms = 0
         elif (due_ms := self.next_due_ms()) is not None:
-            # Who comes back soon must not wait for the end of the others' poll.
+            # A partition whose back-off ends soon must not wait for the end of this poll.
             max_wait_ms = min(max_wait_ms, due_ms - now_ms)
         if now_ms < self._calm_ms:
             max_wait_ms = min(max_wait_ms, BRIEF_MS)
@@ -303,21 +303,21 @@ class ReplicaFetcher:
                 topic.partitions.append(index)
         return list(topics.values())
 
-    # -- what came of it ------------------------------------------------------------------------------------------------
+    # -- responses ------------------------------------------------------------------------------------------------------
 
     def interrupted(self) -> None:
-        """Nobody waits for the answer any more: the next request opens a new session, and closes this one."""
+        """The response will not be read: the next request closes this session and opens a new one."""
         self._session_epoch = 0
         for entry in self._entries.values():
             entry.in_session = False
 
     def failed(self) -> None:
-        """There was no answer."""
+        """No response arrived."""
         self._session_id = 0
         self.interrupted()
 
     def begin_anew(self, now_ms: int) -> None:
-        """An answer could not be worked off, and nobody knows how far it was: everything is asked for again, after a pause."""
+        """Processing a response failed at an unknown point: fetch everything again after the back-off."""
         self.failed()
         for entry in list(self._entries.values()):
             entry.busy = False
@@ -325,7 +325,7 @@ class ReplicaFetcher:
                 self.delay(entry, now_ms)
 
     def answered(self, response: wire.FetchResponse, now_ms: int) -> list[Task]:
-        """What to do, in this order. When all of it is done, or given to ``busy`` hands, the next ``request`` follows."""
+        """The tasks of the response, in order. The next ``request`` follows when all are done or marked ``busy``."""
         if response.error_code:
             if response.error_code not in _NEW_SESSION:
                 self._delay_all(now_ms)
@@ -334,7 +334,7 @@ class ReplicaFetcher:
         self._session_id = response.session_id
         self._no_room = response.session_id == 0
         if response.session_id == 0:
-            # The leader has no room for our session: everything is asked for each time.
+            # The leader has no room for our session: name every partition each time.
             self.interrupted()
         else:
             self._session_epoch = self._session_epoch + 1 if self._session_epoch < MAX_EPOCH else 1
@@ -366,7 +366,7 @@ class ReplicaFetcher:
         return Append(entry, part.records if part.records is not None else b"", part.high_watermark, part.log_start_offset)
 
     def delay(self, entry: Followed, now_ms: int, *, quickly: bool = False) -> None:
-        """Ask for it again after a pause; ``quickly`` for what is usually over in a moment."""
+        """Fetch it again after the back-off; ``quickly`` for errors that usually pass at once."""
         if self._entries.get(entry.partition) is not entry:
             return
         most = self._settings.backoff_ms
@@ -374,12 +374,13 @@ class ReplicaFetcher:
         self._wait(entry, now_ms + entry.delay_ms)
 
     def refuse(self, entry: Followed, now_ms: int) -> None:
-        """What the leader sent could not be appended: ask again after a pause, and be counted meanwhile."""
+        """The batches from the leader could not be appended: retry after the back-off, and count the partition as failed until
+        then."""
         entry.failed = True
         self.delay(entry, now_ms)
 
     def pause(self, entry: Followed, now_ms: int, wait_ms: int) -> None:
-        """Ask for it again when its throttle allows."""
+        """Fetch it again when its throttle allows."""
         if self._entries.get(entry.partition) is entry:
             self._wait(entry, now_ms + wait_ms)
 
@@ -387,7 +388,7 @@ class ReplicaFetcher:
         self._leave(entry)
         entry.busy = False
         entry.due_ms = max(1, due_ms)
-        # The count breaks ties: entries have no order.
+        # The counter breaks ties: entries cannot be compared.
         self._requests += 1
         heapq.heappush(self._delayed, (entry.due_ms, self._requests, entry))
 
@@ -397,12 +398,12 @@ class ReplicaFetcher:
                 self.delay(entry, now_ms, quickly=True)
 
     def begin(self, entry: Followed) -> None:
-        """Something takes longer with it: it is left out of requests until ``end``."""
+        """A long operation starts: requests omit the partition until ``end``."""
         self._leave(entry)
         entry.busy = True
 
     def end(self, entry: Followed) -> None:
-        """It is ready again."""
+        """The long operation is over."""
         entry.busy = False
         if self._entries.get(entry.partition) is entry:
             self._changed[entry] = None

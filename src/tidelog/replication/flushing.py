@@ -1,6 +1,7 @@
-"""When a partition has to be flushed, and what may be shown and acknowledged once it is (flush.messages, segments closed).
+"""When a partition has to be flushed, and what a finished flush exposes and acknowledges (flush.messages, closed segments).
 
-One flush of a log runs at a time, in the background; whoever needs one meanwhile waits for the next, which takes all along.
+One flush per log runs at a time, in the background. A flush requested meanwhile is done by the next one, which covers all
+requests.
 """
 
 from __future__ import annotations
@@ -16,24 +17,24 @@ if TYPE_CHECKING:
 
 
 def needs_flush(partition: Partition) -> bool:
-    """Whether somebody's acknowledgement, or a segment closed meanwhile, waits for a flush that has not begun."""
+    """Whether an acknowledgement or a closed segment waits for a flush that has not started."""
     return partition.flush_needed_to >= 0 or (partition.log is not None and bool(partition.log.files.segments.unsealed))
 
 
 def demand_flush(partition: Partition, upto: int) -> None:
-    """What a follower appended below ``upto`` has to be flushed."""
+    """Flush what a follower appended below ``upto``."""
     partition.flush_needed_to = upto
     partition.host.flush(partition)
 
 
 def begin_flush(partition: Partition) -> FlushJob | None:
-    """A flush of everything appended so far, to be run in a thread; None when one is running: the next one takes it along."""
+    """A flush of everything appended so far, to run in a thread; None while one is running: the next one covers it."""
     log = partition.log
     return None if log is None or partition.deleted or log.flush_in_flight else log.flush_job()
 
 
 def finish_flush(partition: Partition, job: FlushJob, now_ms: int) -> None:
-    """``job`` has run: expose what it made safe. StorageFailure when it failed, and then for ever."""
+    """``job`` has run: expose what it made safe. StorageFailure when it failed; every later flush of this log fails too."""
     log = partition.log
     if log is None or partition.deleted or job.directory != log.dir:
         return
@@ -42,5 +43,5 @@ def finish_flush(partition: Partition, job: FlushJob, now_ms: int) -> None:
         partition.flush_needed_to = ids.NO_OFFSET
     partition.expose(now_ms)
     if partition.watchers:
-        # acks=1 waits for the flush alone, which may be done although the high watermark stands still.
+        # acks=1 waits only for the flush, which may finish without moving the high watermark.
         tell_watchers(partition, 0)

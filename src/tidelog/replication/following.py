@@ -1,10 +1,10 @@
-"""What a follower does to a partition on its leader's word: append, truncate, start over, take over the watermarks.
+"""What a follower does to its log on behalf of the leader: append, truncate, start over, apply the watermarks.
 
-What is decided here: where a log that diverged from its leader's is cut (KIP-101, KIP-595), and where one begins that has nothing
-in common with it. Truncation below the high watermark happens only when the controller elected a leader that lacked committed
-records (unclean election); it is reported.
+Decided here: where a log that diverged from the leader's is truncated (KIP-101, KIP-595), and where a log starts that has nothing
+in common with it. Truncation below the high watermark happens only after the controller elected a leader that lacked committed
+records (unclean election); it is logged.
 
-Elsewhere: how the log's parts go back (``storage.log``), who asks the leader and when (``fetcher``).
+Elsewhere: how the parts of a log are truncated (``storage.log``), the requests to the leader (``fetcher``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class Position(NamedTuple):
-    """Where a follower's log ends, and in which epoch (-1 while it holds nothing); and where it begins."""
+    """A follower's log end, the epoch of its last batch (-1 while the log is empty), and its log start."""
 
     offset: int
     last_epoch: int
@@ -33,15 +33,16 @@ class Position(NamedTuple):
 
 
 def position(log: UnifiedLog) -> Position:
-    """What to ask the leader for."""
+    """The position that the next fetch names."""
     return Position(log.log_end_offset, log.leader_epochs.latest, log.log_start_offset)
 
 
 def append(partition: Partition, logs: LogManager, records: memoryview, leader_epoch: int, now_ms: int) -> int:
-    """Append a leader's batches; how many bytes that were. KafkaError for what a leader must not send, StorageFailure.
+    """Append a leader's batches; returns their size in bytes. KafkaError for batches that a leader must not send,
+    StorageFailure.
 
-    Records are deleted one by one, and sent in batches: a leader's log may start anywhere within one. A log here that is empty
-    and starts within the first batch begins with the whole of it, and what was deleted stays so (blocks for syncs).
+    Records are deleted one by one but sent in batches, so a leader's log may start within a batch. An empty log here that starts
+    within the first batch takes that batch whole, and the deleted records stay deleted (blocks for syncs).
     """
     log = partition.log
     assert log is not None
@@ -58,7 +59,7 @@ def append(partition: Partition, logs: LogManager, records: memoryview, leader_e
 
 
 def _batch_around_start(log: UnifiedLog, records: memoryview) -> int | None:
-    """Where the first batch begins, if the log is empty and starts within it."""
+    """The base offset of the first batch, if the log is empty and starts within that batch."""
     start = log.log_start_offset
     if start < log.log_end_offset or not len(records):
         return None
@@ -71,12 +72,12 @@ def _batch_around_start(log: UnifiedLog, records: memoryview) -> int | None:
 
 
 def take_watermarks(partition: Partition, log: UnifiedLog, high_watermark: int, log_start_offset: int) -> None:
-    """The leader's high watermark and log start, as far as they are news here. Neither goes back."""
+    """Apply the leader's high watermark and log start. Neither moves back."""
     high_watermark = min(high_watermark, log.log_end_offset)
     if high_watermark > log.high_watermark:
         log.update_high_watermark(high_watermark)
         if partition.watchers:
-            # Consumers that read from this follower.
+            # Consumers that fetch from this follower.
             tell_watchers(partition, partition.unexposed_bytes)
         partition.unexposed_bytes = 0
     start = min(log_start_offset, log.high_watermark)
@@ -86,8 +87,8 @@ def take_watermarks(partition: Partition, log: UnifiedLog, high_watermark: int, 
 
 
 def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end_offset: int) -> int:
-    """Where the log is cut when the leader says that ``leader_epoch``, the greatest it has at or below ours, ended at
-    ``leader_end_offset``. Should the epochs differ still, the next fetch finds out."""
+    """Where to truncate when the leader reports that ``leader_epoch``, its largest epoch not above ours, ended at
+    ``leader_end_offset``. If the epochs still differ, the next fetch finds out."""
     if leader_end_offset < 0:
         return log.high_watermark
     end = min(leader_end_offset, log.log_end_offset)
@@ -97,13 +98,13 @@ def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end_offset: int
     if our_end < 0:
         return end
     if our_epoch != leader_epoch:
-        # Ours ended before the leader's epoch began: everything after that is not the leader's.
+        # Our epoch ended before the leader's began; everything after it is not in the leader's log.
         return min(our_end, log.log_end_offset)
     return min(end, our_end)
 
 
 def truncate(partition: Partition, logs: LogManager, offset: int, now_ms: int, deferred: Deferred) -> None:
-    """Cut the log at ``offset``. StorageFailure when the log dir fails."""
+    """Truncate the log to ``offset``. StorageFailure when the log dir fails."""
     log = partition.log
     assert log is not None
     if offset >= log.log_end_offset:
@@ -125,7 +126,7 @@ def truncate(partition: Partition, logs: LogManager, offset: int, now_ms: int, d
 
 
 def start_over(partition: Partition, logs: LogManager, offset: int, now_ms: int) -> None:
-    """Nothing here is in the leader's log any more: begin anew at ``offset``."""
+    """Nothing in this log is in the leader's any more: delete it all and start at ``offset``."""
     log = partition.log
     assert log is not None
     logger.warning(

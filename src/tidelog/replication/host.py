@@ -1,4 +1,4 @@
-"""What a partition asks of who has it: the broker's replica manager."""
+"""The interface of the replica manager that a partition uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class PartitionHost(Protocol):
-    """What a partition asks of the replica manager."""
+    """The replica manager, as seen by a partition."""
 
     lag_max_ms: int
     """replica.lag.time.max.ms."""
@@ -27,11 +27,11 @@ class PartitionHost(Protocol):
         ...
 
     def isr_wanted(self, partition: Partition) -> None:
-        """The controller is to be asked for ``leadership.pending``."""
+        """Ask the controller for ``leadership.pending``."""
         ...
 
     def may_join_isr(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker is unfenced, stays, and is the one with this epoch (-1: it does not say)."""
+        """Whether the broker is unfenced, not shutting down, and registered with this epoch (-1: unknown)."""
         ...
 
     def is_alive(self, broker_id: int) -> bool:
@@ -39,9 +39,9 @@ class PartitionHost(Protocol):
         ...
 
     def is_replaced(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether a later incarnation of the broker than this one has registered."""
+        """Whether the broker has registered again with a higher epoch."""
         ...
 
     def rack_of(self, broker_id: int) -> str | None:
-        """Where the broker says that it stands."""
+        """The rack with which the broker registered."""
         ...

@@ -1,11 +1,11 @@
-"""Who is in sync with the leader of a partition, and what follows for the high watermark (KIP-497, KIP-841, KIP-966).
+"""The ISR of a partition on its leader, and the high watermark that follows from it (KIP-497, KIP-841, KIP-966).
 
-The ISR is the controller's: a leader asks for a change (AlterPartition) and goes on meanwhile with the cautious assumption. Who
-is to be added counts as in sync at once (the maximal ISR holds back the high watermark); who is to be removed counts until the
-controller has agreed. One change of a partition is asked for at a time.
+The controller owns the ISR. A leader asks for a change (AlterPartition) and meanwhile assumes the cautious outcome: a replica to
+be added counts as in sync at once (the maximal ISR holds back the high watermark), and a replica to be removed counts until the
+controller agrees. One change per partition is in flight at a time.
 
-The high watermark is what every member of the maximal ISR holds. It also waits for followers outside that fetch and are
-close, so that they can join; and it stands while the ISR is smaller than min.insync.replicas.
+The high watermark is the smallest log end in the maximal ISR. It also waits for followers outside the ISR that fetch and are
+close, so that they can join. It does not move while the ISR is smaller than min.insync.replicas.
 
 Elsewhere: how changes travel to the controller and what its answers mean (``isr_changes``), one follower (``replica``).
 """
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
 
 
 class Leadership:
-    """What the leader of a partition with several replicas keeps, for as long as it leads."""
+    """The leader's state of a partition with several replicas, for as long as it leads."""
 
     __slots__ = ("maximal_isr", "pending", "quiet", "replicas")
 
     def __init__(self, followers: Sequence[int], isr: Sequence[int], now_ms: int) -> None:
         self.replicas = {each: Replica(each, now_ms if each in isr else 0) for each in followers}
         self.pending: tuple[int, ...] | None = None
-        """The ISR that the controller is asked for."""
+        """The ISR requested from the controller."""
         self.maximal_isr = frozenset(isr)
         self.quiet = False
-        """Some follower may hold the whole log: the next append notes until when it did."""
+        """A follower may hold the whole log: the next append records until when it did."""
 
     def assign(self, followers: Sequence[int], isr: Sequence[int]) -> None:
-        """The controller has spoken: ``isr`` is in force, and what was asked for before is settled."""
+        """``isr`` is in force by the controller's decision; the pending change is settled."""
         if self.replicas.keys() != set(followers):
             self.replicas = {each: self.replicas.get(each) or Replica(each, 0) for each in followers}
         self.settle(isr)
 
     def settle(self, isr: Sequence[int]) -> None:
-        """No change is asked for."""
+        """Drop the pending change; ``isr`` is in force."""
         self.pending = None
         self.maximal_isr = frozenset(isr)
 
     def appending(self, old_end: int) -> None:
-        """The log's end moves on from ``old_end``."""
+        """The log end moves on from ``old_end``."""
         self.quiet = False
         for replica in self.replicas.values():
             if replica.log_end_offset == old_end:
                 replica.falls_behind()
 
     def least_end(self, partition: Partition, end: int, leader_end: int, now_ms: int) -> int:
-        """What of the log up to ``end`` is on every replica that counts."""
+        """The offset, at most ``end``, up to which every replica that counts holds the log."""
         host = partition.host
         for replica in self.replicas.values():
             if replica.log_end_offset < end and (
@@ -71,7 +71,7 @@ class Leadership:
 def follower_fetched(
     partition: Partition, leadership: Leadership, replica: Replica, offset: int, log_start_offset: int, caller: Caller
 ) -> None:
-    """A follower asks for ``offset``: so it holds what is below."""
+    """A follower fetches from ``offset``, so it holds everything below."""
     log = partition.log
     assert log is not None
     before, start_before = replica.log_end_offset, replica.log_start_offset
@@ -88,7 +88,7 @@ def follower_fetched(
 
 
 def follower_left(partition: Partition, caller: Caller) -> None:
-    """The fetch session of ``caller`` has the partition no more: its log dir there may have failed."""
+    """The fetch session of ``caller`` dropped the partition: its log dir there may have failed."""
     leadership, log = partition.leadership, partition.log
     replica = leadership.replicas.get(caller.broker_id) if leadership is not None else None
     if replica is not None and log is not None:
@@ -109,9 +109,9 @@ def _expand(partition: Partition, leadership: Leadership, replica: Replica) -> N
 
 
 def is_followed(partition: Partition, now_ms: int, within_ms: int) -> bool:
-    """Whether everybody who could have been elected in this leader's place has fetched from it so lately, and so does not know of
-    another leader. True where nobody could. With fewer than ``min.insync.replicas`` in sync that is everybody: who left the ISR
-    since may be eligible (KIP-966), and only the controller knows who."""
+    """Whether every replica that could have been elected in this leader's place fetched from it within ``within_ms``, and so
+    knows of no other leader. True when there is no such replica. With fewer than ``min.insync.replicas`` in sync every
+    follower counts: a replica that left the ISR since may be eligible (KIP-966), and only the controller knows which."""
     leadership = partition.leadership
     if leadership is None:
         return True
@@ -122,8 +122,8 @@ def is_followed(partition: Partition, now_ms: int, within_ms: int) -> bool:
 
 
 def let_join(partition: Partition, now_ms: int) -> None:
-    """Ask for followers that could join by now although they have not fetched since: their broker was fenced then, or a change
-    was given up. A quiet partition's followers fetch other partitions, not this one."""
+    """Ask to add followers that became able to join without a new fetch: their broker was fenced before, or an earlier change
+    was given up. Followers of a quiet partition fetch other partitions, not this one."""
     leadership, log = partition.leadership, partition.log
     if leadership is None or log is None or leadership.pending is not None:
         return
@@ -139,7 +139,7 @@ def let_join(partition: Partition, now_ms: int) -> None:
 
 
 def shrink(partition: Partition, now_ms: int) -> None:
-    """Ask to go on without the followers that have lagged for longer than replica.lag.time.max.ms."""
+    """Ask to remove the followers that have lagged for longer than replica.lag.time.max.ms."""
     leadership, log = partition.leadership, partition.log
     if leadership is None or log is None:
         return
@@ -154,5 +154,5 @@ def shrink(partition: Partition, now_ms: int) -> None:
             leadership.pending = tuple(each for each in partition.isr if each not in slow)
             partition.host.isr_wanted(partition)
     if log.high_watermark < log.log_end_offset:
-        # A close follower outside of the ISR that died without a word held the high watermark back.
+        # A close follower outside the ISR that died silently held back the high watermark.
         partition.expose(now_ms)

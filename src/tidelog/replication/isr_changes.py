@@ -1,8 +1,8 @@
-"""ISR changes on their way to the controller: many partitions in one AlterPartition, one request at a time (KIP-497).
+"""ISR changes sent to the controller: many partitions in one AlterPartition, one request at a time (KIP-497).
 
-What is decided here: what each answer means for the partition. A change that is in force is taken over at once, before the
-metadata says so. One that names a replica which may not join is dropped: the next fetch of that replica asks anew. When the
-controller knows more than this leader does, its metadata is waited for. Everything else is asked again.
+Decided here: what each answer means for the partition. A change in force applies at once, before the metadata carries it. A
+change that names a replica which may not join is dropped; that replica's next fetch asks again. If the controller is ahead of
+this leader, the leader waits for its metadata. Anything else is retried.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ class _Asked(NamedTuple):
 
 
 class IsrChanges:
-    """All changes that this broker's partitions want. ``expansions`` and ``shrinks`` count those in force."""
+    """The wanted ISR changes of this broker's partitions. ``expansions`` and ``shrinks`` count those in force."""
 
     def __init__(self, broker_id: int) -> None:
         self._broker_id = broker_id
         self._wanted: dict[Partition, None] = {}
         self._asked: dict[tuple[bytes, int], _Asked] | None = None
         self.on_wanted: Callable[[], None] | None = None
-        """Told that there is something to ask."""
+        """Called when a change is wanted."""
         self.expansions = 0
         self.shrinks = 0
         self.failures = 0
 
     @property
     def ready(self) -> bool:
-        """Whether there is something to ask, and no answer is waited for."""
+        """Whether a change is wanted and no request is in flight."""
         return bool(self._wanted) and self._asked is None
 
     def want(self, partition: Partition) -> None:
@@ -69,7 +69,7 @@ class IsrChanges:
             self.on_wanted()
 
     def next_request(self, broker_epoch: int) -> AlterPartitionRequest | None:
-        """What to ask now; None when there is nothing, or an answer is waited for. ``answered`` or ``failed`` follows."""
+        """The next request; None when nothing is wanted or a request is in flight. ``answered`` or ``failed`` must follow."""
         if not self.ready:
             return None
         asked: dict[tuple[bytes, int], _Asked] = {}
@@ -90,14 +90,14 @@ class IsrChanges:
         return AlterPartitionRequest(broker_id=self._broker_id, broker_epoch=broker_epoch, topics=list(topics.values()))
 
     def failed(self) -> None:
-        """There was no answer, or one that is about nothing: all of it is asked again."""
+        """No usable answer arrived: retry all of it."""
         asked, self._asked = self._asked, None
         for each in (asked or {}).values():
             if _is_current(each):
                 self._wanted[each.partition] = None
 
     def answered(self, response: AlterPartitionResponse, now_ms: int) -> bool:
-        """Take over what the controller says. False: it refused the request as a whole, ask again after a while."""
+        """Apply the controller's answer. False: some or all of it was refused; retry after a back-off."""
         if response.error_code:
             self.failures += 1
             self.failed()
@@ -133,7 +133,7 @@ class IsrChanges:
 
 
 def _is_current(asked: _Asked) -> bool:
-    """Whether the partition still wants what was asked: metadata that came meanwhile has settled it otherwise."""
+    """Whether the partition still wants this change; newer metadata settles it otherwise."""
     partition, leadership = asked.partition, asked.partition.leadership
     return (
         leadership is not None
@@ -151,7 +151,7 @@ def _request_partition(partition: Partition, isr: tuple[int, ...], broker_id: in
         partition_index=partition.index,
         leader_epoch=partition.leader_epoch,
         new_isr_with_epochs=members,
-        # A leader that came up after an unclean election has nothing to recover but its log, which it has done.
+        # After an unclean election a leader only has its own log to recover, and that is done.
         leader_recovery_state=RECOVERED,
         partition_epoch=partition.partition_epoch,
     )

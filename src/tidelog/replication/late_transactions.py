@@ -1,8 +1,8 @@
-"""Transactions that hold a partition's last stable offset back for longer than any transaction may last.
+"""Transactions that hold back a partition's last stable offset for longer than a transaction may last.
 
-Decided here, as in Kafka: a transaction is late when its producer's last batch in the partition is older than the broker's
-longest transaction timeout and five minutes. Its coordinator would have ended it long before; if it did not, nobody will, readers
-of committed records see nothing new, and compaction stops there. Each is named once, with what ends it.
+As in Kafka, a transaction is late when its producer's last batch in the partition is older than the broker's longest transaction
+timeout plus five minutes. Its coordinator should have ended it long before. If it did not, the transaction stays open:
+read_committed consumers see nothing new, and compaction stops there. Each is reported once, with the command that ends it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GRACE_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class LateTransaction:
-    """The oldest open transaction of a partition, by whom, and from which offset on."""
+    """The oldest open transaction of a partition: its producer and first offset."""
 
     topic_partition: TopicPartition
     producer_id: int
@@ -31,7 +31,7 @@ class LateTransaction:
     last_timestamp_ms: int
 
     def described(self, now_ms: int, name: str | None) -> str:
-        """One line for a log. ``name``: the transactional id, where somebody knows it."""
+        """One log line. ``name``: the transactional id, if known."""
         return (
             f"{self.topic_partition}: the transaction of producer {self.producer_id}, epoch {self.producer_epoch} "
             f"(transactional id {name or 'unknown'}) has been open since offset {self.first_offset}; its last batch is "
@@ -42,7 +42,7 @@ class LateTransaction:
 
 
 def late_transaction(partition: Partition, now_ms: int, max_timeout_ms: int) -> LateTransaction | None:
-    """The one that holds readers of this partition back, if it is late and this broker leads."""
+    """The transaction that holds back this partition's readers, if it is late and this broker leads."""
     log = partition.log
     if log is None or not partition.is_leader:
         return None
@@ -60,19 +60,19 @@ def late_transaction(partition: Partition, now_ms: int, max_timeout_ms: int) -> 
 
 
 class LateTransactions:
-    """Those of all partitions, and which of them were named already."""
+    """The late transactions of all partitions, each reported once."""
 
     __slots__ = ("_name_of", "_named", "count")
 
     def __init__(self, name_of: Callable[[int], str | None]) -> None:
-        """``name_of`` knows the transactional ids of some producers."""
+        """``name_of`` returns the transactional id of a producer, if known."""
         self._name_of = name_of
         self._named: frozenset[LateTransaction] = frozenset()
         self.count = 0
         """Partitions with a late transaction at the last look (PartitionsWithLateTransactionsCount)."""
 
     def look(self, partitions: Iterable[Partition], now_ms: int, max_timeout_ms: int) -> list[str]:
-        """What is to be said of those that were not late at the last look."""
+        """Log lines for the transactions that were not late at the last look."""
         late = [found for each in partitions if (found := late_transaction(each, now_ms, max_timeout_ms)) is not None]
         news = [each for each in late if each not in self._named]
         self._named = frozenset(late)

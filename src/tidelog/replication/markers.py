@@ -1,8 +1,8 @@
 """Transaction markers in the partitions of this broker: who may write one, and when it counts as written (KIP-98, KIP-890).
 
-Decided here: nothing about the transaction itself, which its coordinator decided before. A marker goes into every partition that
-it names, also into one where the producer has no data, unless the producer or the coordinator is fenced there. It is
-written when it is below the high watermark; only then the last stable offset moves.
+The coordinator has already decided the outcome of the transaction. A marker is written to every partition that the coordinator
+names, even if the producer has no data there, unless the producer or the coordinator is fenced. It counts as written when it is
+below the high watermark; only then does the last stable offset move.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ACKS_ALL = -1
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """How one producer's transaction ended, as its coordinator says in ``coordinator_epoch``.
+    """The outcome of one producer's transaction, as decided by its coordinator in ``coordinator_epoch``.
 
-    ``transaction_version`` 2 and up: ``producer_epoch`` is the bumped one; a producer that is past it refuses the marker.
+    ``transaction_version`` 2 and up: ``producer_epoch`` is the bumped epoch; a producer with a higher epoch rejects the marker.
     """
 
     producer_id: int
@@ -34,7 +34,7 @@ class Marker:
     transaction_version: int = 0
 
     def batch(self, timestamp_ms: int) -> memoryview:
-        """The control batch that says so."""
+        """The marker as a control batch."""
         marker = EndTxnMarker(self.committed, self.coordinator_epoch)
         return memoryview(
             end_txn_marker_batch(
@@ -44,7 +44,7 @@ class Marker:
 
 
 class PendingMarker(ParkedAppend):
-    """A marker in the log of one partition that waits to be safe. ``result`` says what became of it."""
+    """A marker in the log of one partition that is not safe yet. ``result`` returns its state."""
 
     __slots__ = ("_last_offset", "_partition")
 
@@ -55,12 +55,12 @@ class PendingMarker(ParkedAppend):
         self.watch(partition, 0, last_offset)
 
     def result(self) -> ErrorCode:
-        """NONE when it is safe; REQUEST_TIMED_OUT while it is not; why not, when the partition moved."""
+        """NONE when the marker is safe; REQUEST_TIMED_OUT while it is not; another error when the partition moved."""
         return self._partition.acknowledge(self._last_offset, ACKS_ALL)
 
 
 def write_marker(partition: Partition, marker: Marker, now_ms: int, deadline_ms: int) -> ErrorCode | PendingMarker:
-    """Appends it. The error, NONE when it is safe already, or what to wait for, until ``deadline_ms``.
+    """Append the marker. Returns the error, NONE when the marker is already safe, or a wait until ``deadline_ms``.
 
     Errors: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
     TRANSACTION_COORDINATOR_FENCED.

@@ -1,7 +1,7 @@
-"""Fetching from the nearest replica (KIP-392): whom a consumer is sent to.
+"""Fetching from the nearest replica (KIP-392): the replica to which a consumer is sent.
 
-Kafka's rack-aware rule: a replica in the consumer's rack that holds the offset, the leader if it is one of them, else the one
-that is furthest, then the one that caught up last. Without any in that rack, the leader.
+Kafka's rack-aware rule: among the replicas in the consumer's rack that hold the offset, take the leader if it is one; otherwise
+the one with the highest log end, then the one that caught up last. Without a replica in that rack, the leader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def preferred_replica(partition: Partition, rack: str, fetch_offset: int) -> int
 
 
 def send_elsewhere(partition: Partition, replica: int, leader_epoch: int) -> PartitionRead:
-    """A consumer is to read from ``replica``; it gets no records here."""
+    """The answer that sends a consumer to ``replica``, without records."""
     error = partition.check_leader(leader_epoch)
     log = partition.log
     if error is not ErrorCode.NONE or log is None:

@@ -1,8 +1,8 @@
 """Which offset a timestamp or a leader epoch means: ListOffsets and OffsetForLeaderEpoch, for one partition.
 
-What is decided here: what each special timestamp stands for, the epoch that goes with an answer (that of the record found, so
-that a consumer's committed epochs stay true; only the latest offset has the current one), and where an epoch ended. That end is
-never below what a consumer of the epoch may have read, or it would see a truncation that never was.
+Decided here: the meaning of each special timestamp, the epoch in an answer, and where an epoch ended. The epoch is that of the
+record found, so that epochs committed by a consumer stay correct; only the latest offset has the current epoch. The end of an
+epoch is never below what a consumer of that epoch may have read, or the consumer would see a truncation that did not happen.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NONE = ErrorCode.NONE
 
 
 class OffsetAnswer(NamedTuple):
-    """For one partition; -1 where there is nothing to say."""
+    """The answer for one partition; -1 for unset fields."""
 
     error: ErrorCode
     offset: int = ids.NO_OFFSET
@@ -33,10 +33,10 @@ class OffsetAnswer(NamedTuple):
 def list_offset(
     partition: Partition, timestamp: int, current_leader_epoch: int, *, committed: bool, follower: bool = False
 ) -> OffsetAnswer | TimestampLookup:
-    """The offset that ``timestamp`` or one of the special values names, with the epoch of the record found there.
+    """The offset for ``timestamp`` or a special value, with the epoch of the record found there.
 
-    A search by time reads batches: it comes back as a lookup, to be run in a thread. Special values that this version of the
-    API does not know are refused before this is called.
+    A search by time reads batches, so it is returned as a lookup to run in a thread. The caller has refused special values that
+    the API version does not know.
     """
     error = partition.check_leader(current_leader_epoch)
     log = partition.log
@@ -54,7 +54,7 @@ def list_offset(
 
 
 class TimestampLookup:
-    """A search by time: ``run`` in any thread, then ``finish`` with its result on the loop."""
+    """A search by time: call ``run`` in any thread, then ``finish`` with its result on the loop."""
 
     __slots__ = ("_committed", "_follower", "_log", "_partition", "_timestamp")
 
@@ -73,23 +73,24 @@ class TimestampLookup:
 
     @property
     def is_moot(self) -> bool:
-        """Whether the log that was searched is not the partition's any more: what went wrong there is no news."""
+        """Whether the searched log is no longer the partition's; errors from it can be ignored."""
         return self._partition.deleted or self._partition.log is not self._log
 
     def finish(self, found: TimestampOffset | None) -> OffsetAnswer:
-        """What to answer, as things are now."""
+        """The answer for the partition's current state."""
         partition, log = self._partition, self._partition.log
         error = partition.check_leader(ids.NO_EPOCH)
         if error is not NONE or log is None:
             return OffsetAnswer(error)
         if found is not None and log.log_start_offset <= found.offset < _readable_end(log, self._committed, self._follower):
             return OffsetAnswer(NONE, found.offset, found.leader_epoch, found.timestamp)
-        # What the old leader had shown may still be beyond our high watermark.
+        # Records that the old leader exposed may still be above our high watermark.
         return OffsetAnswer(ErrorCode.OFFSET_NOT_AVAILABLE if not self._follower and _is_behind(partition, log) else NONE)
 
 
 def _is_behind(partition: Partition, log: UnifiedLog) -> bool:
-    """A new leader whose high watermark has not reached its epoch would answer with less than the old one did."""
+    """Whether a new leader's high watermark is below the start of its epoch: it would answer with less than the old leader
+    did."""
     return log.high_watermark < partition.leader_epoch_start_offset
 
 
@@ -107,11 +108,11 @@ def offset_for_leader_epoch(partition: Partition, epoch: int, current_leader_epo
 
 
 def end_of_epoch(partition: Partition, log: UnifiedLog, epoch: int) -> tuple[int, int]:
-    """The largest epoch not above ``epoch`` and where it ends; (-1, -1) when it is not known."""
+    """The largest epoch not above ``epoch`` and its end offset; (-1, -1) when unknown."""
     if epoch == partition.leader_epoch:
         return epoch, log.log_end_offset
     latest = log.leader_epochs.latest
     if epoch < latest or epoch < 0 or epoch > partition.leader_epoch:
         return log.leader_epochs.end_offset_for(epoch, log.log_end_offset)
-    # The current epoch has no batch, so the cache does not know it yet: what came before ended where it started.
+    # The current epoch has no batch, so the cache does not know it yet: the epoch before it ended where it started.
     return (latest if latest >= 0 else epoch), partition.leader_epoch_start_offset

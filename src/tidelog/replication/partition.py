@@ -1,18 +1,19 @@
-"""One partition of this broker: a log and what the cluster says about it.
+"""One partition of this broker: its log and its state in the cluster.
 
-What is decided here: who may append and read and with which leader epoch (KIP-320 fencing), how far consumers may see (high
-watermark, last stable offset), when records are safe enough to acknowledge (acks, min.insync.replicas, flush.messages), and
-how far records may be deleted.
+Decided here: which client may append and read and with which leader epoch (KIP-320 fencing), how far consumers may see (high
+watermark, last stable offset), when records are safe enough to acknowledge (acks, min.insync.replicas, flush.messages), and how
+far records may be deleted.
 
-High watermark of a leader: what all in-sync replicas hold (``in_sync``), and never beyond what is flushed here while the topic's
-flush settings demand a flush. It never moves back. A follower's is its leader's, as far as its own log goes.
+A leader's high watermark is the offset up to which all in-sync replicas hold the log (``in_sync``), but never beyond the flushed
+part while the topic's flush settings demand a flush. It never moves back. A follower's is the leader's, limited to its own log
+end.
 
-``append`` and ``read`` are the hot path: they return plain values, and failures of one partition are error codes in them. A
-StorageFailure concerns a whole log dir: the host (``replica_manager``) is told, the request gets KAFKA_STORAGE_ERROR.
+``append`` and ``read`` are the hot path: they return plain values with the error codes of this partition. A StorageFailure
+concerns a whole log dir: it is reported to the host (``replica_manager``), and the request gets KAFKA_STORAGE_ERROR.
 
-Elsewhere: the log itself (``storage``), which offset a time or an epoch means (``offset_lookup``), who waits (``delayed``), who
-is in sync (``in_sync``), how records are deleted (``deleting``), what a follower does to its log (``following``), which
-partitions there are (``replica_manager``).
+Elsewhere: the log itself (``storage``), offsets by time or epoch (``offset_lookup``), parked requests (``delayed``), the ISR
+(``in_sync``), deletion (``deleting``), the follower's changes to its log (``following``), the set of partitions
+(``replica_manager``).
 """
 
 from __future__ import annotations
@@ -40,31 +41,31 @@ from tidelog.storage.validation import DeepValidation, Verdict
 from tidelog.storage.verification import Verification
 
 ACKS_ALL = -1
-# Looking up a member of an enum costs more than a global does.
+# Looking up an enum member costs more than looking up a global.
 NONE = ErrorCode.NONE
 _CLIENT = Origin.CLIENT
 _COORDINATOR = Origin.COORDINATOR
 
 _WALK_RECORDS = 64
-"""A batch of up to so many records is walked on the loop (some microseconds each), a larger one in a thread."""
+"""A batch of at most this many records is walked on the loop (a few microseconds each), a larger one in a thread."""
 _WALK_BYTES = 32 * 1024
 _WALK_COMPRESSED_BYTES = 2 * 1024
-"""The same for compressed batches: a small one may grow a thousandfold."""
+"""The limit for compressed batches: a small one may grow a thousandfold."""
 
 
 def is_long(deep: DeepValidation) -> bool:
-    """Whether walking over a batch takes longer than a trip to a thread and back."""
+    """Whether walking the batch takes longer than a round trip to a thread."""
     header = deep.header
     return header.records_count > _WALK_RECORDS or header.size > (_WALK_COMPRESSED_BYTES if header.codec else _WALK_BYTES)
 
 
 def refused(error: ErrorCode) -> AppendResult:
-    """An append that never reached the log."""
+    """The result of an append that did not reach the log."""
     return AppendResult(error, ids.NO_OFFSET, ids.NO_OFFSET, ids.NO_TIMESTAMP, ids.NO_OFFSET)
 
 
 class Partition:
-    """A partition as this broker has it. ``log`` is None while its log dir is offline."""
+    """A partition on this broker. ``log`` is None while its log dir is offline."""
 
     __slots__ = (
         "_told_log_start",
@@ -119,35 +120,35 @@ class Partition:
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
         self.leadership: Leadership | None = None
-        """Of the other replicas, while this broker leads and there are any."""
+        """State of the followers, while this broker leads and there are any."""
         self.deleted = False
         self.watchers: dict[Watcher, Any] = {}
-        """Who waits for what consumers may see, and for acknowledgements."""
+        """Waiting for what consumers may see, and for acknowledgements."""
         self.tail = Tail()
-        """Who waits for the log's end: followers."""
+        """Followers waiting for the log end."""
         self.min_insync_replicas = 1
-        """min.insync.replicas, but never more than there are replicas."""
+        """min.insync.replicas, but at most the number of replicas."""
         self.produce_frames: dict[int, tuple[Callable[..., bytes], int, bytes]] = {}
-        """How a Produce answer about this partition alone is packed, by version; the handler's."""
+        """Templates of a Produce response about this partition alone, by version; kept by the handler."""
         self.unexposed_bytes = 0
-        """About what was appended and is not shown to consumers yet."""
+        """Approximate bytes appended but not yet visible to consumers."""
         self.flush_needed_to = ids.NO_OFFSET
-        """What somebody's acknowledgement waits for."""
+        """A pending acknowledgement needs the log flushed up to this offset."""
         self._told_log_start = log.log_start_offset if log is not None else ids.NO_OFFSET
 
     # -- what the cluster says ------------------------------------------------------------------------------------------
 
     def update_metadata(self, image: PartitionImage, now_ms: int = 0) -> None:
-        """Follow the metadata log: leader, epochs, ISR. Whoever waits here looks again when the leadership moved.
+        """Apply the metadata: leader, epochs, ISR. Waiting requests look again when the leadership moved.
 
-        What the controller's answer to a change of the ISR said already, and more, is not taken back.
+        An image older than the controller's answer to an ISR change does not undo that change.
         """
         known = self.leader, self.isr, self.replicas
         if image.leader_epoch == self.leader_epoch and (
             image.partition_epoch < self.partition_epoch
             or (image.partition_epoch == self.partition_epoch and known == (image.leader, image.isr, image.replicas))
         ):
-            # A change of the ISR that was asked for may be in force by now: until there is an answer it is reckoned with.
+            # A requested ISR change may be in force by now: it counts until the controller answers.
             return
         led_before = self.is_leader
         moved = image.leader_epoch != self.leader_epoch or image.leader != self.leader
@@ -161,7 +162,7 @@ class Partition:
         if moved:
             self.leader_epoch = image.leader_epoch
             if self.is_leader and self.log is not None:
-                # The epoch cache learns of the epoch with its first batch; until then this is where it starts.
+                # The epoch cache learns the epoch with its first batch; until then the epoch starts here.
                 self.leader_epoch_start_offset = self.log.log_end_offset
         self._lead(now_ms, anew=moved)
         self.expose(now_ms)
@@ -170,7 +171,7 @@ class Partition:
             self._tell_all(STATE_CHANGED)
 
     def _lead(self, now_ms: int, *, anew: bool) -> None:
-        """Keep account of the followers, if this broker leads and there are any."""
+        """Set up or update the state of the followers, if this broker leads and there are any."""
         followers = tuple(each for each in self.replicas if each != self.broker_id)
         if not self.is_leader or not followers:
             self.leadership = None
@@ -183,7 +184,7 @@ class Partition:
                     replica.lead_again(now_ms, in_sync=replica.broker_id in self.isr)
 
     def take_over_isr(self, isr: tuple[int, ...], partition_epoch: int, now_ms: int) -> None:
-        """The controller agreed to a change of the ISR; the metadata will say the same."""
+        """The controller agreed to an ISR change; the metadata will follow."""
         assert self.leadership is not None
         self.isr, self.partition_epoch = isr, partition_epoch
         self.leadership.settle(isr)
@@ -203,20 +204,20 @@ class Partition:
         self._tell_all(STATE_CHANGED)
 
     def replace_log(self, log: UnifiedLog) -> None:
-        """The same records lie in another log dir from now on. A flush that runs on the old log means nothing any more."""
+        """The log was copied to another log dir. A flush still running on the old log no longer matters."""
         assert self.log is not None and log.log_end_offset == self.log.log_end_offset, "not a copy of this log"
         self.log = log
         self.host.flush(self)
 
     def mark_deleted(self) -> None:
-        """The topic is gone, or the replica moved away; waiting requests find that out now."""
+        """The topic was deleted or the replica moved away; wake the waiting requests."""
         self.deleted = True
         self.is_leader = False
         self.leadership = None
         self._tell_all(STATE_CHANGED)
 
     def truncated(self) -> None:
-        """Its log ends earlier now, or begins later; whoever reads here looks again."""
+        """The log ends earlier or starts later now; wake the waiting requests."""
         self.unexposed_bytes = 0
         self.flush_needed_to = ids.NO_OFFSET
         self._tell_all(STATE_CHANGED)
@@ -227,11 +228,10 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where readers of committed records stop; -1 while the log is offline."""
+        """The end of the log for read_committed readers; -1 while the log is offline."""
         return self.log.last_stable_offset if self.log is not None else ids.NO_OFFSET
 
     def set_config(self, config: LogConfig) -> None:
-        """The topic's settings changed."""
         if self.log is not None:
             self.log.set_config(config)
             self._count_required(config)
@@ -240,13 +240,13 @@ class Partition:
         self.min_insync_replicas = min(config.min_insync_replicas, len(self.replicas) or 1)
 
     def look_at_log_start(self) -> None:
-        """Tell the watchers when the log start moved since they were last told: retention moves it, and says nothing."""
+        """Wake the watchers if the log start moved since the last report; retention moves it silently."""
         if self.log is not None and self.log.log_start_offset != self._told_log_start:
             self._told_log_start = self.log.log_start_offset
             self._tell_all(STATE_CHANGED)
 
     def check_leader(self, leader_epoch: int, *, any_replica: bool = False) -> ErrorCode:
-        """May somebody who believes in ``leader_epoch`` (-1: does not say) be served as by the leader, or by ``any_replica``?"""
+        """May a client with ``leader_epoch`` (-1: unknown) be served by this leader, or by ``any_replica``?"""
         if self.log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if leader_epoch >= 0 and leader_epoch != self.leader_epoch:
@@ -258,11 +258,10 @@ class Partition:
     def append(
         self, records: memoryview, now_ms: int, acks: int, *, zstd_allowed: bool = True, proof: Verification | None = None
     ) -> AppendResult | DeepValidation:
-        """Append a client's batch as the leader and expose it as far as it is safe. ``records`` is patched in place.
+        """Append a client's batch as the leader and expose what is safe. ``records`` is patched in place.
 
-        ``proof``: what was held while the coordinator confirmed the transaction, for its first batch here.
-        A DeepValidation comes back when the batch has to be walked and that takes long: run it in a thread, then call
-        ``append_validated`` with its verdict.
+        ``proof``: held while the coordinator confirmed the transaction, for its first batch here. Returns a DeepValidation when
+        walking the batch takes long: run it in a thread, then call ``append_validated`` with its verdict.
         """
         log = self.log
         if log is None or not self.is_leader or (acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas):
@@ -276,7 +275,7 @@ class Partition:
         return self._append(log, verdict, now_ms, _CLIENT, proof=proof)
 
     def append_validated(self, verdict: Verdict, now_ms: int, acks: int, *, proof: Verification | None = None) -> AppendResult:
-        """The second half of an append whose batch was walked elsewhere meanwhile."""
+        """The second half of an append whose batch was validated in a thread."""
         log = self.log
         if log is None or not self.is_leader or (acks == ACKS_ALL and len(self.isr) < self.min_insync_replicas):
             return self.count_refused(len(verdict.records), refused(self._why_not(acks)))
@@ -285,9 +284,9 @@ class Partition:
     def append_own(
         self, records: memoryview, now_ms: int, *, transaction_version: int = 0, proof: Verification | None = None
     ) -> AppendResult:
-        """Append a batch that a coordinator wrote. It is safe when ``is_safe(last_offset, ACKS_ALL)`` says so.
+        """Append a coordinator's batch. It is safe when ``is_safe(last_offset, ACKS_ALL)`` is True.
 
-        ``transaction_version``: of a marker. ``proof``: for the first batch of a transaction, as with ``append``.
+        ``transaction_version``: of a marker. ``proof``: for the first batch of a transaction, as in ``append``.
         """
         log = self.log
         if log is None or not self.is_leader or len(self.isr) < self.min_insync_replicas:
@@ -331,7 +330,7 @@ class Partition:
             self.flush_needed_to = end
             self.host.flush(self)
         if self.leadership is not None:
-            # The high watermark moves because followers read beyond it.
+            # The high watermark moves when followers fetch beyond it.
             self._appended(result.first_offset, size, now_ms)
         elif self.flush_needed_to < 0:
             log.update_high_watermark(end)
@@ -351,14 +350,14 @@ class Partition:
             self.expose(now_ms)
 
     def count_refused(self, size: int, result: AppendResult) -> AppendResult:
-        """``result``, which refuses ``size`` bytes; the statistics know of them."""
+        """Count ``result``, which rejects ``size`` bytes, in the statistics, and return it."""
         self.stats.total_produce_requests += 1
         self.stats.failed_produce_requests += 1
         self.stats.bytes_rejected += size
         return result
 
     def expose(self, now_ms: int) -> None:
-        """Move the high watermark to what is safe now, and tell whoever waits for it."""
+        """Raise the high watermark to what is safe now and wake its watchers."""
         log = self.log
         if log is None or not self.is_leader:
             return
@@ -375,18 +374,18 @@ class Partition:
         if self.watchers:
             tell_watchers(self, self.unexposed_bytes)
         if self.tail.watchers:
-            # Where consumers read from followers, those have to know at once how far they may.
+            # If consumers fetch from followers, the followers need the new high watermark at once.
             self.tail.tell(self, 1 if self.host.rack_aware else 0)
         if end == log.log_end_offset:
             self.unexposed_bytes = 0
 
     def tell_of_low_watermark(self) -> None:
-        """A follower's log start moved: deletions wait for that."""
+        """A follower's log start moved; parked deletions wait for that."""
         if self.watchers:
             tell_watchers(self, 0)
 
     def is_safe(self, last_offset: int, acks: int) -> bool:
-        """Whether records up to ``last_offset`` may be acknowledged: flushed where that is demanded, replicated for acks=all."""
+        """Whether records up to ``last_offset`` may be acknowledged: flushed if the topic demands it, replicated for acks=all."""
         log = self.log
         if log is None:
             return False
@@ -395,7 +394,7 @@ class Partition:
         return not log.recovery_point <= last_offset < self.flush_needed_to
 
     def acknowledge(self, last_offset: int, acks: int) -> ErrorCode:
-        """The error with which an append up to ``last_offset`` is answered now; REQUEST_TIMED_OUT while it is not safe."""
+        """The error that answers an append up to ``last_offset`` now; REQUEST_TIMED_OUT while it is not safe."""
         if (error := self.check_leader(-1)) is not NONE:
             return error
         if not self.is_safe(last_offset, acks):
@@ -426,11 +425,11 @@ class Partition:
         follower_start: int = ids.NO_OFFSET,
         any_replica: bool = False,
     ) -> PartitionRead:
-        """Whole batches from the one that holds ``fetch_offset``, up to ``max_bytes``; with ``min_one`` the first in any case.
+        """Whole batches from the one that holds ``fetch_offset``, up to ``max_bytes``; with ``min_one`` at least the first.
 
         Consumers see up to the high watermark, with ``committed`` up to the last stable offset, followers up to the log end.
-        ``caller`` is the follower, which holds all that is below ``fetch_offset``, and nothing below ``follower_start``.
-        ``any_replica``: a consumer that may read from a follower too.
+        ``caller`` is a follower whose log starts at ``follower_start`` and holds everything below ``fetch_offset``.
+        ``any_replica``: a consumer that may also read from a follower.
         """
         log = self.log
         if log is None or not self.is_leader or leader_epoch >= 0:
@@ -451,7 +450,7 @@ class Partition:
             error = self._note_follower(caller, fetch_offset, follower_start, leader_epoch)
             if error is not NONE:
                 return PartitionRead(error)
-            # What this very fetch has made safe, the follower learns at once.
+            # The follower learns at once what its fetch made safe.
             high_watermark, stable = log.high_watermark, log.last_stable_offset
             upto = log.log_end_offset
         found = PartitionRead(NONE, high_watermark, stable, start)
@@ -475,7 +474,7 @@ class Partition:
         return found
 
     def _note_follower(self, caller: Caller, fetch_offset: int, log_start_offset: int, leader_epoch: int) -> ErrorCode:
-        """How far a follower is. An error for one that is no replica as far as is known here: it may know more."""
+        """Record a follower's position. An error if it is not a known replica; its metadata may be ahead of ours."""
         leadership = self.leadership
         replica = leadership.replicas.get(caller.broker_id) if leadership is not None else None
         if leadership is None or replica is None:

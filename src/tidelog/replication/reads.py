@@ -1,4 +1,4 @@
-"""What a fetch found in one partition, before anybody has read the bytes."""
+"""The result of reading one partition for a fetch, before the bytes are loaded."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tidelog.model.ports import FileSlice
 
 
 class PartitionRead:
-    """What a fetch found in one partition. On an error the offsets are -1 and there are no records.
+    """The result of reading one partition. On an error the offsets are -1 and there are no records.
 
-    ``size`` counts the bytes of ``records``, a slice of the log that nobody has read yet. ``aborted`` is None unless the read
-    was of committed records only: then (producer id, first offset) of each aborted transaction that overlaps it.
-    ``preferred_replica`` is the broker to read from instead (KIP-392), or -1. ``diverging`` is (epoch, end offset) where the
-    follower's log leaves the leader's. ``caught_up``: there is nothing more, until the partition tells its watchers.
+    ``size`` counts the bytes of ``records``, a slice of the log that is not loaded yet. ``aborted`` is None unless the read was
+    read_committed: then it lists (producer id, first offset) of each aborted transaction that overlaps it. ``preferred_replica``
+    is the broker to read from instead (KIP-392), or -1. ``diverging`` is (epoch, end offset) where the follower's log leaves the
+    leader's. ``caught_up``: there is nothing more until the partition wakes its watchers.
     """
 
     __slots__ = (
@@ -32,7 +32,7 @@ class PartitionRead:
 
     @property
     def is_news(self) -> bool:
-        """Whether it is to be told whatever the number of bytes."""
+        """Whether the answer must carry it even without bytes."""
         return self.error is not ErrorCode.NONE or self.diverging is not None or self.preferred_replica >= 0
 
     def __init__(

@@ -1,9 +1,9 @@
-"""What the leader of a partition knows of one follower: how far it is, and since when it lags.
+"""The leader's view of one follower: its position, and since when it lags.
 
-A follower has caught up at a moment when it asked for everything that the log then held. Kafka looks at every partition of a
-session with every fetch; here a partition that has nothing new is not looked at, so the moment is found out later: as long as
-follower and leader end at the same offset the follower has caught up as of its last fetch, whatever that named; when the leader
-appends, that moment is written down (``falls_behind``).
+A follower has caught up at the time of a fetch that asks for everything in the log at that moment. Kafka looks at every partition
+of a session with every fetch. Here a quiet partition is not looked at, so the time is worked out later: while follower and leader
+end at the same offset, the follower has caught up as of its last fetch, whatever that fetch named; when the leader appends, that
+time is recorded (``falls_behind``).
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from tidelog.model import ids
 
 
 class Caller:
-    """Who fetches: one fetcher of a follower. Its session keeps it, and so do the replicas that it fetched."""
+    """One fetcher of a follower. Its session and the replicas that it fetched refer to it."""
 
     __slots__ = ("broker_epoch", "broker_id", "last_fetch_ms")
 
     def __init__(self, broker_id: int, broker_epoch: int, last_fetch_ms: int) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
-        """-1 before Fetch v15, which does not say."""
+        """-1 before Fetch v15, which does not carry it."""
         self.last_fetch_ms = last_fetch_ms
 
 
@@ -38,7 +38,7 @@ class Replica:
     )
 
     def __init__(self, broker_id: int, caught_up_ms: int) -> None:
-        """``caught_up_ms``: when a replica in the ISR becomes a follower, now; one outside of it, 0."""
+        """``caught_up_ms``: the current time for a replica in the ISR, 0 for one outside it."""
         self.broker_id = broker_id
         self.log_end_offset = ids.NO_OFFSET
         self.log_start_offset = ids.NO_OFFSET
@@ -49,12 +49,12 @@ class Replica:
         self._leader_end_at_fetch = ids.NO_OFFSET
 
     def fetched(self, offset: int, log_start_offset: int, leader_end: int, caller: Caller) -> None:
-        """It holds everything below ``offset``, and asks for more."""
+        """The follower holds everything below ``offset`` and asks for more."""
         now_ms = caller.last_fetch_ms
         if offset >= leader_end:
             self.caught_up_ms = max(self.caught_up_ms, now_ms)
         elif offset >= self._leader_end_at_fetch >= 0:
-            # All that there was when it last asked.
+            # It holds everything that the leader had at its previous fetch.
             self.caught_up_ms = max(self.caught_up_ms, self._fetched_ms)
         self._leader_end_at_fetch = leader_end
         self._fetched_ms = now_ms
@@ -64,13 +64,13 @@ class Replica:
         self.log_start_offset = log_start_offset
 
     def falls_behind(self) -> None:
-        """The leader is about to append, and this follower had everything until now."""
+        """The leader is about to append, and this follower held everything until now."""
         if self._caller is not None:
             self.caught_up_ms = max(self.caught_up_ms, self._caller.last_fetch_ms)
             self._fetched_ms = self.caught_up_ms
 
     def left(self, caller: Caller, leader_end: int) -> None:
-        """Its fetcher asks for this partition no more; what else that asks for says nothing of it from now on."""
+        """The fetcher dropped this partition; its later fetches say nothing about it."""
         if self._caller is caller:
             if self.log_end_offset == leader_end:
                 self.falls_behind()
@@ -78,17 +78,17 @@ class Replica:
 
     @property
     def is_asking(self) -> bool:
-        """Whether some fetcher asks for it, as far as is known."""
+        """Whether a fetcher is known to fetch this partition."""
         return self._caller is not None
 
     def caught_up_within(self, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:
-        """Whether it holds all of the leader's log, or did so no longer than ``lag_max_ms`` ago."""
+        """Whether it holds all of the leader's log, or did so at most ``lag_max_ms`` ago."""
         return self.log_end_offset == leader_end or now_ms - self.caught_up_ms <= lag_max_ms
 
     def asked_within(self, now_ms: int, lag_max_ms: int) -> bool:
-        """Whether its fetcher has asked for anything at all so lately."""
+        """Whether its fetcher sent any fetch within ``lag_max_ms``."""
         return self._caller is not None and now_ms - self._caller.last_fetch_ms <= lag_max_ms
 
     def lead_again(self, now_ms: int, *, in_sync: bool) -> None:
-        """Its leader was elected again, with a new epoch."""
+        """The same leader was elected again, with a new epoch."""
         self.caught_up_ms = now_ms if in_sync else 0

@@ -1,11 +1,11 @@
 """The partitions of this broker.
 
-What is decided here: which partitions exist here and under which topic id (the metadata log says so, ``apply`` follows it),
-what a request that names one finds (3, 6, 56, 100, 103), what a failed log dir takes with it, and when logs are flushed,
-cleaned and checkpointed. Failures of one partition are values.
+Decided here: which partitions exist here and under which topic id (``apply`` follows the metadata log), the errors of a request
+that names one (3, 6, 56, 100, 103), what a failed log dir takes offline, and when logs are flushed, cleaned and checkpointed.
+Failures of one partition are returned as values.
 
 Invariants: ``_by_id`` and ``_by_name`` hold the same topics; a partition is in them exactly while the metadata log places a
-replica here; at most one flush per partition runs at a time, and whoever needs one meanwhile waits for the next.
+replica here; at most one flush per partition runs at a time, and a flush requested meanwhile is done by the next one.
 
 Elsewhere: one partition's rules (``partition``), fetches (``fetch``, ``fetch_sessions``), log dirs (``storage.log_manager``).
 """
@@ -38,11 +38,11 @@ from tidelog.storage.log_manager import LogManager
 logger = logging.getLogger(__name__)
 
 CREATED_AT_ONCE, CREATED_IN_A_STEP = 50, 10
-"""Logs made with the change of the metadata that brings them, and with each ``create_step`` after it."""
+"""Logs created together with a metadata change, and with each ``create_step`` after it."""
 
 
 class Background(Protocol):
-    """Runs what may block outside of the event loop."""
+    """Runs blocking jobs outside the event loop."""
 
     def __call__(self, job: Callable[[], None], done: Callable[[int], None], /) -> None:
         """Run ``job`` in a worker thread, then call ``done`` on the loop with the time in ms. ``job`` raises nothing."""
@@ -57,7 +57,7 @@ J = TypeVar("J", bound=_Job)
 
 
 class HostedTopic:
-    """A topic of which this broker has replicas."""
+    """A topic that has replicas on this broker."""
 
     __slots__ = ("id", "name", "partitions", "stats")
 
@@ -71,8 +71,8 @@ class HostedTopic:
 class ReplicaManager:
     """All partitions of one broker.
 
-    ``logs.config_for`` is asked for topic settings after ``image`` was set, and has to answer from it. ``background`` runs what
-    blocks: flushes, checkpoints, removals.
+    ``logs.config_for`` is called for topic settings after ``image`` is set, and must answer from it. ``background`` runs blocking
+    work: flushes, checkpoints, removals.
     """
 
     def __init__(
@@ -97,25 +97,25 @@ class ReplicaManager:
         for log in logs.logs():
             log.on_roll = self._rolled
         self.on_postponed: Callable[[], None] | None = None
-        """Called when there are partitions for ``create_step``. As long as nobody is, all are made at once."""
+        """Called when partitions are left for ``create_step``. Without a callback all are created at once."""
         self._to_create: dict[tuple[Uuid, int], None] = {}
         self._room = sys.maxsize
         self._by_id: dict[bytes, HostedTopic] = {}
         self._by_name: dict[str, HostedTopic] = {}
         self._deleted_stats = TopicStats()
         self.moves: dict[TopicPartition, ReplicaMove] = {}
-        """Replicas on their way to another log dir."""
+        """Replicas moving to another log dir."""
         self.isr_changes = IsrChanges(broker_id)
         self.throttles = Throttles()
         self.moved: dict[Partition, None] = {}
         """Partitions whose leader, epoch, replicas or log changed since the fetchers last looked."""
         self.on_moved: Callable[[], None] | None = None
-        """Called when that was no change of the metadata, which they look at anyway."""
+        """Called when ``moved`` grew without a metadata change; the fetchers look after each metadata change anyway."""
 
     # -- following the metadata log -------------------------------------------------------------------------------------
 
     def apply(self, delta: ClusterDelta, image: ClusterImage, now_ms: int) -> None:
-        """Follow what ``delta`` changed on the way to ``image``."""
+        """Apply the changes that led to ``image``."""
         self.image = image
         self._room = CREATED_AT_ONCE if self.on_postponed is not None else sys.maxsize
         for topic_id in delta.topics.deleted:
@@ -126,12 +126,12 @@ class ReplicaManager:
             self.on_postponed()
         self._follow_configs(delta)
         if delta.brokers.touched:
-            # One that was fenced may join where it has long caught up.
+            # A broker that was fenced may rejoin the ISRs in which it has long caught up.
             for partition in self.partitions():
                 let_join(partition, now_ms)
 
     def load(self, image: ClusterImage, now_ms: int) -> None:
-        """Take over all of ``image``: at the start, or after a snapshot. Logs of partitions that are not in it become stray."""
+        """Apply all of ``image``: at the start, or after a snapshot. Logs of partitions that are not in it become stray."""
         self.image = image
         self._room = sys.maxsize
         self._to_create.clear()
@@ -146,11 +146,11 @@ class ReplicaManager:
 
     @property
     def postponed(self) -> int:
-        """Partitions that the metadata places here and that are not here yet."""
+        """Partitions that the metadata places here but that are not created yet."""
         return len(self._to_create)
 
     def create_step(self, now_ms: int) -> list[Partition]:
-        """Makes some of those; the ones that it made, as the metadata is by now. They are in ``moved``, too."""
+        """Create some of the postponed partitions and return them, with the current metadata. They are also in ``moved``."""
         self._room, made = CREATED_IN_A_STEP, list[Partition]()
         while self._to_create and self._room > 0:
             topic_id, index = next(iter(self._to_create))
@@ -193,7 +193,7 @@ class ReplicaManager:
 
     def _has_room(self, topic: str) -> bool:
         self._room -= 1
-        # Whoever coordinates on a partition looks for it when the metadata comes.
+        # Coordinators look for their partitions when the metadata arrives.
         return self._room >= 0 or topic in (OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC)
 
     def _create(self, topic: TopicImage, index: int, stats: TopicStats, now_ms: int) -> Partition:
@@ -230,7 +230,7 @@ class ReplicaManager:
         touched = delta.configs.touched
         names = [name for kind, name in touched if kind == TOPIC_RESOURCE]
         if any(kind == BROKER_RESOURCE for kind, _ in touched):
-            # A broker default may show through in every topic.
+            # A broker default may apply to every topic.
             names = list(self._by_name)
         for name in names:
             topic = self._by_name.get(name)
@@ -242,11 +242,10 @@ class ReplicaManager:
     # -- replicas elsewhere -----------------------------------------------------------------------------------------------
 
     def isr_wanted(self, partition: Partition) -> None:
-        """The controller is to be asked."""
         self.isr_changes.want(partition)
 
     def may_join_isr(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker is unfenced, stays, and is the one with this epoch (-1: it does not say)."""
+        """Whether the broker is unfenced, not shutting down, and registered with this epoch (-1: unknown)."""
         broker = self.image.brokers.get(broker_id)
         return broker is not None and broker.active and broker_epoch in (-1, broker.epoch)
 
@@ -256,17 +255,17 @@ class ReplicaManager:
         return broker is not None and not broker.fenced
 
     def is_replaced(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether a later incarnation of the broker has registered."""
+        """Whether the broker has registered again with a higher epoch."""
         broker = self.image.brokers.get(broker_id)
         return broker is not None and 0 <= broker_epoch < broker.epoch
 
     def rack_of(self, broker_id: int) -> str | None:
-        """Where the broker says that it stands."""
+        """The rack with which the broker registered."""
         broker = self.image.brokers.get(broker_id)
         return broker.rack if broker is not None else None
 
     def isr_step(self, now_ms: int) -> None:
-        """Look for followers that lag; every half of replica.lag.time.max.ms."""
+        """Check for lagging followers; runs every half of replica.lag.time.max.ms."""
         for partition in self.partitions():
             if partition.leadership is not None:
                 shrink(partition, now_ms)
@@ -275,7 +274,7 @@ class ReplicaManager:
     # -- finding partitions ---------------------------------------------------------------------------------------------
 
     def by_name(self, name: str, index: int) -> Partition | ErrorCode:
-        """The partition, or UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER when other brokers have it."""
+        """The partition, UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER when only other brokers host it."""
         topic = self._by_name.get(name)
         if topic is not None and (partition := topic.partitions.get(index)) is not None:
             return partition
@@ -284,7 +283,7 @@ class ReplicaManager:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def by_id(self, topic_id: bytes, index: int) -> Partition | ErrorCode:
-        """The same by topic id; UNKNOWN_TOPIC_ID when no topic has it."""
+        """Like ``by_name``, by topic id; UNKNOWN_TOPIC_ID when no topic has this id."""
         topic = self._by_id.get(topic_id)
         if topic is not None and (partition := topic.partitions.get(index)) is not None:
             return partition
@@ -294,13 +293,13 @@ class ReplicaManager:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if 0 <= index < len(image.partitions) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     def locate(self, wanted: FetchPartition) -> Partition | ErrorCode:
-        """What a fetch names. A topic id that was known when its session began stays bound to that topic's name.
+        """The partition that a fetch names. A topic id that was known when its session began stays bound to that topic's name.
 
-        So a topic made anew is INCONSISTENT_TOPIC_ID for an old session, and one that nobody knew is asked for again each time.
+        So an old session gets INCONSISTENT_TOPIC_ID for a topic that was created again; an unknown id is looked up each time.
         """
         topic_id = wanted.topic_id
         if topic_id == ZERO_UUID:
-            # Named by id, and the id is the one that stands for none: no topic has it.
+            # Named by id, with the zero id: no topic has it.
             return ErrorCode.UNKNOWN_TOPIC_ID if wanted.topic is None else self.by_name(wanted.topic, wanted.index)
         topic = self._by_id.get(topic_id)
         if topic is not None and (partition := topic.partitions.get(wanted.index)) is not None:
@@ -336,9 +335,9 @@ class ReplicaManager:
         any_replica: bool = False,
         rack: str = "",
     ) -> Fetch:
-        """Read what ``context`` names, once; the answer says whether that is enough or has to wait.
+        """Read what ``context`` names, once; the result tells whether that is enough or has to wait.
 
-        ``any_replica``: a consumer that may read from a follower, in this ``rack`` if it says so (KIP-392).
+        ``any_replica``: a consumer that may read from a follower; ``rack``: its rack, if it sent one (KIP-392).
         """
         return Fetch(
             self,
@@ -353,7 +352,7 @@ class ReplicaManager:
     # -- moving between log dirs ----------------------------------------------------------------------------------------
 
     def begin_move(self, partition: Partition, target: LogDir, now_ms: int) -> ReplicaMove | None:
-        """A replica is to lie in ``target``; None when it does, or is on its way there. A move to elsewhere ends early."""
+        """Move a replica to ``target``; None when it is already there or on its way. A move to another dir ends early."""
         name = partition.topic_partition
         under_way = self.moves.get(name)
         if under_way is not None and under_way.state is MoveState.COPYING:
@@ -367,13 +366,13 @@ class ReplicaManager:
         return move
 
     def end_move(self, move: ReplicaMove, now_ms: int) -> None:
-        """It is over, or cannot go on."""
+        """End a move that is done or cannot continue."""
         move.end_early(now_ms)
         if self.moves.get(move.partition.topic_partition) is move:
             del self.moves[move.partition.topic_partition]
 
     def restart_move(self, partition: Partition, now_ms: int) -> None:
-        """The replica is truncated: its copy in another log dir, if one is being made, must not keep what is gone."""
+        """The replica was truncated: a copy being made in another log dir must not keep the truncated records."""
         move = self.moves.get(partition.topic_partition)
         if move is not None and move.partition is partition:
             move.restart(now_ms)
@@ -386,7 +385,7 @@ class ReplicaManager:
     # -- flushing, failing, keeping house -------------------------------------------------------------------------------
 
     def flush(self, partition: Partition) -> None:
-        """Flush ``partition`` in the background; when a flush of it is running, the next one starts when that ends."""
+        """Flush ``partition`` in the background. If a flush of it is running, the next one starts when that ends."""
         try:
             job = partition.begin_flush()
         except StorageFailure as failure:
@@ -399,20 +398,20 @@ class ReplicaManager:
         try:
             partition.finish_flush(job, now_ms)
         except StorageFailure as failure:
-            # After a failed sync nobody knows what the disk has: it is not tried again, the dir is given up.
+            # After a failed sync the state of the disk is unknown: do not retry, take the dir offline.
             self.storage_failed(failure)
             return
         if partition.needs_flush:
             self.flush(partition)
 
     def _rolled(self, log: UnifiedLog) -> None:
-        """A segment was closed: seal it soon, so that a crash does not scan it."""
+        """A segment was closed: flush it soon, so that recovery after a crash need not scan it."""
         partition = self.by_name(*log.topic_partition)
         if isinstance(partition, Partition):
             self.flush(partition)
 
     def storage_failed(self, failure: StorageFailure) -> None:
-        """Take the failed log dir's partitions offline; the others go on."""
+        """Take the failed log dir's partitions offline; the others continue."""
         logger.error("%s; its partitions are offline until the node restarts with a working disk", failure)
         self.logs.fail_dir(failure.log_dir, failure.detail)
         self._follow_failures()
@@ -425,7 +424,8 @@ class ReplicaManager:
         return len(due)
 
     def retention_step(self, now_ms: int, records_ms: int) -> list[str]:
-        """Take segments away from readers that are too old (by ``records_ms``) or too many; the reasons, one per segment."""
+        """Remove from the logs the segments that are too old (by ``records_ms``) or exceed the size limit; returns one reason
+        per segment."""
         reasons = self.logs.retain(now_ms, records_ms)
         self._follow_failures()
         for partition in self.partitions():
@@ -433,7 +433,7 @@ class ReplicaManager:
         return reasons
 
     def removal_step(self, now_ms: int) -> int:
-        """Remove the files whose delay is over, in the background; returns how many jobs that are."""
+        """Delete the files whose delay has passed, in the background; returns the number of jobs."""
         due = self.logs.removals_due(now_ms)
         for job in due:
             self._run(job, self.logs.removed)
@@ -452,7 +452,7 @@ class ReplicaManager:
         self._background(job.run, done)
 
     def _follow_failures(self) -> None:
-        """Partitions whose log dir failed go offline."""
+        """Take partitions offline whose log dir failed."""
         for partition in self.partitions():
             if partition.log is not None and partition.log.failure is not None:
                 partition.go_offline()
@@ -463,7 +463,7 @@ class ReplicaManager:
     # -- gauges ---------------------------------------------------------------------------------------------------------
 
     def totals(self) -> TopicStats:
-        """The counters of all topics since the start, deleted ones included."""
+        """The counters of all topics since the start, including deleted ones."""
         totals = TopicStats()
         totals.add(self._deleted_stats)
         for topic in self._by_name.values():
@@ -471,7 +471,6 @@ class ReplicaManager:
         return totals
 
     def topic_stats(self) -> dict[str, TopicStats]:
-        """The counters of each topic."""
         return {name: topic.stats for name, topic in self._by_name.items()}
 
     def gauges(self) -> dict[str, int]:

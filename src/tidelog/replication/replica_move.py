@@ -1,13 +1,13 @@
-"""A replica moves from one log dir of this broker to another (KIP-113), while it is written and read.
+"""Moves a replica between log dirs of this broker (KIP-113) while it is written and read.
 
-The copy is a log of its own, in ``<topic>-<n>.<id>-future``. Batches are read from the replica a MiB at a time, outside of
-the event loop, and appended to the copy as a follower would append them. What is copied is flushed; then, in one step that
-nothing comes between, the last few batches follow and the copy takes the replica's place.
+The copy is a separate log in ``<topic>-<n>.<id>-future``. Batches are read from the replica 1 MiB at a time, outside the event
+loop, and appended to the copy the way a follower appends. The copy is flushed; then one uninterrupted step copies the last few
+batches and puts the copy in the replica's place.
 
-What is decided here: what is copied next, and when the copy may take over. Who runs a move does what ``next_step`` says and
-brings the result back. A move ends early when the replica is deleted, goes offline, or is to go somewhere else.
+Decided here: what is copied next, and when the copy may take over. The caller runs what ``next_step`` returns and passes the
+result back. A move ends early when the replica is deleted, goes offline, or gets another target.
 
-Invariant: the copy holds nothing that the replica does not hold, and until it takes over nobody reads it.
+Invariant: the copy holds nothing that the replica does not hold, and is not read until it takes over.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from tidelog.storage.log_dir import LogDir
 from tidelog.storage.log_manager import LogManager
 
 READ_BYTES = 1 << 20
-"""Copied at a time, outside of the loop."""
+"""Bytes copied at a time, outside the loop."""
 LAST_BYTES = 128 << 10
-"""So little may be copied on the loop, from what was written a moment ago: no more than a few requests write there."""
+"""At most this much is copied on the loop, from what was just written; a few requests write no more."""
 
 
 class MoveState(Enum):
-    """What became of a move."""
-
     COPYING = "copying"
     DONE = "done"
     ENDED = "ended early"
@@ -72,10 +70,10 @@ class ReplicaMove:
         self._flushed_once = False
         self._reading = False
         self._outdated = False
-        """What is being read now is of the replica as it was before a truncation."""
+        """The read in progress started before a truncation of the replica."""
 
     def restart(self, now_ms: int) -> None:
-        """The replica is truncated: copy it from the beginning."""
+        """The replica was truncated: copy it from the beginning."""
         if self.state is MoveState.COPYING:
             self._logs.drop_copy(self.partition.topic_partition, now_ms)
             self.copy = None
@@ -83,15 +81,16 @@ class ReplicaMove:
             self._outdated = self._reading
 
     def end_early(self, now_ms: int) -> None:
-        """The replica stays where it is; the copy goes."""
+        """The replica stays where it is; the copy is deleted."""
         if self.state is MoveState.COPYING:
             self.state = MoveState.ENDED
             self._logs.drop_copy(self.partition.topic_partition, now_ms)
 
     def next_step(self, now_ms: int) -> Step:
-        """What to do outside of the loop; None when the move is over, one way or the other (see ``state``).
+        """The next step to run outside the loop; None when the move is over (see ``state``).
 
-        StorageFailure when one of the two dirs fails; KafkaError or CorruptBatch when the replica holds what cannot be copied.
+        StorageFailure when one of the two dirs fails; KafkaError or CorruptBatch when the replica holds records that cannot be
+        copied.
         """
         if self.state is not MoveState.COPYING:
             return None
@@ -117,12 +116,12 @@ class ReplicaMove:
         offset = source.log_start_offset if self.copy is None else max(self.copy.log_end_offset, source.log_start_offset)
         found = reading.read(source, offset, max_bytes, upto=source.log_end_offset, min_one=True)
         if found.error is ErrorCode.CORRUPT_MESSAGE:
-            # Without this the copy would take over without what lies behind.
+            # Otherwise the copy would take over without the records behind.
             raise CorruptBatch(f"{source.dir}: offset {offset} cannot be read: the replica stays where it is")
         return found.slice
 
     def take(self, records: bytes, now_ms: int) -> None:
-        """Bytes of the replica, whole batches, follow in the copy. What the copy has already is passed over."""
+        """Append whole batches of the replica to the copy. Batches already in the copy are skipped."""
         outdated = self._outdated
         self._reading = self._outdated = False
         if self.state is not MoveState.COPYING or outdated:
@@ -131,7 +130,7 @@ class ReplicaMove:
         view = memoryview(records)
         for header in iter_headers(view):
             if header.last_offset >= copy.log_end_offset:
-                # No epoch of a batch that is in the log lies above the newest one that the log knows.
+                # No batch in the log has an epoch above the newest one that the log knows.
                 newest = max(self.source.leader_epochs.latest, self.partition.leader_epoch)
                 copy.append_as_follower(view[header.position :], newest, now_ms)
                 return
@@ -147,16 +146,16 @@ class ReplicaMove:
         return self.copy
 
     def _take_over(self, copy: UnifiedLog, now_ms: int) -> None:
-        """The copy knows what the replica knows beyond its batches, and takes its place."""
+        """Give the copy the replica's state beyond its batches, and put it in the replica's place."""
         source = self.source
         if copy.log_end_offset < source.log_end_offset:
-            # The replica ends with offsets that no batch holds any more.
+            # The replica ends with offsets that are in no batch any more.
             copy.roll(now_ms, at_least=source.log_end_offset)
         assert copy.log_end_offset == source.log_end_offset, (copy.log_end_offset, source.log_end_offset)
         copy.take_over(source)
         if copy.recovery_point < source.recovery_point:
-            # What the topic's flush settings made safe, and was acknowledged, must not become unsafe again. It blocks, for the
-            # few batches since the last flush, once per move.
+            # Records that the topic's flush settings made safe, and that were acknowledged, must not become unsafe again. This
+            # blocks for the few batches since the last flush, once per move.
             copy.flush(now_ms)
         self._logs.put_copy_in_place(self.partition.topic_partition, now_ms)
         self.partition.replace_log(copy)

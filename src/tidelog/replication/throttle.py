@@ -1,8 +1,8 @@
-"""Replication throttles (KIP-73): how fast replicas out of sync may be copied, so that reassignments leave room for clients.
+"""Replication throttles (KIP-73): limits on copying out-of-sync replicas, so that reassignments leave bandwidth for clients.
 
-A leader sends no records to a throttled follower while its rate is used up, and a follower does not ask. Replicas in the ISR are
-never held up. A rate is that of all throttled partitions together, over the last windows (replication.quota.window.*); so the
-first seconds may take as much as all windows together, as in Kafka.
+Over the limit, a leader sends no records to a throttled follower, and a follower does not fetch. Replicas in the ISR are never
+throttled. A rate covers all throttled partitions together, over the last windows (replication.quota.window.*). So the first
+seconds may use as much as all windows together, as in Kafka.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ class ReplicationQuota:
         self._total = 0
 
     def change(self, rate: int | None, replicas: Mapping[str, frozenset[int]]) -> None:
-        """The settings changed: the rate, and by topic the partitions that it is for."""
+        """Set the rate and, by topic, the throttled partitions."""
         self.rate, self._replicas = rate, replicas
 
     def applies(self, topic: str, index: int) -> bool:
-        """Whether this partition counts, and may have to wait."""
+        """Whether the partition is throttled."""
         if self.rate is None:
             return False
         partitions = self._replicas.get(topic)
         return partitions is not None and (partitions is ALL or index in partitions)
 
     def record(self, count: int, now_ms: int) -> None:
-        """So many bytes of throttled partitions have gone."""
+        """Count ``count`` bytes of throttled partitions."""
         window = now_ms // self.window_ms
         self._bytes[window] = self._bytes.get(window, 0) + count
         self._total += count
 
     def wait_ms(self, now_ms: int) -> int:
-        """How long until the rate is kept again; 0 when it is."""
+        """Milliseconds until the rate is below the limit; 0 when it is."""
         if self.rate is None:
             return 0
         oldest = now_ms // self.window_ms - self.windows + 1
@@ -56,7 +56,7 @@ class ReplicationQuota:
 
 
 class Throttles:
-    """Both directions, and moves between this broker's log dirs, of which each counts (KIP-113)."""
+    """Both directions, and moves between this broker's log dirs, each counted separately (KIP-113)."""
 
     __slots__ = ("follower", "leader", "log_dirs")
 
@@ -67,7 +67,7 @@ class Throttles:
 
 
 def throttled_partitions(listed: tuple[str, ...], broker_id: int) -> frozenset[int]:
-    """Of a topic's ``*.replication.throttled.replicas``: the partitions meant on this broker."""
+    """The partitions that a topic's ``*.replication.throttled.replicas`` names on this broker."""
     if listed == ("*",):
         return ALL
     pairs = (item.partition(":") for item in listed)

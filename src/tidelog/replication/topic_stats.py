@@ -1,14 +1,14 @@
 """Counters of the hot path, one set per topic; the broker's totals are their sums.
 
-What is decided here: nothing. Requests add plain integers; whoever answers ``/metrics`` reads them. Names are those of Kafka's
-BrokerTopicMetrics. The counters of a deleted topic stay in the totals.
+Requests add plain integers; ``/metrics`` reads them. The names are those of Kafka's BrokerTopicMetrics. The counters of a deleted
+topic stay in the totals.
 """
 
 from __future__ import annotations
 
 
 class TopicStats:
-    """What happened to one topic since the start: requests per partition they named, bytes as on disk."""
+    """Counters of one topic since the start: requests per partition they named, bytes as on disk."""
 
     __slots__ = (
         "bytes_in",
@@ -36,6 +36,5 @@ class TopicStats:
         self.failed_fetch_requests = 0
 
     def add(self, other: TopicStats) -> None:
-        """Add the counts of ``other`` to these."""
         for name in TopicStats.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))

@@ -1,6 +1,6 @@
-"""A partition's half of asking a transaction's coordinator before the transaction's first batch (KIP-890).
+"""A partition's part in verifying a transaction with its coordinator before the transaction's first batch (KIP-890).
 
-Decided here: when nobody needs to be asked, and what is kept of a question that was answered with no. What a proof is worth:
+Decided here: when no verification is needed, and what is kept after the coordinator said no. What a proof is worth:
 ``storage.verification``; the question itself: ``broker.transaction_verification``.
 """
 
@@ -36,8 +36,8 @@ def begin_verification(
     transactional_id: str,
     now_ms: int,
 ) -> Verification | None:
-    """What to hold while the coordinator is asked; None where the producer's transaction is open already, or nothing can be
-    appended anyway."""
+    """The proof to hold while the coordinator is asked; None when the producer's transaction is already open, or the append
+    would fail anyway."""
     log = partition.log
     if log is None or not partition.is_leader:
         return None
@@ -47,9 +47,9 @@ def begin_verification(
 
 
 def refuse_verification(partition: Partition, producer_id: int, proof: Verification, error: ErrorCode, size: int) -> AppendResult:
-    """The coordinator did not confirm the transaction of a batch of ``size`` bytes. Where the producer will ask again, the order
-    of its first batches is kept. After any other no there is nothing to come: a late batch of the transaction before would
-    only stand in the way of the next one's, and of producers that nobody knows memory would fill."""
+    """The coordinator did not confirm the transaction of a batch of ``size`` bytes. If the producer will retry, the order of
+    its first batches is kept. Otherwise nothing more will arrive: a late batch of the previous transaction would only block
+    those of the next, and unknown producers would fill the memory."""
     proof.served()
     if partition.log is not None and error not in _ASKED_AGAIN:
         partition.log.producers.verifications.abandon(producer_id, proof)
