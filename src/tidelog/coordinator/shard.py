@@ -1,13 +1,13 @@
-"""Runs a record machine on one partition of an internal topic: loads it, appends its records, holds its answers back.
+"""Runs a record machine on one partition of an internal topic: loads it, appends its records, and holds its responses back.
 
-What is decided here: when an answer, or a request to others, may leave. Outcomes are released in the order in which they were
-made; one with records waits until those are safe (below the high watermark), and one without waits behind those before it, so
-that nobody reads what may yet be lost. What was loaded counts as the first outcome. Records are replayed as they are appended.
-Who has waited for the replicas for too long is told COORDINATOR_NOT_AVAILABLE, and asks again; what was asked may happen all the
-same. When an append fails, the machine may be ahead of its log: it is dropped, everybody who waits is told to look for the
-coordinator again, and it is loaded anew.
+This module decides when a response, or a request to another node, may leave. Outcomes are released in the order in which they
+were made. An outcome with records waits until they are safe (below the high watermark); one without waits behind those before it,
+so that no client reads what may still be lost. The loaded log counts as the first outcome. Records are replayed as they are
+appended. A request that waits too long for the replicas is answered with COORDINATOR_NOT_AVAILABLE, and the client retries; the
+request may still take effect. When an append fails, the machine may be ahead of its log: it is dropped, waiting clients are told
+to find the coordinator again, and the machine is reloaded.
 
-Elsewhere: what the records mean (the machine), which partitions there are and when time passes (``shards``).
+Elsewhere: the meaning of the records (the machine), which partitions there are and when timers fire (``shards``).
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ LOAD_BYTES = 1 << 20
 _OTHER_REPLICA = "let another replica lead the partition, and throw this one away"
 NEVER_MS = 1 << 62
 RECORD_OVERHEAD = 32
-"""More bytes than a record of ours takes beside its key and value: lengths, deltas, no headers."""
+"""Upper bound in bytes of a record without its key and value: lengths, deltas, no headers."""
 
 
 class RecordMachine(Protocol):
     """What a shard runs. Its handlers return Outcomes whose records it can turn into keys and values."""
 
     def replay_stored(self, record: Record, now_ms: int) -> None:
-        """A record from the log, at load."""
+        """Replays a record from the log, at load."""
         ...
 
     def replay(self, record: Any, now_ms: int) -> None:
-        """A record of an Outcome that was just appended."""
+        """Replays a record of an Outcome that was just appended."""
         ...
 
     def loaded(self, now_ms: int) -> None: ...
@@ -63,23 +63,23 @@ class RecordMachine(Protocol):
 
 @runtime_checkable
 class TransactionalMachine(Protocol):
-    """What a machine can do besides when others' transactions write into its log, as producers do into ``__consumer_offsets``."""
+    """A machine into whose log other producers write transactions, as into ``__consumer_offsets``."""
 
     def replay_pending(self, record: Any, producer_id: int, now_ms: int) -> None:
-        """A record of an Outcome that was just appended, within the producer's transaction."""
+        """Replays a record that was just appended within the producer's transaction."""
         ...
 
     def replay_stored_pending(self, record: Record, producer_id: int, now_ms: int) -> None:
-        """The same from the log, at load."""
+        """Replays a record of a producer's transaction from the log, at load."""
         ...
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
-        """The producer's transaction ended."""
+        """Replays the end of the producer's transaction."""
         ...
 
 
 class WithinTransaction(NamedTuple):
-    """Whose transaction records belong to. ``proof``: that its coordinator knows of it, as with ``Partition.append``."""
+    """The transaction that records belong to. ``proof`` shows that its coordinator knows it, as with ``Partition.append``."""
 
     producer_id: int
     producer_epoch: int
@@ -87,8 +87,8 @@ class WithinTransaction(NamedTuple):
 
 
 class Waiting:
-    """A request that waits for a machine's answer; a ``Parked`` without partitions. ``error`` is set instead of ``response`` when
-    the shard moved or failed meanwhile."""
+    """A request that waits for a machine's response; a ``Parked`` without partitions. ``error`` is set instead of ``response``
+    when the shard moved or failed meanwhile."""
 
     __slots__ = ("deadline_ms", "done", "error", "expired", "on_done", "response")
 
@@ -101,10 +101,10 @@ class Waiting:
         self.error = ErrorCode.NONE
 
     def changed(self, partition: Watched, index: int, new_bytes: int) -> None:
-        """It watches nothing."""
+        """Nothing to do: it watches no partition."""
 
     def finish(self) -> None:
-        """Stop waiting, now."""
+        """Ends the wait."""
         if not self.done:
             self.done = True
             if self.on_done is not None:
@@ -112,7 +112,7 @@ class Waiting:
 
 
 class _Pending:
-    """An outcome whose records are not safe yet: answers, the last offset that must be, and until when somebody waits."""
+    """An outcome whose records are not safe yet: responses, the last offset to wait for, and the deadline of the wait."""
 
     __slots__ = ("last_offset", "outcome", "until_ms")
 
@@ -124,11 +124,11 @@ class _Pending:
 
 M = TypeVar("M", bound=RecordMachine)
 Sender = Callable[["Shard[M]", Any], None]
-"""Takes what a machine sends, once that is safe; it must not wait."""
+"""Takes what a machine sends once that is safe; must not block."""
 
 
 class Shard(Generic[M]):
-    """One machine on one partition. Everything but the reading at load happens on the loop."""
+    """One machine on one partition. Everything but the reading at load runs on the event loop."""
 
     __slots__ = (
         "_base_sequence",
@@ -155,8 +155,8 @@ class Shard(Generic[M]):
         base_sequence: int = 0,
         patience_ms: int = NEVER_MS,
     ) -> None:
-        """``make(now_ms)`` is a new machine that has replayed nothing. ``base_sequence`` is what Kafka's coordinator of this kind
-        writes into its batches. ``patience_ms``: for how long an answer waits for the replicas."""
+        """``make(now_ms)`` returns a new machine that has replayed nothing. ``base_sequence`` is what Kafka's coordinator of
+        this kind writes into its batches. ``patience_ms``: how long a response waits for the replicas."""
         self.partition = partition
         self.epoch = partition.leader_epoch
         self.machine: M | None = None
@@ -165,7 +165,7 @@ class Shard(Generic[M]):
         self._base_sequence = base_sequence
         self._patience_ms = patience_ms
         self.starved = False
-        """Something was not done because too few replicas are in sync; this machine is behind the world."""
+        """Work was refused because too few replicas are in sync; the machine is out of date."""
         self._last_token = 0
         self._waiting: dict[Token, Waiting] = {}
         self._pending: deque[_Pending] = deque()
@@ -175,7 +175,7 @@ class Shard(Generic[M]):
     # -- loading -------------------------------------------------------------------------------------------------------------
 
     async def load(self, run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]], now_ms: Callable[[], int]) -> bool:
-        """Replays the partition from its start to its end. False when the partition went away meanwhile."""
+        """Replays the partition from start to end. False when the partition moved meanwhile."""
         stored = self.partition.log
         if stored is None:
             return False
@@ -201,11 +201,11 @@ class Shard(Generic[M]):
 
     @property
     def failed(self) -> bool:
-        """Stopped, and not to be used any more."""
+        """Whether the shard has stopped and must not be used any more."""
         return self._stopped
 
     def stop(self, error: ErrorCode) -> None:
-        """The partition moved, failed or is gone: everybody who waits is told ``error``."""
+        """Stops the shard: the partition moved, failed or was deleted. Waiting requests get ``error``."""
         self._stopped = True
         self.machine = None
         self._pending.clear()
@@ -221,7 +221,7 @@ class Shard(Generic[M]):
     # -- running -------------------------------------------------------------------------------------------------------------
 
     def wait(self) -> tuple[Token, Waiting]:
-        """A name for a request, and what its handler waits on."""
+        """A token for a request, and the object that its handler waits on."""
         self._last_token += 1
         token = Token(self._last_token)
         waiting = self._waiting[token] = Waiting()
@@ -229,19 +229,19 @@ class Shard(Generic[M]):
 
     @property
     def waits(self) -> int:
-        """How many requests wait for an answer."""
+        """The number of requests that wait for a response."""
         return len(self._waiting)
 
     def abandon(self, token: Token) -> None:
-        """Nobody wants this answer any more. It counts as done, so that what keeps deadlines lets go of it, and of its client's
-        connection: it has none of its own."""
+        """Drops a response that is no longer wanted. It counts as done, so that the deadline queue releases it and its
+        client's connection: the wait has no deadline of its own."""
         waiting = self._waiting.pop(token, None)
         if waiting is not None:
             waiting.on_done = None
             waiting.finish()
 
     def run(self, outcome: Outcome, now_ms: int) -> None:
-        """Makes an outcome's records safe and lets its answers go."""
+        """Appends an outcome's records and releases its responses once they are safe."""
         last_offset = -1
         if outcome.records:
             appended = self._append(outcome.records, now_ms)
@@ -254,7 +254,7 @@ class Shard(Generic[M]):
         self._hold(outcome, last_offset, now_ms)
 
     def _hold(self, outcome: Outcome, last_offset: int, now_ms: int) -> None:
-        """Until ``last_offset`` is safe, and behind what was held before."""
+        """Holds the outcome until ``last_offset`` is safe and the outcomes before it are released."""
         if self._pending or (last_offset >= 0 and not self.partition.is_safe(last_offset, -1)):
             until_ms = now_ms + self._patience_ms if outcome.replies else NEVER_MS
             self._pending.append(_Pending(outcome, last_offset, until_ms))
@@ -263,8 +263,8 @@ class Shard(Generic[M]):
             self._release(outcome)
 
     def run_within(self, transaction: WithinTransaction, outcome: Outcome, now_ms: int) -> ErrorCode:
-        """The same for records that count when the transaction's marker says so. An error when the partition refuses the
-        producer; then nothing happened, and nobody is answered."""
+        """Like ``run``, for records that take effect with the transaction's marker. Returns an error when the partition
+        refuses the producer; then nothing has happened and no response is sent."""
         machine, last_offset = self.machine, -1
         assert machine is not None and isinstance(machine, TransactionalMachine)
         records = [(record, machine.to_record(record, now_ms)) for record in outcome.records]
@@ -279,7 +279,7 @@ class Shard(Generic[M]):
             result = self.partition.append_own(memoryview(batch), now_ms, proof=transaction.proof)
             if result.error is not ErrorCode.NONE:
                 if last_offset >= 0:
-                    # Some of it is in the log. The producer is told of an error, and aborts; the machine begins anew.
+                    # Part of it is in the log. The producer gets an error and aborts; the machine is reloaded.
                     self.stop(ErrorCode.NOT_COORDINATOR)
                 return result.error
             for record in records_of_batch:
@@ -289,8 +289,8 @@ class Shard(Generic[M]):
         return ErrorCode.NONE
 
     def complete_transaction(self, marker: Marker, now_ms: int) -> ErrorCode | Waiting:
-        """Writes the marker of a producer's transaction, and lets the machine count or forget what it holds back. What is
-        returned is done, without an error, when the marker is safe."""
+        """Writes the marker of a producer's transaction, and lets the machine apply or drop its pending records. The returned
+        wait ends without an error when the marker is safe."""
         machine = self.machine
         assert machine is not None
         result = self.partition.append_own(marker.batch(now_ms), now_ms, transaction_version=marker.transaction_version)
@@ -303,8 +303,8 @@ class Shard(Generic[M]):
         return waiting
 
     def _append(self, records: Iterable[Any], now_ms: int) -> int | None:
-        """The last offset; None when an append failed. What is too much for one batch of the topic becomes several: they tell
-        of one thing each, and no answer leaves before the last of them is safe."""
+        """The last offset; None when an append failed. Records that exceed one batch of the topic are split over several
+        batches: each record stands alone, and no response leaves before the last one is safe."""
         machine = self.machine
         assert machine is not None
         last_offset = None
@@ -335,7 +335,7 @@ class Shard(Generic[M]):
         yield own, data
 
     def _watch_pending(self) -> None:
-        """Be woken when the oldest pending outcome is safe; one without records is as safe as those before it."""
+        """Waits until the oldest pending outcome is safe; one without records is as safe as those before it."""
         while self._pending and self._watch is None:
             last_offset = self._pending[0].last_offset
             if last_offset < 0 or self.partition.is_safe(last_offset, -1):
@@ -353,7 +353,7 @@ class Shard(Generic[M]):
         self._watch_pending()
 
     def next_deadline(self) -> int:
-        """When the machine wants to be woken, or somebody has waited for the replicas for long enough. Only of a loaded one."""
+        """When the machine wants to be woken, or a response has waited too long for the replicas. Only for a loaded shard."""
         assert self.machine is not None
         due_ms = self.machine.next_deadline()
         for pending in self._pending:
@@ -362,7 +362,7 @@ class Shard(Generic[M]):
         return due_ms
 
     def give_up(self, now_ms: int) -> None:
-        """Whoever has waited for the replicas for too long is told so. Their records stay, and may yet count."""
+        """Answers requests that have waited too long for the replicas. Their records stay and may still take effect."""
         for pending in self._pending:
             if pending.until_ms > now_ms:
                 continue
@@ -388,9 +388,9 @@ class Shard(Generic[M]):
 
 
 def _replay(machine: RecordMachine, batches: FileSlice, now_ms: int) -> int:
-    """Replays whole batches; the offset behind the last one. Runs in a thread: nobody else has the machine yet.
+    """Replays whole batches and returns the offset after the last one. Runs in a thread: nothing else uses the machine yet.
 
-    CorruptBatch where a checksum does not fit: groups with wrong offsets would be worse than none.
+    CorruptBatch on a checksum mismatch: groups with wrong offsets would be worse than none.
     """
     data = batches.read()
     offset = -1

@@ -1,14 +1,13 @@
-"""The shards of one internal topic that this broker leads: which there are, whom to ask, when to wake them.
+"""The shards of one internal topic that this broker leads: which exist, which one owns a key, when to wake them.
 
-What is decided here: that a shard lives as long as this broker leads its partition in one leader epoch, that it answers
-COORDINATOR_LOAD_IN_PROGRESS until its log is read to the end, and that one that failed is loaded anew. While too few replicas are
-in sync for anything to be recorded, a shard only answers what it knows: no timer of it runs out, and when there are enough again
-it begins anew from its log, with whole sessions for everybody.
+This module decides that a shard lives while this broker leads its partition in one leader epoch, that it answers
+COORDINATOR_LOAD_IN_PROGRESS until its log has been read, and that a failed shard is reloaded. While too few replicas are in sync
+for records to be written, a shard only answers reads: its timers do not fire, and when enough replicas are back it is reloaded
+from its log, with full sessions for all members.
 
-A broker that is cut off goes on believing that it leads. Once somebody else may have been elected without its knowledge (``World
-.leads``), a shard answers nothing at all, not even what it knows: who commits its offsets elsewhere must not read old ones here,
-and members whose places others have by now must not be told that all is well. Apache Kafka's coordinators answer until they hear
-of their successor.
+A broker that is cut off still believes that it leads. Once another leader may have been elected without its knowledge (``World
+.leads``), a shard answers nothing, not even reads: a client that commits its offsets elsewhere must not read old ones here, and
+members that have been replaced must not get a success. Apache Kafka's coordinators answer until they learn of their successor.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ log = logging.getLogger(__name__)
 
 RELOAD_AFTER_MS = 1_000
 RELOAD_AFTER_FAILED_LOAD_MS = 60_000
-"""A log that cannot be read will hardly be better in a second, and reading it costs."""
+"""Back-off after a failed load: a log that cannot be read will hardly be better in a second, and reading it is expensive."""
 LOOK_AGAIN_MS = 1_000
-"""How often a shard that cannot record anything looks whether it can."""
+"""How often a shard that cannot write records checks whether it can again."""
 
 
 class World(Protocol):
-    """What the shards ask of the node."""
+    """What the shards need from the node."""
 
     def now_ms(self) -> int: ...
 
     def leads(self, partition: Partition) -> bool:
-        """Whether a partition that this broker led as far as it knows cannot have got another leader meanwhile."""
+        """Whether no other broker can have become leader of a partition that this broker led, as far as it knows."""
         ...
 
     def run_blocking(self, job: Callable[[], Any]) -> Awaitable[Any]: ...
@@ -82,10 +81,10 @@ class Shards(Generic[M]):
         base_sequence: int = 0,
         patience_ms: int = NEVER_MS,
     ) -> None:
-        """``patience_ms``: for how long answers wait for the replicas."""
+        """``patience_ms``: how long responses wait for the replicas."""
         self.topic = topic
         self.before_load: Callable[[TopicPartition], Awaitable[None]] | None = None
-        """Awaited before a log is read; who tests what a coordinator's clients do meanwhile waits here."""
+        """Awaited before a log is read; a hook for tests of clients during a load."""
         self._send = send
         self._base_sequence = base_sequence
         self._patience_ms = patience_ms
@@ -99,7 +98,7 @@ class Shards(Generic[M]):
     # -- following the cluster -----------------------------------------------------------------------------------------------
 
     def follow(self) -> None:
-        """Starts a shard for each partition that this broker leads now, and stops those that it does not lead any more."""
+        """Starts a shard for each partition that this broker now leads, and stops the others."""
         image = self._replicas.image.topics.by_name.get(self.topic)
         led: dict[int, Partition] = {}
         for index in range(len(image.partitions) if image is not None else 0):
@@ -132,7 +131,7 @@ class Shards(Generic[M]):
             loaded = await shard.load(self._world.run_blocking, self._world.now_ms)
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
-        except Exception:  # whatever a log holds must not leave its groups waiting for ever without a word
+        except Exception:  # whatever a log holds, its groups must not be stuck without an error in the log
             log.exception("%s cannot be loaded", shard.partition.topic_partition)
         if loaded:
             self._arm()
@@ -141,13 +140,13 @@ class Shards(Generic[M]):
             self._reload_in(RELOAD_AFTER_FAILED_LOAD_MS)
 
     def reload(self) -> None:
-        """All of them begin anew from their logs, as after the loss of their leadership."""
+        """Reloads all shards from their logs, as after the loss of leadership."""
         for shard in self._shards.values():
             shard.stop(ErrorCode.NOT_COORDINATOR)
         self.follow()
 
     def stop(self) -> None:
-        """The node stops: nobody is left waiting."""
+        """The node stops: all waiting requests are answered."""
         shards, self._shards = self._shards, {}
         for shard in shards.values():
             shard.stop(ErrorCode.NOT_COORDINATOR)
@@ -156,7 +155,7 @@ class Shards(Generic[M]):
 
     @property
     def running(self) -> bool:
-        """Whether any shard is here."""
+        """Whether any shard exists here."""
         return bool(self._shards)
 
     @property
@@ -165,13 +164,13 @@ class Shards(Generic[M]):
         return self.topic in self._replicas.image.topics.by_name
 
     def partition_of(self, key: str) -> int | None:
-        """Where ``key`` lives; None while the topic does not exist."""
+        """The partition that owns ``key``; None while the topic does not exist."""
         image = self._replicas.image.topics.by_name.get(self.topic)
         return None if image is None else partition_of(key, len(image.partitions))
 
     def find(self, key: str, *, writes: bool = True) -> Shard[M] | ErrorCode:
-        """The loaded shard that owns ``key``, or why there is none: NOT_COORDINATOR, also where somebody else may be it by now,
-        COORDINATOR_LOAD_IN_PROGRESS, and for whoever ``writes`` COORDINATOR_NOT_AVAILABLE while too few replicas are in sync."""
+        """The loaded shard that owns ``key``, or an error: NOT_COORDINATOR, also when another broker may be the coordinator by
+        now, COORDINATOR_LOAD_IN_PROGRESS, and with ``writes`` COORDINATOR_NOT_AVAILABLE while too few replicas are in sync."""
         index = self.partition_of(key)
         if index is None:
             return ErrorCode.NOT_COORDINATOR
@@ -188,20 +187,21 @@ class Shards(Generic[M]):
         return shard if not writes or self._can_record(shard) else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def doubts(self, key: str) -> bool:
-        """Whether this broker seems to be ``key``'s coordinator, and somebody else may have become it meanwhile."""
+        """Whether this broker seems to be ``key``'s coordinator but another one may have taken over."""
         index = self.partition_of(key)
         shard = self._shards.get(index) if index is not None else None
         return shard is not None and not self._leads(shard)
 
     def _leads(self, shard: Shard[M]) -> bool:
-        """A shard that was asked while that was doubtful remembers it: its members were sent away."""
+        """Whether this broker certainly leads the shard. A shard that was asked while it did not is marked for reload: its
+        members were sent away."""
         if self._world.leads(shard.partition):
             return True
         shard.starved = True
         return False
 
     def _can_record(self, shard: Shard[M]) -> bool:
-        """A shard that was asked for more than it can do remembers that, and begins anew when it can."""
+        """Whether the shard can write records. A shard that was asked while it could not is marked, and reloaded when it can."""
         if not _takes_records(shard.partition) or not self._world.leads(shard.partition):
             shard.starved = True
         elif shard.starved:
@@ -209,7 +209,7 @@ class Shards(Generic[M]):
         return not shard.starved
 
     def ask(self, shard: Shard[M], call: Callable[[M, Token, int], Outcome]) -> tuple[Token, Waiting]:
-        """Gives a request to a loaded shard's machine. The answer may be there already when this returns."""
+        """Passes a request to a loaded shard's machine. The response may be there already when this returns."""
         assert shard.machine is not None
         now_ms = self._world.now_ms()
         token, waiting = shard.wait()
@@ -222,8 +222,8 @@ class Shards(Generic[M]):
         return token, waiting
 
     def tell(self, shard: Shard[M], call: Callable[[M, int], Outcome]) -> None:
-        """Gives ``shard`` something that nobody waits for, such as an answer to what it sent. Nothing happens when it was stopped
-        meanwhile, or can record nothing: whoever takes over begins anew."""
+        """Passes ``shard`` an event without a waiting client, such as the response to a request it sent. Nothing happens if
+        the shard was stopped or cannot write records: its successor starts from the log."""
         if shard.machine is not None and self._can_record(shard):
             now_ms = self._world.now_ms()
             shard.run(call(shard.machine, now_ms), now_ms)
@@ -232,7 +232,8 @@ class Shards(Generic[M]):
     def ask_within(
         self, shard: Shard[M], transaction: WithinTransaction, call: Callable[[M, Token, int], Outcome]
     ) -> tuple[Token, Waiting]:
-        """The same for a request whose records belong to a producer's transaction; an error when the producer may not."""
+        """Like ``ask``, for a request whose records belong to a producer's transaction; an error when the producer may not
+        write."""
         assert shard.machine is not None
         now_ms = self._world.now_ms()
         token, waiting = shard.wait()
@@ -249,14 +250,15 @@ class Shards(Generic[M]):
         return token, waiting
 
     def complete_transaction(self, index: int, marker: Marker) -> ErrorCode | Waiting:
-        """Writes a marker into partition ``index``, once its machine is loaded; NOT_LEADER_OR_FOLLOWER before, and elsewhere."""
+        """Writes a marker into partition ``index`` once its machine is loaded; NOT_LEADER_OR_FOLLOWER before that, and on
+        other brokers."""
         shard = self._shards.get(index)
         if shard is None or shard.failed or shard.machine is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return shard.complete_transaction(marker, self._world.now_ms())
 
     def tell_all(self, call: Callable[[M], Outcome]) -> None:
-        """Runs something on every loaded machine that nobody waits for."""
+        """Runs something on every loaded machine, without a waiting client."""
         now_ms = self._world.now_ms()
         for shard in list(self._shards.values()):
             if shard.machine is not None and self._can_record(shard):
@@ -264,12 +266,12 @@ class Shards(Generic[M]):
                 self._after(shard)
 
     def loaded(self) -> list[Shard[M]] | ErrorCode:
-        """All shards here; COORDINATOR_LOAD_IN_PROGRESS while one of them is still being loaded."""
+        """All shards here; COORDINATOR_LOAD_IN_PROGRESS while one is still loading."""
         shards = [shard for shard in self._shards.values() if not shard.failed and self._world.leads(shard.partition)]
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if any(shard.machine is None for shard in shards) else shards
 
     def machines(self) -> list[M] | ErrorCode:
-        """Their machines, which may know what is not safe yet."""
+        """The machines, which may hold state that is not safe yet."""
         shards = self.loaded()
         if isinstance(shards, ErrorCode):
             return shards
@@ -319,7 +321,7 @@ class Shards(Generic[M]):
     def _expire(self, shard: Shard[M], machine: M, now_ms: int) -> None:
         try:
             shard.run(machine.expire(now_ms), now_ms)
-        except Exception:  # a bug in one machine must not stop the clock of all the others
+        except Exception:  # a bug in one machine must not stop the timers of the others
             log.exception("%s: the timers of its groups failed", shard.partition.topic_partition)
             shard.stop(ErrorCode.NOT_COORDINATOR)
         if shard.failed:

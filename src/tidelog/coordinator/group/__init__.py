@@ -1,1 +1,1 @@
-"""Consumer groups: who is a member, what each one owns, how far it has read."""
+"""Consumer groups: membership, assignments, committed offsets."""

@@ -1,7 +1,7 @@
-"""Coordination: the groups of one coordinator, and what their rules share: settings, topics, chance, patterns to resolve.
+"""Coordination: the groups of one coordinator and what their rules share: settings, topics, randomness, patterns to resolve.
 
-Only the methods here change which groups there are. A request to one group goes by its kind (``kinds``); which class a group has
-is asked here and nowhere else.
+Only the methods here add and remove groups. A request to one group is handled by its kind (``kinds``); only this module checks
+the class of a group.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
 
 
 class Coordination:
-    """See the module."""
-
     __slots__ = ("_groups", "_regex_jobs", "_rng", "_topics_created_version", "settings", "topics")
 
     def __init__(self, settings: GroupSettings, topics: TopicMetadata, rng: Rng, topics_created_version: int) -> None:
@@ -41,15 +39,15 @@ class Coordination:
 
     @property
     def groups(self) -> Mapping[str, Group]:
-        """By their ids."""
+        """Groups by id."""
         return self._groups
 
     def put(self, group: Group) -> None:
-        """A new group, or another in the place of the one of that id."""
+        """Adds a group, or replaces the one with its id."""
         self._groups[group.group_id] = group
 
     def drop(self, group_id: str) -> None:
-        """The group is gone."""
+        """Removes the group."""
         del self._groups[group_id]
 
     def consumer(self, group_id: str) -> ConsumerGroup | None:
@@ -63,30 +61,30 @@ class Coordination:
         return group if isinstance(group, ClassicGroup) else None
 
     def new_member_id(self) -> str:
-        """For a member that brought none."""
+        """The id for a member that sent none."""
         return uuid_to_text(random_uuid(self._rng))
 
     # -- topics and patterns -------------------------------------------------------------------------------------------------
 
     @property
     def topics_created_version(self) -> int:
-        """Offset of the image in which topics were last created: patterns resolved before it may match more."""
+        """Offset of the image in which topics were last created: patterns resolved before it may match more topics now."""
         return self._topics_created_version
 
     def topics_created(self) -> None:
-        """There are new topics in today's image."""
+        """Records that the current image has new topics."""
         self._topics_created_version = self.topics.version
 
     def resolve_soon(self, group_id: str) -> None:
-        """The group's patterns are to be resolved as soon as may be."""
+        """Marks the group's patterns to be resolved as soon as possible."""
         self._regex_jobs[group_id] = None
 
     def resolves_soon(self, group_id: str | None = None) -> bool:
-        """Whether that group's patterns, or any, wait to be resolved."""
+        """Whether the patterns of that group, or of any, are to be resolved."""
         return bool(self._regex_jobs) if group_id is None else group_id in self._regex_jobs
 
     def take_regex_job(self) -> ConsumerGroup | None:
-        """A group whose patterns are resolved now; None when it is gone meanwhile. Only while ``resolves_soon``."""
+        """The next group whose patterns to resolve; None when it was removed meanwhile. Only while ``resolves_soon``."""
         group_id = next(iter(self._regex_jobs))
         del self._regex_jobs[group_id]
         return self.consumer(group_id)
@@ -94,17 +92,17 @@ class Coordination:
     # -- settings that a group may have of its own ---------------------------------------------------------------------------
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """How long a member may be silent."""
+        """How long a member may be silent before it is removed."""
         own = self.topics.group_configs(group_id).get("consumer.session.timeout.ms")
         return self.settings.consumer_session_timeout.of(own)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """How often a member is told to show life."""
+        """The heartbeat interval sent to members."""
         own = self.topics.group_configs(group_id).get("consumer.heartbeat.interval.ms")
         return self.settings.consumer_heartbeat_interval.of(own)
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        """The least time between two targets; the broker's value can be changed while it runs."""
+        """The minimum time between two targets; the broker's value can be changed at run time."""
         own = self.topics.group_configs(group_id).get("consumer.assignment.interval.ms")
         if own is None:
             dynamic = self.topics.cluster_config(ASSIGNMENT_INTERVAL)

@@ -1,12 +1,12 @@
-"""The coordinator of the groups that live on one partition of ``__consumer_offsets``: routes requests, keeps time.
+"""The coordinator of the groups on one partition of ``__consumer_offsets``: routes requests and keeps time.
 
 A record machine (``model.machine``): handlers return Outcomes, ``replay`` is the only place where committed offsets and groups of
 the consumer protocol change, and the runner drops and reloads the machine when an append fails. A live classic group is ahead of
-its records, as in Kafka: a JoinGroup moves it, and its GroupMetadata record follows when a generation is complete. So what a
-failed append leaves behind is dropped with the machine.
+its records, as in Kafka: a JoinGroup changes it, and its GroupMetadata record follows when a generation is complete. A failed
+append drops the machine and so that state as well.
 
-A request goes by the group's kind (``kinds``): ``classic`` (who may join, when a join phase ends, who stays),
-``consumer`` (KIP-848) and ``migration`` between them. ``offsets`` decides what is stored, ``describing`` what administrators see.
+A group's kind (``kinds``) handles its requests: ``classic`` (joining, the phases of a rebalance, sessions), ``consumer``
+(KIP-848), and ``migration`` between them. ``offsets`` decides what is stored, ``describing`` what administrators see.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ BATCHED_LEAVE_FROM = 3
 
 
 class GroupCoordinator:
-    """All groups of one partition. Tokens name waiting requests; the runner makes them and answers by them."""
+    """All groups of one partition. Tokens name waiting requests; the runner creates them and sends the responses."""
 
     __slots__ = ("_c", "_kinds", "_loading", "_next_offset_check_ms", "_scheduled", "_settings", "_timers", "offsets")
 
     def __init__(
         self, settings: GroupSettings, rng: Rng, now_ms: int, image: Callable[[], ClusterImage] = lambda: EMPTY_IMAGE
     ) -> None:
-        """``image`` gives the cluster as it is when it is asked; ``topics_changed`` says that topics are not what they were."""
+        """``image`` returns the current cluster image; ``topics_changed`` reports that topics changed."""
         self._settings = settings
         self._c = Coordination(settings, TopicMetadata(image), rng, image().offset)
         self._kinds = Kinds(self._c)
         self.offsets = OffsetService(self._c, self._kinds)
-        """Commits and what is committed."""
+        """Offset commits and committed offsets."""
         self._next_offset_check_ms = now_ms + settings.offsets_retention_check_interval_ms
         self._timers: list[tuple[int, str]] = []
         self._scheduled: dict[str, int] = {}
@@ -66,7 +66,7 @@ class GroupCoordinator:
 
     @property
     def groups(self) -> Mapping[str, Group]:
-        """By their ids."""
+        """Groups by id."""
         return self._c.groups
 
     def classic_group(self, group_id: str) -> ClassicGroup | None:
@@ -74,7 +74,7 @@ class GroupCoordinator:
         return self._c.classic(group_id)
 
     def kind_of(self, group: Group) -> GroupKind[Any]:
-        """The rules that the group goes by."""
+        """The rules for the group."""
         return self._kinds.of(group)
 
     # -- membership ----------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class GroupCoordinator:
         return effects.outcome()
 
     def leave(self, token: Token, request: LeaveGroupRequest, version: int, now_ms: int) -> Outcome:
-        """LeaveGroup: one member before v3, several with an error each since."""
+        """LeaveGroup: one member before v3; since then several, each with its error."""
         effects = Effects()
         group = self._c.groups.get(request.group_id)
         if not request.group_id:
@@ -153,7 +153,7 @@ class GroupCoordinator:
         )
 
     def consumer_heartbeat(self, beat: Beat, now_ms: int) -> Outcome:
-        """ConsumerGroupHeartbeat, checked by ``heartbeat_validation.check_request`` before."""
+        """ConsumerGroupHeartbeat; ``heartbeat_validation.check_request`` has checked it."""
         effects = Effects()
         request = beat.request
         try:
@@ -175,7 +175,7 @@ class GroupCoordinator:
         return consumer_describing.describe_consumer_group(self._c, group_id)
 
     def topics_changed(self, *, created: bool) -> Outcome:
-        """Topics are not what they were: consumer groups look at theirs with their next heartbeat; new ones may match."""
+        """Topics changed: consumer groups check theirs with the next heartbeat, and patterns may match new topics."""
         if created:
             self._c.topics_created()
         for group in self._c.groups.values():
@@ -185,13 +185,13 @@ class GroupCoordinator:
     # -- time ----------------------------------------------------------------------------------------------------------------
 
     def next_deadline(self) -> int:
-        """When ``expire`` may have something to do; never later than when it has."""
+        """When ``expire`` may have something to do; at or before the earliest deadline."""
         if self._c.resolves_soon():
             return 0
         return min(self._timers[0][0], self._next_offset_check_ms) if self._timers else self._next_offset_check_ms
 
     def _schedule(self, group_id: str) -> None:
-        """Only an earlier deadline is news: later ones are found when the earlier one is looked at."""
+        """Only an earlier deadline is scheduled; later ones are found when it is handled."""
         group = self._c.groups.get(group_id)
         due = None if group is None else self._kinds.of(group).next_deadline(group)
         if due is not None and due < self._scheduled.get(group_id, due + 1):
@@ -199,8 +199,8 @@ class GroupCoordinator:
             heappush(self._timers, (due, group_id))
 
     def expire(self, now_ms: int) -> Outcome:
-        """Ends sessions and phases that are due, and takes back offsets that have outlived their use. Patterns come first,
-        by themselves: what follows goes by their records."""
+        """Ends sessions and phases that are due, and deletes expired offsets. Patterns are resolved first, in a separate
+        outcome: what follows depends on its records."""
         effects = Effects()
         if self._c.resolves_soon():
             subscribed = self._c.take_regex_job()
@@ -213,7 +213,7 @@ class GroupCoordinator:
             if self._scheduled.get(group_id) == due:
                 del self._scheduled[group_id]
                 due_groups.append(group_id)
-        # Each once: what a group has to do next goes by the records of this.
+        # Each group once: its next step depends on the records of this one.
         for group_id in due_groups:
             group = self._c.groups.get(group_id)
             if group is not None:
@@ -225,12 +225,12 @@ class GroupCoordinator:
         return effects.outcome()
 
     def member_ids(self, group_id: str) -> list[str]:
-        """The members of a group, in the order of their coming; none where there is no group."""
+        """Member ids of a group in join order; empty for an unknown group."""
         group = self._c.groups.get(group_id)
         return [] if group is None else list(group.members)
 
     def end_session(self, group_id: str, member_id: str, now_ms: int) -> Outcome:
-        """A member goes as if it had been silent for a whole session; a test asks for this."""
+        """Removes a member as if its session had expired; used by tests."""
         effects = Effects()
         group = self._c.groups.get(group_id)
         if group is not None and member_id in group.members:
@@ -241,7 +241,7 @@ class GroupCoordinator:
     # -- the log -------------------------------------------------------------------------------------------------------------
 
     def replay(self, record: GroupRecord, now_ms: int) -> None:
-        """A record as the log has it, at load and after each append of our own."""
+        """Replays a record, at load and after each append."""
         key = read_key(record.key)
         if isinstance(key, OffsetKey):
             self.offsets.replay(key, None if record.value is None else read_offset(record.value))
@@ -249,33 +249,33 @@ class GroupCoordinator:
             self._kinds.replay(key, record, now_ms, loading=self._loading)
 
     def replay_pending(self, record: GroupRecord, producer_id: int, now_ms: int) -> None:
-        """A record of a producer's transaction; only offsets are committed within one."""
+        """Replays a record of a producer's transaction; only offsets can be committed in one."""
         key = read_key(record.key)
         if isinstance(key, OffsetKey):
             self.offsets.replay(key, None if record.value is None else read_offset(record.value), producer_id)
 
     def replay_stored_pending(self, record: Record, producer_id: int, now_ms: int) -> None:
-        """A record of a producer's transaction as it lies in the log."""
+        """Replays a stored record of a producer's transaction."""
         if record.key is not None:
             value = None if record.value is None else bytes(record.value)
             self.replay_pending(GroupRecord(bytes(record.key), value), producer_id, now_ms)
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
-        """A producer's transaction is over."""
+        """Replays the end of a producer's transaction."""
         self.offsets.replay_marker(producer_id, committed=committed)
 
     def replay_stored(self, record: Record, now_ms: int) -> None:
-        """A record as it lies in the log; one without a key is not ours."""
+        """Replays a stored record; records without a key are ignored."""
         if record.key is not None:
             value = None if record.value is None else bytes(record.value)
             self.replay(GroupRecord(bytes(record.key), value), now_ms)
 
     def to_record(self, record: GroupRecord, now_ms: int) -> RecordData:
-        """What is appended for a record of an Outcome."""
+        """The log record for a record of an Outcome."""
         return RecordData(record.key, record.value, now_ms)
 
     def loaded(self, now_ms: int) -> None:
-        """The log is read to its end: members have a whole session to show themselves."""
+        """The log has been read to its end: every member gets a full session."""
         self._loading = False
         self._c.topics_created()
         for group_id, group in self._c.groups.items():
@@ -283,6 +283,6 @@ class GroupCoordinator:
             self._schedule(group_id)
 
     def check(self) -> None:
-        """Invariants of all groups."""
+        """Asserts the invariants of all groups."""
         for group in self._c.groups.values():
             group.check()

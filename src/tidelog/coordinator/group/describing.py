@@ -1,4 +1,4 @@
-"""What administrators and lag tools see of groups: DescribeGroups, ListGroups, OffsetFetch. Nothing changes here."""
+"""DescribeGroups, ListGroups and OffsetFetch: read-only views of groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ UNKNOWN_IS_AN_ERROR_FROM = 6
 
 
 def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> DescribedGroup:
-    """One group; an unknown one is Dead, and since v6 an error as well. What members said is shown once it is agreed."""
+    """Describes one group. An unknown group is Dead, and since v6 an error as well. Member metadata are shown once a protocol
+    is chosen."""
     known, group = coordinator.groups.get(group_id), coordinator.classic_group(group_id)
     if known is None and coordinator.offsets.stored.exist(group_id):
         group = ClassicGroup(group_id, 0)
@@ -41,7 +42,7 @@ def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> Desc
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(agreed) if agreed is not None else b"",
-                # Between two generations it is that of the last one.
+                # Between two generations it is that of the previous one.
                 member_assignment=member.assignment,
             )
             for member in group.members.values()
@@ -50,10 +51,10 @@ def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> Desc
 
 
 def list_groups(coordinator: GroupCoordinator, states: list[str], types: list[str]) -> list[ListedGroup]:
-    """Groups in one of the states and of one of the types (case does not matter; none means any)."""
+    """Groups in one of the states and of one of the types; case-insensitive, empty means any."""
     wanted_states = [state.lower() for state in states]
     wanted_types = [kind.lower() for kind in types]
-    # A group that only ever stored offsets is as real as one that had members: tools list both.
+    # A group that only ever stored offsets is listed as well.
     groups: dict[str, Group] = {group_id: ClassicGroup(group_id, 0) for group_id in coordinator.offsets.stored.group_ids()}
     groups.update(coordinator.groups)
     listed = []

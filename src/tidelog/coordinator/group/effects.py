@@ -1,4 +1,4 @@
-"""What a handler of the group coordinator gathers before it becomes an Outcome."""
+"""Collects what a handler of the group coordinator does before it becomes an Outcome."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tidelog.model.machine import NOTHING, Outcome, Reply, Token
 
 
 class Effects:
-    """Records to append and answers that wait for them, in order."""
+    """Records to append and the responses that wait for them, in order."""
 
     __slots__ = ("records", "replies")
 
@@ -21,12 +21,12 @@ class Effects:
         self.replies.append(Reply(token, response))
 
     def drop_all(self) -> None:
-        """The request is refused: nothing of what it gathered happens."""
+        """The request is refused: drops everything collected."""
         self.records.clear()
         self.replies.clear()
 
     def outcome(self) -> Outcome:
-        """All of it, as the runner of a machine takes it."""
+        """Returns everything as an Outcome."""
         if not self.records and not self.replies:
             return NOTHING
         return Outcome(records=tuple(self.records), replies=tuple(self.replies))

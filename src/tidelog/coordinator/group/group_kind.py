@@ -1,7 +1,7 @@
-"""GroupKind: what a protocol of groups answers for: all that is asked of a group whichever protocol it speaks.
+"""GroupKind: the interface of a group protocol, with everything that is asked of a group whatever its protocol.
 
-A group of another protocol (KIP-932 share groups, KIP-1071 streams groups) is one more class that implements this, and one more
-row in ``kinds``. What only one protocol has (ConsumerGroupHeartbeat, a rebalance's phases) is not here.
+Another protocol (KIP-932 share groups, KIP-1071 streams groups) is one more class that implements this, and one more row in
+``kinds``. What only one protocol has (ConsumerGroupHeartbeat, the phases of a rebalance) is not here.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from tidelog.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class Group(Protocol):
-    """What every group has, whatever its protocol."""
+    """What all groups have, whatever the protocol."""
 
     @property
     def group_id(self) -> str: ...
     @property
     def members(self) -> Mapping[str, Any]: ...
     def check(self) -> None:
-        """The invariants."""
+        """Asserts the invariants."""
 
 
 G_contra = TypeVar("G_contra", contravariant=True)
 
 
 class GroupKind(Protocol[G_contra]):
-    """The rules of one protocol. ``G_contra`` is its groups' class. Effects are added to ``effects``; times in ms."""
+    """The rules of one protocol. ``G_contra`` is the class of its groups. Effects are added to ``effects``; times in ms."""
 
     @property
     def name(self) -> str:
         """The type of group that ListGroups shows."""
 
     def protocol_type(self, group: G_contra) -> str:
-        """What ListGroups shows beside it."""
+        """The protocol type that ListGroups shows."""
 
     def state_name(self, group: G_contra) -> str:
         """The state that Kafka's tools show."""
@@ -58,13 +58,13 @@ class GroupKind(Protocol[G_contra]):
         """SyncGroup, answered or parked."""
 
     def heartbeat(self, group: G_contra, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
-        """Heartbeat: its answer."""
+        """Heartbeat: returns the response."""
 
     def leave(self, group: G_contra, request: LeaveGroupRequest, effects: Effects, now_ms: int) -> list[MemberResponse]:
-        """LeaveGroup: an answer for each member that it names."""
+        """LeaveGroup: returns a response for each member named."""
 
     def remove(self, group: G_contra, member_id: str, effects: Effects, now_ms: int) -> None:
-        """Takes a member out, as if it had been silent for a whole session."""
+        """Removes a member as if its session had expired."""
 
     # time and the world
 
@@ -75,38 +75,38 @@ class GroupKind(Protocol[G_contra]):
         """Ends sessions and phases that are due."""
 
     def loaded(self, group: G_contra, now_ms: int) -> None:
-        """The log is read to its end: members have a whole session to show themselves."""
+        """The log has been read to its end: every member gets a full session."""
 
     def topics_changed(self, group: G_contra) -> None:
-        """Topics are not what they were."""
+        """Called when topics changed."""
 
     # offsets
 
     def commit_error(self, group: G_contra, request: OffsetCommitRequest, version: int, now_ms: int) -> ErrorCode | None:
-        """Why OffsetCommit is refused as a whole."""
+        """The error that refuses an OffsetCommit as a whole."""
 
     def transactional_commit_error(self, group: G_contra, request: TxnOffsetCommitRequest) -> ErrorCode | None:
-        """Why TxnOffsetCommit is refused as a whole."""
+        """The error that refuses a TxnOffsetCommit as a whole."""
 
     def fetch_error(self, group: G_contra, member_id: str | None, epoch: int) -> ErrorCode | None:
-        """Why OffsetFetch is refused to this member."""
+        """The error that refuses OffsetFetch to this member."""
 
     def delete_offsets_error(self, group: G_contra) -> ErrorCode | None:
-        """Why OffsetDelete is refused as a whole."""
+        """The error that refuses an OffsetDelete as a whole."""
 
     def reads(self, group: G_contra, topic: str) -> bool:
-        """Whether a member may read the topic: then its offsets stay."""
+        """Whether a member may read the topic; then its offsets do not expire."""
 
     def expired_offsets(self, group: G_contra, offsets: OffsetsView, now_ms: int) -> list[Topic]:
-        """Commits that have outlived their use."""
+        """Expired commits."""
 
     # the end of a group
 
     def may_be_deleted(self, group: G_contra) -> bool:
-        """DeleteGroups takes it."""
+        """Whether DeleteGroups may delete it."""
 
     def is_idle(self, group: G_contra) -> bool:
-        """It may go with its last offset."""
+        """Whether it may be deleted together with its last offset."""
 
     def tombstones(self, group: G_contra) -> list[GroupRecord]:
-        """The records that take it back."""
+        """The records that delete the group."""

@@ -1,4 +1,4 @@
-"""Kinds: which kind of group a group, and a record of the log, belongs to. One row for each protocol."""
+"""Kinds: finds the kind of a group, or of a record in the log. One row for each protocol."""
 
 from __future__ import annotations
 
@@ -15,23 +15,21 @@ from tidelog.coordinator.group.records import GroupRecord, UnknownKey
 
 
 class Kinds:
-    """See the module."""
-
     __slots__ = ("_by_class", "_consumer", "classic")
 
     def __init__(self, coordination: Coordination) -> None:
         self.classic = ClassicKind(coordination)
-        """What a group is that JoinGroup begins."""
+        """The kind of a group that JoinGroup creates."""
         self._consumer = ConsumerKind(coordination, self.classic)
         self._by_class: dict[type, GroupKind[Any]] = {ClassicGroup: self.classic, ConsumerGroup: self._consumer}
 
     def of(self, group: Group) -> GroupKind[Any]:
-        """The rules that the group goes by."""
+        """The rules for the group."""
         return self._by_class[type(group)]
 
     def replay(self, key: str | UnknownKey, record: GroupRecord, now_ms: int, *, loading: bool) -> None:
-        """A record of a group. ``key``: the id of a classic one, or a type of record that a later protocol brought; one that no
-        protocol here knows is passed over."""
+        """Replays a record of a group. ``key``: the id of a classic group, or a record type of a later protocol; an unknown
+        one is ignored."""
         if isinstance(key, str):
             self.classic.replay(key, record.value, now_ms, loading=loading)
             return

@@ -1,8 +1,8 @@
 """The records of ``__consumer_offsets`` that the classic protocol writes and reads.
 
-A record is (key, value): the key is int16 type + fields, the value int16 version + fields, null to take it back. Offsets are
-type 1 (0 is read too), a classic group's metadata type 2. Types 3 to 8 and 16 belong to the consumer protocol (KIP-848).
-Source: Kafka's OffsetCommitKey/Value, GroupMetadataKey/Value; protocol map 5.2.
+A record is (key, value): the key is int16 type + fields, the value int16 version + fields, null for a tombstone. Offsets are type
+1 (0 is read too), a classic group's metadata type 2. Types 3 to 8 and 16 belong to the consumer protocol (KIP-848). Source:
+Kafka's OffsetCommitKey/Value, GroupMetadataKey/Value; protocol map 5.2.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True)
 class OffsetKey:
-    """Whose offset, of which partition."""
+    """The group and the partition of an offset."""
 
     group_id: str
     topic: str
@@ -46,7 +46,7 @@ class OffsetKey:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """How far a group has read one partition. ``leader_epoch`` -1 when the client did not say."""
+    """A committed offset. ``leader_epoch`` -1 when the client did not send one."""
 
     offset: int
     leader_epoch: int
@@ -57,13 +57,13 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A record type that this version does not read."""
+    """A record type that this version does not know."""
 
     type: int
 
 
 def read_key(key: bytes) -> OffsetKey | str | UnknownKey:
-    """An offset's key, the id of a classic group, or something unknown. ProtocolViolation when it cannot be read."""
+    """An offset's key, the id of a classic group, or an unknown key. ProtocolViolation when it is malformed."""
     if len(key) < 2:
         return UnknownKey(-1)
     (kind,) = _INT16.unpack_from(key)
@@ -102,13 +102,13 @@ def read_offset(value: bytes) -> CommittedOffset:
 
 
 def group_tombstone(group_id: str) -> GroupRecord:
-    """Takes a classic group back."""
+    """Deletes a classic group."""
     return GroupRecord(_key(2, GroupMetadataKey(group=group_id).encode(0)), None)
 
 
 def group_record(group: ClassicGroup, *, rebalances: bool = False) -> GroupRecord:
-    """A classic group's durable part: its generation and what each member owns in it. ``rebalances``: it has just turned back
-    from the consumer protocol and begins a join phase; that must not be forgotten by a crash, so no leader is named."""
+    """The durable state of a classic group: its generation and the assignment of each member. ``rebalances``: it was just
+    converted back from the consumer protocol and starts a join phase; a crash must not lose that, so no leader is named."""
     value = GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,
@@ -134,8 +134,8 @@ def group_record(group: ClassicGroup, *, rebalances: bool = False) -> GroupRecor
 
 
 def read_group(group_id: str, value: bytes, now_ms: int) -> ClassicGroup:
-    """A classic group as its last record left it: stable when it had members, else empty; sessions begin anew. One without a
-    leader was about to rebalance: nobody has been told yet what its members own, so it begins again with that."""
+    """A classic group as its last record left it: stable if it had members, else empty; sessions start again. A group without
+    a leader was about to rebalance: its members do not know their assignment yet, so it starts with a rebalance."""
     (version,) = _INT16.unpack_from(value)
     read = GroupMetadataValue.decode(value[2:], version)
     group = ClassicGroup(group_id, now_ms)

@@ -19,12 +19,12 @@ class Bounded:
     most: int
 
     def of(self, own: str | None) -> int:
-        """The value for a group that has set ``own``; beyond the bounds it counts as the nearer one."""
+        """The value for a group that has set ``own``, clamped to the bounds."""
         return self.value if own is None else min(max(int(own), self.least), self.most)
 
 
 class MigrationPolicy(Enum):
-    """Which way groups may change between the protocols while they run (``group.consumer.migration.policy``)."""
+    """Which conversions between the protocols are allowed at run time (``group.consumer.migration.policy``)."""
 
     DISABLED = "disabled"
     UPGRADE = "upgrade"
@@ -49,7 +49,7 @@ _KAFKAS_CLASSES = {
 
 
 def served_assignors(configured: Iterable[str]) -> tuple[str, ...]:
-    """The names of ``group.consumer.assignors``; Kafka's own may be given by their classes. ConfigError for any other."""
+    """The names in ``group.consumer.assignors``; Kafka's own may be given by class name. ConfigError for any other."""
     names = tuple(_KAFKAS_CLASSES.get(name, name) for name in configured)
     unknown = [name for name in names if name not in ASSIGNORS]
     if unknown or not names:
@@ -72,16 +72,16 @@ class GroupSettings:
     offsets_retention_ms: int = 7 * 24 * 3_600_000
     offsets_retention_check_interval_ms: int = 600_000
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    """On offer in groups of the consumer protocol; the first is the default."""
+    """The assignors of the consumer protocol; the first is the default."""
     consumer_max_size: int = 2_147_483_647
     consumer_session_timeout: Bounded = Bounded(45_000, 45_000, 60_000)
     consumer_heartbeat_interval: Bounded = Bounded(5_000, 5_000, 15_000)
     consumer_assignment_interval: Bounded = Bounded(1_000, 0, 15_000)
     consumer_regex_refresh_interval_ms: int = 600_000
     max_record_bytes: int = 1_000_000
-    """Of key and value: what a batch of the offsets topic takes, with room for its header."""
+    """Bytes of key and value: what a batch of the offsets topic can hold, less its header."""
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
     def takes_session_timeout(self, timeout_ms: int) -> bool:
-        """Whether a member of the classic protocol may ask for it."""
+        """Whether a member of the classic protocol may use this session timeout."""
         return self.min_session_timeout_ms <= timeout_ms <= self.max_session_timeout_ms

@@ -1,9 +1,9 @@
-"""The topics as groups see them: names, ids, partitions, racks, and one number that changes when any of that does.
+"""The topics as groups see them: names, ids, partitions, racks, and one hash that changes when any of those does.
 
-The number (``metadata_hash``) is Kafka's, bit for bit, so that a group's record tells either implementation whether its topics
-are as they were: XXH3-64 over what hash4j streams, integers in little-endian order and strings as UTF-16 units followed by
-their count. Of a topic: a zero byte, the two halves of its id, its name, the count of partitions, and each partition's number
-and racks, sorted, each with its length before it. Of a group: its topics' numbers in order of their names; 0 without topics.
+The hash (``metadata_hash``) is Kafka's, bit for bit, so that either implementation can tell from a group's record whether its
+topics have changed: XXH3-64 over what hash4j streams, integers in little-endian order and strings as UTF-16 units followed by
+their count. A topic hashes a zero byte, the two halves of its id, its name, its partition count, and each partition's number and
+racks, sorted, each preceded by its length. A group hashes the hashes of its topics in order of their names; 0 without topics.
 Source: KIP-1101.
 """
 
@@ -29,7 +29,7 @@ def _string(text: str) -> bytes:
 
 
 def topic_hash(topic_id: bytes, name: str, racks: Sequence[Sequence[str]]) -> int:
-    """The number of one topic, unsigned; ``racks`` has those of each partition's replicas, as often as they occur."""
+    """The hash of one topic, unsigned; ``racks`` has the racks of each partition's replicas, repeated as often as they occur."""
     stream = bytearray(_MAGIC)
     stream += topic_id[:8][::-1] + topic_id[8:][::-1]
     stream += _string(name) + _INT.pack(len(racks))
@@ -41,7 +41,7 @@ def topic_hash(topic_id: bytes, name: str, racks: Sequence[Sequence[str]]) -> in
 
 
 def combined_hash(hashes: Iterable[tuple[str, int]]) -> int:
-    """The number of a group by those of its topics, signed as in the record."""
+    """The hash of a group from the hashes of its topics, signed as in the record."""
     ordered = sorted(hashes, key=lambda entry: text_order(entry[0]))
     if not ordered:
         return 0
@@ -50,7 +50,7 @@ def combined_hash(hashes: Iterable[tuple[str, int]]) -> int:
 
 
 class TopicMetadata:
-    """What the current image says of topics; ``image`` gives it, whenever it is asked."""
+    """The topics of the current image; ``image`` returns it."""
 
     __slots__ = ("_cache", "_image")
 
@@ -68,11 +68,11 @@ class TopicMetadata:
         return self._image().topics.by_name.keys()
 
     def group_configs(self, group_id: str) -> Mapping[str, str]:
-        """What was set on a group itself."""
+        """The configuration set on a group."""
         return self._image().configs.get((GROUP_RESOURCE, group_id), NO_CONFIGS)
 
     def cluster_config(self, name: str) -> str | None:
-        """A dynamic default of all brokers; None while it is not set."""
+        """A dynamic cluster-wide default; None when it is not set."""
         return self._image().cluster_configs.get(name)
 
     def id_of(self, name: str) -> Uuid | None:
@@ -91,11 +91,11 @@ class TopicMetadata:
         return frozenset(by_name[name].id for name in names if name in by_name)
 
     def spec_of(self, topic_id: bytes) -> TopicSpec:
-        """A topic that exists, as assignors see it."""
+        """An existing topic in the form that assignors use."""
         return self._look_up(self._image().topics.by_id[Uuid(topic_id)].name)[2]
 
     def hash_of(self, names: Iterable[str]) -> int:
-        """The number of a group that subscribes to these topics; those that do not exist do not count."""
+        """The hash for a group that subscribes to these topics; unknown topics are ignored."""
         by_name = self._image().topics.by_name
         return combined_hash((name, self._look_up(name)[3]) for name in names if name in by_name)
 
@@ -110,7 +110,7 @@ class TopicMetadata:
         return known
 
     def forget(self, names: Iterable[str]) -> None:
-        """Topics that are gone."""
+        """Drops the cached hashes of deleted topics."""
         for name in names:
             self._cache.pop(name, None)
 

@@ -1,8 +1,8 @@
-"""One group of the classic protocol: its state, its members, what they support.
+"""One group of the classic protocol: its state, its members and the protocols they support.
 
-The legal moves are ``MOVES``. What is decided here: which moves there are, which protocol a generation uses, who leads.
-When a move happens is decided in ``rebalance``, ``membership`` and ``joining``. Generation, members and assignment are durable:
-they are what a GroupMetadata record holds. Waiting tokens and deadlines are soft and lost in a crash.
+``MOVES`` lists the legal state transitions. This module decides which transitions exist, which protocol a generation uses, and
+which member leads. When a transition happens is decided in ``rebalance``, ``membership`` and ``joining``. Generation, members and
+assignment are durable: a GroupMetadata record holds them. Waiting tokens and deadlines are soft state and lost in a crash.
 """
 
 from __future__ import annotations
@@ -78,22 +78,22 @@ class Member:
         self.deadline_ms = 0
 
     def metadata(self, protocol: str) -> bytes:
-        """What the member said for ``protocol``; it must support it."""
+        """The member's metadata for ``protocol``, which it must support."""
         return next(metadata for name, metadata in self.protocols if name == protocol)
 
     def subscription(self, protocol: str | None) -> bytes:
-        """What it said for ``protocol``, the group's last one; where it has said something else since, or there was none, what
-        it said for its first choice."""
+        """The member's metadata for ``protocol``, the group's last one. If it no longer lists that protocol, or the group
+        never chose one, its metadata for its first choice."""
         return next((metadata for name, metadata in self.protocols if name == protocol), self.protocols[0][1])
 
     def vote(self, candidates: Iterable[str]) -> str | None:
-        """Its first choice among the candidates."""
+        """The member's first choice among the candidates."""
         wanted = frozenset(candidates)
         return next((name for name, _ in self.protocols if name in wanted), None)
 
 
 class ClassicGroup:
-    """Members in the order in which they joined; ``leader`` is one of them unless the group is empty."""
+    """Members are kept in join order; ``leader`` is one of them unless the group is empty."""
 
     __slots__ = (
         "_common",
@@ -129,22 +129,22 @@ class ClassicGroup:
         self.static: dict[str, str] = {}
         """Instance id -> member id."""
         self.pending: dict[str, int] = {}
-        """Member ids that were handed out (MEMBER_ID_REQUIRED) and not used yet -> when they lapse."""
+        """Member ids handed out with MEMBER_ID_REQUIRED and not used yet -> when they expire."""
         self.pending_sync: dict[str, None] = {}
         """Members of this generation that have not sent SyncGroup yet."""
         self.join_deadline_ms: int | None = None
         self.sync_deadline_ms: int | None = None
         self.initial_delay_left_ms: int | None = None
-        """During the delay before a group's first rebalance: how much longer it may be extended; else None."""
+        """How much longer the delay before a group's first rebalance may be extended; None outside that delay."""
         self.new_member_joined = False
         self.story: list[str] = []
         self._common: set[str] | None = None
-        """Protocols that all members support, as far as it is known."""
+        """Protocols that all members support; None when not computed."""
 
     # -- moves ---------------------------------------------------------------------------------------------------------------
 
     def move(self, to: GroupState, now_ms: int, why: str) -> None:
-        """A legal move; an illegal one is a bug."""
+        """Makes a legal transition; an illegal one is a bug."""
         assert to in MOVES[self.state], f"{self.group_id}: {self.state} -> {to} ({why}); {self.story}"
         self.story.append(f"{now_ms} {self.state.value}->{to.value} gen {self.generation}: {why}")
         del self.story[: -self.STORY_LENGTH]
@@ -152,7 +152,7 @@ class ClassicGroup:
         self.state_since_ms = now_ms
 
     def next_generation(self, now_ms: int) -> None:
-        """The join phase is over: a group with members waits for its leader's assignment, one without is empty."""
+        """Ends the join phase: a group with members waits for its leader's assignment, one without becomes empty."""
         self.generation = 1 if self.generation >= 2_147_483_647 else self.generation + 1
         self.join_deadline_ms = None
         self.initial_delay_left_ms = None
@@ -166,7 +166,7 @@ class ClassicGroup:
     # -- members -------------------------------------------------------------------------------------------------------------
 
     def add(self, member: Member) -> None:
-        """A member that is not there yet; the first one leads and gives the group its protocol type."""
+        """Adds a new member; the first one becomes the leader."""
         assert member.member_id not in self.members
         if self.leader is None:
             self.leader = member.member_id
@@ -179,7 +179,7 @@ class ClassicGroup:
         self.pending.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> Member:
-        """Takes a member out; another one leads when it led."""
+        """Removes a member; if it was the leader, another member becomes leader."""
         member = self.members.pop(member_id)
         self._common = None
         self.pending_sync.pop(member_id, None)
@@ -190,7 +190,7 @@ class ClassicGroup:
         return member
 
     def replace_static(self, instance_id: str, new_id: str) -> Member:
-        """The same static member under a new id, in the same place of the order."""
+        """Gives a static member a new id; it keeps its place in the join order."""
         old_id = self.static[instance_id]
         member = self.members[old_id]
         self.members = {new_id if key == old_id else key: value for key, value in self.members.items()}
@@ -203,7 +203,7 @@ class ClassicGroup:
         return member
 
     def elect_joined_leader(self) -> bool:
-        """A leader that has rejoined this round, if anybody has."""
+        """Picks a leader that has rejoined in this round. False when no member has rejoined."""
         if self.leader is not None and self.members[self.leader].join_token is not None:
             return True
         joined = next((key for key, member in self.members.items() if member.join_token is not None), None)
@@ -217,12 +217,12 @@ class ClassicGroup:
         return [member for member in self.members.values() if member.join_token is None]
 
     def everybody_joined(self) -> bool:
-        """Whether nobody is missing, neither a member nor somebody who was just given an id."""
+        """Whether all members have joined and every id that was handed out has been used."""
         return not self.pending and all(member.join_token is not None for member in self.members.values())
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that any member asks for."""
+        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # -- protocols -----------------------------------------------------------------------------------------------------------
@@ -236,11 +236,11 @@ class ClassicGroup:
         return [name for name, _ in members[0].protocols if all(name in names for names in others)]
 
     def supports(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether somebody with this protocol type and these protocols may join."""
+        """Whether a member with this protocol type and these protocols may join."""
         if not self.members:
             return bool(protocol_type) and any(True for _ in names)
         if self._common is None:
-            # However many names there are, each is looked at once: a client says how many.
+            # Each name is looked at only once: the client decides how many it sends.
             members = iter(self.members.values())
             self._common = {name for name, _ in next(members).protocols}
             for member in members:
@@ -248,13 +248,13 @@ class ClassicGroup:
         return protocol_type == self.protocol_type and any(name in self._common for name in names)
 
     def change_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
-        """What a member supports from now on."""
+        """Replaces the protocols that a member supports."""
         if protocols != member.protocols:
             member.protocols = protocols
             self._common = None
 
     def choose_protocol(self) -> str:
-        """The candidate with the most votes; among equals the one that got its first vote first."""
+        """The candidate with the most votes; on a tie, the one that got its first vote first."""
         candidates = self.candidates()
         assert candidates, f"{self.group_id}: no protocol that all members support"
         votes: dict[str, int] = {}
@@ -267,7 +267,7 @@ class ClassicGroup:
     # -- invariants ----------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """What always holds."""
+        """Asserts the invariants."""
         assert self.leader is None or self.leader in self.members, self.story
         assert (self.leader is None) == (not self.members), self.story
         assert all(self.members[key].instance_id == instance for instance, key in self.static.items()), self.story

@@ -1,6 +1,6 @@
-"""The classic protocol as a kind of group: JoinGroup, SyncGroup and their like, and what its groups say to offsets.
+"""The classic protocol as a kind of group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup, and the rules for its offsets.
 
-``join`` is also how a group begins: then ``group`` is None.
+``join`` also creates groups; then ``group`` is None.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from tidelog.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class ClassicKind:
-    """See the module."""
-
     name = "classic"
 
     def __init__(self, coordination: Coordination) -> None:
@@ -43,8 +41,8 @@ class ClassicKind:
     def join(
         self, group: ClassicGroup | None, join: Join, effects: Effects, now_ms: int, former: tuple[GroupRecord, ...] = ()
     ) -> None:
-        """The group is created by its first member, not by a member that claims to be one already. ``former``: records
-        that take an empty group of another protocol back, in whose place this one comes."""
+        """Only a new member may create the group, not one that claims to be in it already. ``former``: records that delete the
+        empty group of another protocol that this one replaces."""
         request = join.request
         error = self._join_error(join, group)
         if error is not None:
@@ -58,7 +56,7 @@ class ClassicKind:
                 effects.records += [*former, group_record(group)]
         self._joiner.join(group, join, effects, now_ms)
         if created and not effects.records:
-            # As Kafka does: a client that was given a member id finds the group again where its coordinator has moved to.
+            # As Kafka does: a client that was given a member id can use it after the group's coordinator has moved.
             effects.records.append(group_record(ClassicGroup(request.group_id, now_ms)))
 
     def _join_error(self, join: Join, group: ClassicGroup | None) -> ErrorCode | None:
@@ -104,7 +102,7 @@ class ClassicKind:
             membership.touch(member, now_ms)
 
     def topics_changed(self, group: ClassicGroup) -> None:
-        """Its clients look at topics themselves."""
+        """Nothing to do: classic clients watch topics themselves."""
 
     # offsets
 
@@ -119,7 +117,7 @@ class ClassicKind:
         return transactional_offsets.commit_error(group, request)
 
     def fetch_error(self, group: ClassicGroup, member_id: str | None, epoch: int) -> ErrorCode | None:
-        """Any client may read them."""
+        """Any client may read the offsets."""
         return None
 
     def delete_offsets_error(self, group: ClassicGroup) -> ErrorCode | None:
@@ -149,8 +147,8 @@ class ClassicKind:
     # the log
 
     def replay(self, group_id: str, value: bytes | None, now_ms: int, *, loading: bool) -> None:
-        """A GroupMetadata record. Once loaded, a live group is ahead of its records, which were made from it: only a tombstone
-        changes it then."""
+        """Replays a GroupMetadata record. After loading, a live group is ahead of its records, which were made from it; then
+        only a tombstone changes it."""
         known, group = self._c.groups.get(group_id), self._c.classic(group_id)
         if value is not None:
             if known is None or loading:

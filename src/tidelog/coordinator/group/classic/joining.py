@@ -1,8 +1,8 @@
-"""Who may join a classic group, under which id, and whether that starts a rebalance.
+"""JoinGroup: which clients may join a classic group, under which id, and whether that starts a rebalance.
 
-A dynamic member joins in two steps since v4: it is given an id first (KIP-394), so that a client which never comes back leaves no
-trace. A static member (KIP-345) keeps its place under its instance id: when it comes back with the protocols it had, the others
-notice nothing. A member that repeats a join whose answer it lost gets the same answer again.
+A dynamic member joins in two steps since v4: it gets an id first (KIP-394), so that a client that never comes back leaves no
+trace. A static member (KIP-345) keeps its place under its instance id: if it comes back with the same protocols, there is no
+rebalance. A member that repeats a join because it lost the response gets the same response again.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ KNOWN_MEMBER_ID_FROM = 4
 STATIC_FROM = 5
 SKIP_ASSIGNMENT_FROM = 9
 LONGEST_PREFIX = 8_000
-"""Characters of a client's or an instance's name in a member id: with four bytes each and our part behind, it is text that the
-wire and the log can carry."""
+"""Characters of a client id or instance id that a member id includes: even at four bytes each, and with our suffix, the id
+fits the wire and the log format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Join:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """v0 had none: the session timeout stood for it."""
+        """The session timeout in v0, which has no rebalance timeout."""
         timeout = self.request.rebalance_timeout_ms
         return timeout if timeout >= 0 else self.request.session_timeout_ms
 
@@ -60,7 +60,7 @@ class Joiner:
         self._rng = rng
 
     def join(self, group: ClassicGroup, join: Join, effects: Effects, now_ms: int) -> None:
-        """Answers at once, or parks the join in the group until the rebalance ends."""
+        """Answers immediately, or parks the join in the group until the rebalance ends."""
         error = self._refusal(group, join)
         if error is not None:
             effects.reply(join.token, rebalance.join_error(join.version, join.request.member_id, error))
@@ -81,7 +81,8 @@ class Joiner:
         return None
 
     def _is_full(self, group: ClassicGroup, member_id: str) -> bool:
-        """A member that is in does not count again; during a rebalance only those that came back count."""
+        """Whether the group has no room for this member. A current member always has its place; during a rebalance only
+        members that have rejoined count."""
         limit = self._settings.max_size
         if group.state in {GroupState.EMPTY, GroupState.DEAD} or len(group.members) < limit:
             return False
@@ -131,7 +132,7 @@ class Joiner:
     def _park(self, member: Member, join: Join, now_ms: int) -> None:
         member.join_token = join.token
         member.join_version = join.version
-        # Until its first rebalance ends a new member cannot heartbeat, so its session is given longer.
+        # A new member cannot heartbeat until its first rebalance ends, so its session timeout is longer.
         own = self._settings.new_member_join_timeout_ms if member.is_new else member.session_timeout_ms
         member.deadline_ms = now_ms + own
 
@@ -148,7 +149,7 @@ class Joiner:
             return
         member = group.members[request.member_id]
         unchanged = member.protocols == join.protocols
-        # A leader that joins a stable group again asks for a rebalance: its topics may have changed.
+        # A leader that rejoins a stable group asks for a rebalance: its topics may have changed.
         follows = group.state is GroupState.STABLE and group.leader != member.member_id
         if unchanged and (follows or group.state is GroupState.COMPLETING_REBALANCE):
             self._repeat(group, member, join, effects, now_ms)
@@ -167,18 +168,18 @@ class Joiner:
         return ErrorCode.UNKNOWN_MEMBER_ID
 
     def _repeat(self, group: ClassicGroup, member: Member, join: Join, effects: Effects, now_ms: int) -> None:
-        """The answer of this generation once more."""
+        """Repeats the response of this generation."""
         self._park(member, join, now_ms)
         rebalance.answer_join(group, member, effects, rebalance.join_response(group, member), now_ms)
 
     def _rejoin(self, group: ClassicGroup, member: Member, join: Join, effects: Effects, now_ms: int, why: str) -> None:
         if member.join_token is not None:
-            # The client gave the former request up: whoever still waits for it must not believe that it is in.
+            # The client gave up its previous request; a client that still waits for it must not believe that it has joined.
             answer = rebalance.join_error(member.join_version, member.member_id, ErrorCode.REBALANCE_IN_PROGRESS)
             effects.reply(member.join_token, answer)
             member.join_token = None
         self._update(group, member, join)
-        # Parked only after the round has begun: begin() speaks to members that wait for an assignment, as this one may.
+        # Parked only after the round has begun: begin() answers members that wait for an assignment, and this may be one.
         rebalance.maybe_begin(group, effects, self._settings, now_ms, f"{member.member_id} {why}")
         self._park(member, join, now_ms)
 
@@ -193,7 +194,7 @@ class Joiner:
     # -- a static member comes back ------------------------------------------------------------------------------------------
 
     def _come_back(self, group: ClassicGroup, instance_id: str, new_id: str, join: Join, effects: Effects, now_ms: int) -> None:
-        """The instance under a new id; whoever used the old one is fenced (KAFKA-8500)."""
+        """Rejoins a static member under a new id and fences the old id (KAFKA-8500)."""
         member = group.members[group.static[instance_id]]
         former_leader = group.leader
         if member.join_token is not None:
@@ -217,8 +218,8 @@ class Joiner:
     def _step_in(
         self, group: ClassicGroup, member: Member, join: Join, former_leader: str | None, effects: Effects, now_ms: int
     ) -> None:
-        """No rebalance: the new id was made durable (KAFKA-10284) and is answered. A leader of v9 is told to leave the assignment
-        be; an older one is told that the former id leads, so that it does not assign."""
+        """Answers without a rebalance; the new id is durable by then (KAFKA-10284). From v9 on a leader is told to skip the
+        assignment; in older versions the response names the former id as leader, so that the member does not assign."""
         self._park(member, join, now_ms)
         leads = group.leader == member.member_id
         if leads and join.version >= SKIP_ASSIGNMENT_FROM:

@@ -1,6 +1,6 @@
-"""Staying in a classic group and leaving it: SyncGroup, Heartbeat, LeaveGroup, sessions that end.
+"""SyncGroup, Heartbeat, LeaveGroup and session expiry of classic groups.
 
-Every request names its generation, and a static member its instance: an old one is told so, and nothing else happens.
+Every request names its generation, and a static member its instance; a request with an old one gets an error and changes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tidelog.protocol.messages.sync_group import SyncGroupRequest
 
 
 def member_error(group: ClassicGroup, member_id: str, instance_id: str | None) -> ErrorCode | None:
-    """Whether the request comes from a current member."""
+    """The error for a request that does not come from a current member; None otherwise."""
     if instance_id is not None:
         current = group.static.get(instance_id)
         if current is None:
@@ -26,7 +26,7 @@ def member_error(group: ClassicGroup, member_id: str, instance_id: str | None) -
 
 
 def generation_error(group: ClassicGroup, member_id: str, instance_id: str | None, generation: int) -> ErrorCode | None:
-    """The same, and of this generation."""
+    """Like ``member_error``, and checks the generation as well."""
     error = member_error(group, member_id, instance_id)
     if error is None and generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
@@ -34,14 +34,14 @@ def generation_error(group: ClassicGroup, member_id: str, instance_id: str | Non
 
 
 def touch(member: Member, now_ms: int) -> None:
-    """A sign of life."""
+    """Extends the member's session."""
     member.deadline_ms = now_ms + member.session_timeout_ms
 
 
 def sync(
     group: ClassicGroup, token: Token, request: SyncGroupRequest, effects: Effects, settings: GroupSettings, now_ms: int
 ) -> None:
-    """A member asks for what it owns; the leader's request brings it for everybody."""
+    """A member asks for its assignment; the leader's request carries the assignments of all members."""
     error = _sync_error(group, request)
     if error is not None:
         effects.reply(token, rebalance.sync_error(error))
@@ -67,7 +67,7 @@ def _sync_error(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode | N
     if request.protocol_type is not None and request.protocol_type != group.protocol_type:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if request.protocol_name is not None and request.protocol_name != group.protocol:
-        # Between generations there is none yet; the state says what to do then.
+        # There is no assignment between generations; the state decides what to do then.
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if group.state is GroupState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
@@ -75,7 +75,7 @@ def _sync_error(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode | N
 
 
 def heartbeat(group: ClassicGroup, member_id: str, instance_id: str | None, generation: int, now_ms: int) -> ErrorCode:
-    """A sign of life; the answer says whether to join again."""
+    """Extends the session; the response says whether to rejoin."""
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     error = generation_error(group, member_id, instance_id, generation)
@@ -88,7 +88,7 @@ def heartbeat(group: ClassicGroup, member_id: str, instance_id: str | None, gene
 def leave(
     group: ClassicGroup, member_id: str, instance_id: str | None, effects: Effects, settings: GroupSettings, now_ms: int
 ) -> ErrorCode:
-    """One member goes, by its id or (an administrator) by its instance id alone."""
+    """Removes one member, by its id or (an administrator) by its instance id alone."""
     if member_id == "" and instance_id is not None:
         known = group.static.get(instance_id)
         if known is None:
@@ -106,7 +106,7 @@ def leave(
 
 
 def remove(group: ClassicGroup, member_id: str, effects: Effects, settings: GroupSettings, now_ms: int, why: str) -> None:
-    """Takes a member out; the others share anew."""
+    """Removes a member and starts a rebalance of the others."""
     member = group.remove(member_id)
     if member.join_token is not None:
         effects.reply(member.join_token, rebalance.join_error(member.join_version, "", ErrorCode.UNKNOWN_MEMBER_ID))
@@ -118,7 +118,7 @@ def remove(group: ClassicGroup, member_id: str, effects: Effects, settings: Grou
 
 
 def next_deadline(group: ClassicGroup) -> int | None:
-    """When something of this group ends next."""
+    """The group's next deadline."""
     times = [member.deadline_ms for member in group.members.values() if _session_runs(member)]
     times += group.pending.values()
     times += [time for time in (group.join_deadline_ms, group.sync_deadline_ms) if time is not None]
@@ -126,12 +126,13 @@ def next_deadline(group: ClassicGroup) -> int | None:
 
 
 def _session_runs(member: Member) -> bool:
-    """Whoever waits for us is alive, but for a new member: it may have given up before it ever heard of its id."""
+    """Whether the session can expire. A member with a parked request is alive, except a new one: it may have given up before
+    it learned its id."""
     return member.is_new or (member.join_token is None and member.sync_token is None)
 
 
 def expire(group: ClassicGroup, effects: Effects, settings: GroupSettings, now_ms: int) -> None:
-    """Ends what is due: lapsed ids, sessions, the join and the sync phase."""
+    """Expires what is due: unused ids, sessions, the join and the sync phase."""
     for member_id in [key for key, lapses in group.pending.items() if lapses <= now_ms]:
         del group.pending[member_id]
         rebalance.maybe_end(group, effects, now_ms)

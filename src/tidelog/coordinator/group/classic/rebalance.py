@@ -1,9 +1,9 @@
-"""When a join phase begins and ends, and what everybody is told then.
+"""Start and end of a join phase, and the responses to the members.
 
-A rebalance waits until all known members have sent JoinGroup again or the longest rebalance timeout is over; a group's first
-one waits ``group.initial.rebalance.delay.ms`` for more members to come, prolonged while they do. Static members that do not
-come back in time stay (KIP-345); others are removed. Then the leader gets everybody's metadata and has as long again to send
-the assignment. Source: KIP-134, KIP-345, KIP-394; Kafka's consumer rebalance protocol.
+A rebalance waits until all known members have sent JoinGroup again or the longest rebalance timeout has passed. A group's first
+rebalance waits ``group.initial.rebalance.delay.ms`` for more members, and longer while they keep coming. Static members that do
+not rejoin in time stay (KIP-345); others are removed. Then the leader gets the metadata of all members and has one more rebalance
+timeout to send the assignment. Source: KIP-134, KIP-345, KIP-394; Kafka's consumer rebalance protocol.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from tidelog.protocol.messages.join_group import JoinGroupResponse, JoinGroupRes
 from tidelog.protocol.messages.sync_group import SyncGroupResponse
 
 LEAST_EXTENSION_MS = 1_000
-"""A member may ask for a rebalance timeout of 0; looking after it without a pause helps nobody."""
+"""The shortest extension of a join phase. A member may ask for a rebalance timeout of 0; without a minimum the timer would
+spin."""
 
 
 def join_error(version: int, member_id: str, error: ErrorCode) -> JoinGroupResponse:
-    """A refused join; before v7 the protocol name cannot be null."""
+    """A refused join. Before v7 the protocol name cannot be null."""
     return JoinGroupResponse(
         error_code=error,
         generation_id=-1,
@@ -35,7 +36,7 @@ def join_error(version: int, member_id: str, error: ErrorCode) -> JoinGroupRespo
 def join_response(
     group: ClassicGroup, member: Member, *, skip_assignment: bool = False, leader: str | None = None
 ) -> JoinGroupResponse:
-    """The current generation as ``member`` is told of it: only its leader sees the others."""
+    """The current generation as ``member`` sees it: only the leader gets the list of members."""
     assert group.protocol is not None and group.leader is not None
     told_leader = group.leader if leader is None else leader
     members = []
@@ -61,12 +62,12 @@ def sync_error(error: ErrorCode) -> SyncGroupResponse:
 
 
 def sync_response(group: ClassicGroup, member: Member) -> SyncGroupResponse:
-    """What the member owns in this generation."""
+    """The member's assignment in this generation."""
     return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment)
 
 
 def answer_join(group: ClassicGroup, member: Member, effects: Effects, response: JoinGroupResponse, now_ms: int) -> None:
-    """Answers a parked join; from here on the member's session runs."""
+    """Answers a parked join; the member's session starts now."""
     token = member.join_token
     assert token is not None
     member.join_token = None
@@ -76,7 +77,7 @@ def answer_join(group: ClassicGroup, member: Member, effects: Effects, response:
 
 
 def begin(group: ClassicGroup, effects: Effects, settings: GroupSettings, now_ms: int, why: str) -> None:
-    """Starts a join phase. Members that wait for an assignment are told to join again."""
+    """Starts a join phase. Members that wait for an assignment must rejoin."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         for member in group.members.values():
             member.assignment = b""
@@ -102,13 +103,13 @@ def maybe_begin(group: ClassicGroup, effects: Effects, settings: GroupSettings, 
 
 
 def maybe_end(group: ClassicGroup, effects: Effects, now_ms: int) -> None:
-    """Ends the join phase when nobody is missing; the delay before a first rebalance always runs to its end."""
+    """Ends the join phase when all members have joined. The delay before a first rebalance always runs in full."""
     if group.state is GroupState.PREPARING_REBALANCE and group.initial_delay_left_ms is None and group.everybody_joined():
         end(group, effects, now_ms)
 
 
 def join_deadline_passed(group: ClassicGroup, effects: Effects, settings: GroupSettings, now_ms: int) -> None:
-    """The join phase's time is over: prolong a first rebalance while members still come, else go on with who is there."""
+    """The join phase timed out: extend a first rebalance while members still join, otherwise end it with the members present."""
     left = group.initial_delay_left_ms
     if left is None:
         end(group, effects, now_ms)
@@ -124,12 +125,12 @@ def join_deadline_passed(group: ClassicGroup, effects: Effects, settings: GroupS
 
 
 def end(group: ClassicGroup, effects: Effects, now_ms: int) -> None:
-    """Those who did not come are out, unless static; the rest begin a generation."""
+    """Removes members that did not rejoin, except static ones; the others start a generation."""
     for member in group.not_rejoined():
         if member.instance_id is None:
             group.remove(member.member_id)
     if group.members and not group.elect_joined_leader():
-        # Only static members, none of them back yet: nobody could lead, so the phase goes on.
+        # Only static members, and none has rejoined: there is no possible leader, so the phase is extended.
         group.join_deadline_ms = now_ms + max(group.rebalance_timeout_ms, LEAST_EXTENSION_MS)
         return
     group.next_generation(now_ms)
@@ -146,7 +147,7 @@ def end(group: ClassicGroup, effects: Effects, now_ms: int) -> None:
 
 
 def sync_deadline_passed(group: ClassicGroup, effects: Effects, settings: GroupSettings, now_ms: int) -> None:
-    """Members that never sent SyncGroup hold the others up: they are out, and the rest join again."""
+    """Removes members that never sent SyncGroup; the others rejoin."""
     group.sync_deadline_ms = None
     late = list(group.pending_sync)
     if not late or group.state not in {GroupState.COMPLETING_REBALANCE, GroupState.STABLE}:
@@ -159,8 +160,8 @@ def sync_deadline_passed(group: ClassicGroup, effects: Effects, settings: GroupS
 
 
 def assign(group: ClassicGroup, assignments: dict[str, bytes], effects: Effects, settings: GroupSettings, now_ms: int) -> None:
-    """The leader's assignment is there: it becomes a record, and everybody who waits gets a part of it. One that the log would
-    not take concerns this group alone: everybody is told UNKNOWN_SERVER_ERROR, and joins again."""
+    """Stores the leader's assignment as a record and sends each waiting member its part. If the record is too large for the
+    log, all members get UNKNOWN_SERVER_ERROR and rejoin; other groups are not affected."""
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
     record = group_record(group)
@@ -185,7 +186,7 @@ def _release_sync(member: Member, effects: Effects, response: SyncGroupResponse,
 
 
 def release_all(group: ClassicGroup, effects: Effects, error: ErrorCode, now_ms: int) -> None:
-    """Answers everything that is parked with one error: the coordinator moves away, or the group is gone."""
+    """Answers all parked requests with one error: the coordinator moves, or the group is deleted."""
     for member in group.members.values():
         if member.join_token is not None:
             token, member.join_token = member.join_token, None

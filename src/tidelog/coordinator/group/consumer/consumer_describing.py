@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a group of the consumer protocol as administrators see it. Nothing changes here."""
+"""ConsumerGroupDescribe: read-only view of a group of the consumer protocol."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
 def describe_consumer_group(c: Coordination, group_id: str) -> DescribedGroup:
-    """One group; GROUP_ID_NOT_FOUND for one of the classic protocol, or none."""
+    """Describes one group. GROUP_ID_NOT_FOUND for an unknown group and for one of the classic protocol."""
     group = c.consumer(group_id)
     if group is None:
         text = f"Group {group_id} not found." if group_id not in c.groups else f"Group {group_id} is not a consumer group."
@@ -39,7 +39,7 @@ def _member(topics: TopicMetadata, group: ConsumerGroup, member: ConsumerMember)
         client_host=member.client_host,
         subscribed_topic_names=list(member.topics),
         subscribed_topic_regex=member.regex,
-        # What it is giving up it may still read.
+        # The member may still read the partitions that it is revoking.
         assignment=_assignment(topics, _joined(member.assigned, member.revoking)),
         target_assignment=_assignment(topics, group.target_of(member.member_id)),
         member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,

@@ -1,9 +1,9 @@
-"""One group of the consumer protocol (KIP-848): epochs, members, who should read what, who reads it now.
+"""One group of the consumer protocol (KIP-848): epochs, members, target and current assignment.
 
-Everything but the timers is durable and is set by replayed records only (``consumer_records``); members are immutable values.
-The group epoch rises when members, subscriptions or topics change. The target assignment is computed for a group epoch, and
-each member walks to it by itself (``reconciliation``). What is decided here: which state a group is in, and that a partition
-has one owner at a time.
+Everything but the timers is durable and is changed only by replaying records (``consumer_records``); members are immutable
+values. The group epoch rises when members, subscriptions or topics change. The target assignment is computed for a group epoch,
+and each member reconciles with it independently (``reconciliation``). This module decides which state a group is in, and that a
+partition has one owner at a time.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from tidelog.model.errors import ErrorCode, KafkaError
 Partitions = Mapping[bytes, frozenset[int]]
 """Topic id -> partitions."""
 Owned = Mapping[bytes, Mapping[int, int]]
-"""Topic id -> partition -> the target's epoch in which it was given to its owner."""
+"""Topic id -> partition -> the target's epoch in which its owner got it."""
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
 NO_ASSIGNMENT_EPOCH = -1
-"""After the target assignment was taken back."""
+"""After the target assignment was deleted."""
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to its target, as records have it."""
+    """How far a member has reconciled with its target, as stored in records."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
-    """It still has to say that it gave partitions up."""
+    """It has not confirmed yet that it revoked partitions."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for partitions that others have not given up yet."""
+    """It waits for partitions that other members have not released yet."""
     UNKNOWN = 127
 
     @classmethod
     def read(cls, number: int) -> MemberState:
-        """The state; a number of a later version is UNKNOWN."""
+        """The state; UNKNOWN for a number of a later version."""
         return cls(number) if number in cls._value2member_map_ else cls.UNKNOWN
 
 
@@ -53,7 +53,7 @@ class ConsumerGroupState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ClassicMetadata:
-    """What a member that speaks the classic protocol said at its last JoinGroup: names and metadata, in its order."""
+    """What a member of the classic protocol sent with its last JoinGroup: protocol names and metadata, in its order."""
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
@@ -61,7 +61,8 @@ class ClassicMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """One member. ``topics`` is sorted; ``regex`` is empty without one; ``assignor`` None leaves the choice to the others."""
+    """One member. ``topics`` is sorted; ``regex`` is empty without a pattern; ``assignor`` None leaves the choice to the other
+    members."""
 
     member_id: str
     instance_id: str | None = None
@@ -78,14 +79,14 @@ class ConsumerMember:
     state: MemberState = MemberState.STABLE
     assigned: Owned = field(default_factory=dict)
     revoking: Owned = field(default_factory=dict)
-    """What it has to give up, and may still read until it says that it has."""
+    """Partitions that the member must give up, and may still read until it confirms that it has."""
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
-        """Whether nothing is left to do for this target."""
+        """Whether the member has fully reconciled with this target."""
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:
-        """The epoch in which it was given a partition that it reads or is giving up; None for any other."""
+        """The epoch in which the member got a partition that it reads or is revoking; None for any other."""
         given = self.assigned.get(topic_id, {}).get(partition)
         return self.revoking.get(topic_id, {}).get(partition) if given is None else given
 
@@ -103,26 +104,26 @@ NOT_RESOLVED = ResolvedRegex(frozenset(), -1, -1)
 
 
 class Timers:
-    """When things end for a group's members: soft state, begun anew after a load."""
+    """Deadlines of a group's members: soft state, restarted after a load."""
 
     __slots__ = ("joins", "rebalances", "sessions", "soonest_ms", "syncs")
 
     def __init__(self) -> None:
         self.sessions: dict[str, int] = {}
         self.rebalances: dict[str, tuple[int, int]] = {}
-        """Member -> (deadline, the epoch that it has to leave by then)."""
+        """Member -> (deadline, the epoch that it must leave by then)."""
         self.joins: dict[str, int] = {}
         self.syncs: dict[str, int] = {}
         self.soonest_ms: int | None = None
-        """Never later than the earliest deadline."""
+        """At or before the earliest deadline."""
 
     def arm(self, timers: dict[str, int], member_id: str, deadline_ms: int) -> None:
-        """Sets or moves one deadline."""
+        """Sets or moves a deadline."""
         timers[member_id] = deadline_ms
         self._note(deadline_ms)
 
     def arm_rebalance(self, member_id: str, deadline_ms: int, epoch: int) -> None:
-        """The member has until then to leave ``epoch``."""
+        """Sets the deadline by which the member must leave ``epoch``."""
         self.rebalances[member_id] = (deadline_ms, epoch)
         self._note(deadline_ms)
 
@@ -131,20 +132,20 @@ class Timers:
             self.soonest_ms = deadline_ms
 
     def forget(self, member_id: str) -> None:
-        """The member is gone."""
+        """Drops the timers of a removed member."""
         for timers in (self.sessions, self.joins, self.syncs):
             timers.pop(member_id, None)
         self.rebalances.pop(member_id, None)
 
     def look_again(self) -> None:
-        """Finds the earliest deadline anew: those that were moved back or dropped no longer count."""
+        """Recomputes the earliest deadline, without those that were extended or dropped."""
         times = [*self.sessions.values(), *self.joins.values(), *self.syncs.values()]
         times += [deadline_ms for deadline_ms, _ in self.rebalances.values()]
         self.soonest_ms = min(times, default=None)
 
 
 class ConsumerGroup:
-    """A group; ``target`` holds what each member should come to read."""
+    """A group; ``target`` holds each member's target assignment."""
 
     __slots__ = (
         "assignment_epoch",
@@ -164,23 +165,23 @@ class ConsumerGroup:
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
-        # As in Kafka 4.3 the first epoch that is recorded is 2: a member of a group whose target is not computed yet is at 1.
+        # As in Kafka 4.3, the first recorded epoch is 2: a member of a group without a computed target is at 1.
         self.epoch = 1
         self.metadata_hash = 0
         self.assignment_epoch = 1
         self.assignment_timestamp_ms = 0
-        """When the target was computed; 0 while it has never been."""
+        """When the target was computed; 0 if never."""
         self.members: dict[str, ConsumerMember] = {}
         self.static: dict[str, str] = {}
         """Instance id -> member id."""
         self.target: dict[str, Partitions] = {}
         self.owners: dict[bytes, dict[int, str]] = {}
-        """Topic id -> partition -> who reads it or is giving it up."""
+        """Topic id -> partition -> the member that reads it or is revoking it."""
         self.regexes: dict[str, ResolvedRegex] = {}
         self.has_partition_metadata = False
-        """Whether a record of before Kafka 4.1 is still in the log; the next change takes it back."""
+        """Whether a record from before Kafka 4.1 is still in the log; the next change deletes it."""
         self.metadata_checked = False
-        """Whether the topics are as they were when ``metadata_hash`` was computed; soft."""
+        """Whether the topics are still those that ``metadata_hash`` was computed from; soft state."""
         self.timers = Timers()
 
     # -- what it is in -------------------------------------------------------------------------------------------------------
@@ -196,30 +197,30 @@ class ConsumerGroup:
         return ConsumerGroupState.RECONCILING
 
     def member(self, member_id: str) -> ConsumerMember:
-        """A member. KafkaError UNKNOWN_MEMBER_ID when there is none of that id."""
+        """The member. KafkaError UNKNOWN_MEMBER_ID when there is none with that id."""
         found = self.members.get(member_id)
         if found is None:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
         return found
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """Who is known under an instance id."""
+        """The member with this instance id."""
         member_id = None if instance_id is None else self.static.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 
     def target_of(self, member_id: str, instance_id: str | None = None) -> Partitions:
-        """A member's target; that of the member whose place it takes while it has none of its own."""
+        """The member's target. While it has none, that of the static member that it replaces."""
         own = self.target.get(member_id)
         if own is None and instance_id is not None:
             own = self.target.get(self.static.get(instance_id, ""))
         return {} if own is None else own
 
     def owner(self, topic_id: bytes, partition: int) -> str | None:
-        """Who reads a partition now, or is giving it up."""
+        """The member that reads a partition now or is revoking it."""
         return self.owners.get(topic_id, {}).get(partition)
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether something of the member's target is still in other hands."""
+        """Whether another member still owns a part of this member's target."""
         return any(
             partition not in member.assigned.get(topic_id, {}) and self.owner(topic_id, partition) is not None
             for topic_id, partitions in self.target_of(member.member_id).items()
@@ -229,22 +230,24 @@ class ConsumerGroup:
     # -- who subscribes to what ----------------------------------------------------------------------------------------------
 
     def subscribers(self, regex: str) -> int:
-        """How many members subscribe to a pattern."""
+        """The number of members that subscribe to a pattern."""
         return sum(member.regex == regex for member in self.members.values())
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """What a member subscribes to, by name and by its pattern; one that is not resolved yet matches nothing."""
+        """The topics that a member subscribes to, by name and by its pattern. A pattern that is not resolved yet matches
+        nothing."""
         return frozenset(member.topics) | self.regexes.get(member.regex, NOT_RESOLVED).topics
 
     def subscribed_topics(self, members: Iterable[ConsumerMember] | None = None) -> frozenset[str]:
-        """All topics that the members, or those given, subscribe to."""
+        """All topics that ``members`` (by default all members) subscribe to."""
         topics: set[str] = set()
         for member in self.members.values() if members is None else members:
             topics |= self.topics_of(member)
         return frozenset(topics)
 
     def members_with(self, updated: ConsumerMember | None, without: Iterable[str] = ()) -> dict[str, ConsumerMember]:
-        """The members as they will be: one more or changed, in place of whom its instance id names, and some fewer."""
+        """The members after a change: ``updated`` added, or in place of the member with its id or instance id, and those of
+        ``without`` removed."""
         members = dict(self.members)
         for member_id in without:
             members.pop(member_id, None)
@@ -258,7 +261,7 @@ class ConsumerGroup:
     # -- the classic members of a consumer group -----------------------------------------------------------------------------
 
     def all_classic_except(self, gone: Iterable[str]) -> bool:
-        """Whether everybody who stays speaks the classic protocol, and somebody who goes does not."""
+        """Whether all remaining members speak the classic protocol and at least one of ``gone`` does not."""
         leaving = set(gone)
         stay = [member for key, member in self.members.items() if key not in leaving]
         return all(member.classic is not None for member in stay) and any(
@@ -266,7 +269,7 @@ class ConsumerGroup:
         )
 
     def supports_classic(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether one of the protocols is supported by all members that speak the classic protocol."""
+        """Whether all members that speak the classic protocol support at least one of these protocols."""
         wanted = list(names)
         if protocol_type != "consumer" or not wanted:
             return False
@@ -276,7 +279,7 @@ class ConsumerGroup:
     # -- replayed ------------------------------------------------------------------------------------------------------------
 
     def update_member(self, new: ConsumerMember) -> None:
-        """A member as a record has it."""
+        """Replays a member's record."""
         old = self.members.get(new.member_id)
         if old is not None:
             self._drop(old)
@@ -288,7 +291,7 @@ class ConsumerGroup:
                 self.owners.setdefault(topic_id, {}).update(dict.fromkeys(partitions, new.member_id))
 
     def remove_member(self, member_id: str) -> None:
-        """A member's tombstone."""
+        """Replays a member's tombstone."""
         old = self.members.pop(member_id, None)
         if old is not None:
             self._drop(old)
@@ -300,7 +303,7 @@ class ConsumerGroup:
             for topic_id, partitions in owned.items():
                 of_topic = self.owners.get(topic_id, {})
                 for partition in partitions:
-                    # A compacted log may tell of the next owner first.
+                    # In a compacted log the record of the next owner may come first.
                     if of_topic.get(partition) == old.member_id:
                         del of_topic[partition]
                 if not of_topic:
@@ -309,7 +312,7 @@ class ConsumerGroup:
     # -- invariants ----------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """What always holds."""
+        """Asserts the invariants."""
         assert all(key == member.member_id for key, member in self.members.items()), self.group_id
         assert all(self.members[key].instance_id == instance for instance, key in self.static.items()), self.group_id
         assert self.assignment_epoch <= self.epoch, (self.group_id, self.assignment_epoch, self.epoch)

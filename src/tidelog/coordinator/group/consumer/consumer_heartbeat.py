@@ -1,8 +1,8 @@
-"""ConsumerGroupHeartbeat: a member joins, shows life, says what it reads, and is told what it may.
+"""ConsumerGroupHeartbeat: joins a member, extends its session, takes its report and returns its assignment.
 
-Three steps, each with its records, in Kafka's order: the member and what it subscribes to, and the group's epoch when that
-changed; the target assignment, when the epoch is ahead of it; the member's way to its target. Everything is decided on the
-state before the request; the state changes when the records are replayed. Source: KIP-848.
+Three steps, each with its records, in Kafka's order: the member and its subscription, and the group's epoch if that changed; the
+target assignment, if it is behind the group's epoch; the member's reconciliation. All decisions use the state before the request;
+the state changes when the records are replayed. Source: KIP-848.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A member before and after a request, what it says that it reads, and whether its pattern changed."""
+    """A member before and after a request, and the partitions that it reports to read."""
 
     member: ConsumerMember
     updated: ConsumerMember
@@ -58,7 +58,7 @@ class Change:
 
 
 def heartbeat(c: Coordination, beat: Beat, effects: Effects, now_ms: int) -> None:
-    """Answers a heartbeat that is not a leave. KafkaError when it is refused; nothing has changed then."""
+    """Answers a heartbeat that is not a leave. A KafkaError refuses it; then nothing has changed."""
     request = beat.request
     joins = request.member_epoch == JOIN_EPOCH
     opening = open_group(c, request.group_id, create=joins, now_ms=now_ms)
@@ -102,7 +102,7 @@ def _updated(member: ConsumerMember, beat: Beat) -> ConsumerMember:
 
 
 def read_reported(topics: list[RequestTopicPartitions] | None) -> Reported | None:
-    """What a member says that it reads; a topic that comes twice counts once with all."""
+    """The partitions that a member reports to read; entries of one topic are merged."""
     if topics is None:
         return None
     reported: dict[bytes, set[int]] = {}
@@ -114,8 +114,8 @@ def read_reported(topics: list[RequestTopicPartitions] | None) -> Reported | Non
 def join_static(
     group: ConsumerGroup, member_id: str, instance_id: str, *, classic: bool, records: list[GroupRecord]
 ) -> ConsumerMember:
-    """A static member, new or back under another id. KafkaError UNRELEASED_INSTANCE_ID while the other one is there; a member
-    of the classic protocol cannot say that it leaves for a while, so it gives way."""
+    """A static member, new or back under another id. KafkaError UNRELEASED_INSTANCE_ID while the previous one has not left. A
+    member of the classic protocol cannot announce a temporary leave, so it is replaced without one."""
     former = group.static_member(instance_id)
     if former is None:
         return group.members.get(member_id) or ConsumerMember(member_id)
@@ -132,7 +132,7 @@ def join_static(
 
 
 def advance(c: Coordination, group: ConsumerGroup, change: Change, records: list[GroupRecord], now_ms: int) -> ConsumerMember:
-    """The three steps for one member; what it is after them. KafkaError when one cannot be taken."""
+    """Takes the three steps for one member and returns the changed member. KafkaError when a step is refused."""
     member, updated = change.member, change.updated
     names_changed, regex_changed = change_member(c, group, change, records, now_ms)
     bump = names_changed or regex_changed is RegexChange.UPDATED_AND_RESOLVED
@@ -146,7 +146,7 @@ def advance(c: Coordination, group: ConsumerGroup, change: Change, records: list
 def change_member(
     c: Coordination, group: ConsumerGroup, change: Change, records: list[GroupRecord], now_ms: int
 ) -> tuple[bool, RegexChange]:
-    """Whether the names that the member subscribes to changed, and what became of its pattern."""
+    """Returns whether the topic names of the subscription changed, and what happened to the pattern."""
     member, updated = change.member, change.updated
     if updated != member:
         records.append(member_record(group.group_id, updated))
@@ -157,7 +157,7 @@ def change_member(
 
 
 def bump_epoch(c: Coordination, group: ConsumerGroup, updated: ConsumerMember, bump: bool, records: list[GroupRecord]) -> int:
-    """The group's epoch after the request: one more when subscriptions changed, or topics did since the last look."""
+    """The group's epoch after the request: one higher if subscriptions changed, or topics did since the last check."""
     if not bump and group.metadata_checked:
         return group.epoch
     subscribed = group.subscribed_topics(group.members_with(updated).values())
@@ -173,7 +173,7 @@ def bump_epoch(c: Coordination, group: ConsumerGroup, updated: ConsumerMember, b
 
 
 def next_target(c: Coordination, group: ConsumerGroup, epoch: int, updated: ConsumerMember, now_ms: int) -> NewTarget:
-    """The target that the member walks to: a new one when there is a new epoch and the last one is not too young."""
+    """The target that the member reconciles with: a new one if the epoch has risen and the assignment interval has passed."""
     if group.assignment_epoch >= epoch or not may_compute(group, c.assignment_interval_ms(group.group_id), now_ms):
         return last_target(group, updated)
     return compute_target(group, epoch, updated, c.topics, c.settings.consumer_assignors[0], now_ms)
@@ -188,11 +188,11 @@ def step(
     records: list[GroupRecord],
     now_ms: int,
 ) -> ConsumerMember:
-    """The member one step further, and how long it has to give up what it must."""
+    """Reconciles the member by one step and sets or clears its rebalance timeout."""
     updated = change.updated
     if not subscription_changed and updated.is_reconciled_to(target.epoch):
         return updated
-    # Who replaces a static member owns what the former id did: to it that is no other's.
+    # A member that replaces a static one owns the partitions of the former id.
     former = None if updated.instance_id is None else group.static.get(updated.instance_id)
 
     def owner(topic_id: bytes, partition: int) -> str | None:
@@ -222,7 +222,8 @@ def step(
 
 
 def check_sizes(c: Coordination, records: Iterable[GroupRecord]) -> None:
-    """KafkaError UNKNOWN_SERVER_ERROR for what the log would not take: it concerns who asked, not the coordinator."""
+    """KafkaError UNKNOWN_SERVER_ERROR if a record is too large for the log. Only the requesting client gets the error; the
+    coordinator keeps running."""
     largest = max((record.size for record in records), default=0)
     if largest > c.settings.max_record_bytes:
         text = f"The subscription or assignment takes {largest} bytes; {c.settings.max_record_bytes} fit into a record."
@@ -230,7 +231,8 @@ def check_sizes(c: Coordination, records: Iterable[GroupRecord]) -> None:
 
 
 def take_over(c: Coordination, opening: Opening, effects: Effects, now_ms: int) -> None:
-    """The group is one of the consumer protocol from here on; whoever waits in the classic one is told to join again."""
+    """Makes the group one of the consumer protocol; requests parked in the classic group are answered with
+    REBALANCE_IN_PROGRESS."""
     c.put(opening.group)
     opening.release(effects, now_ms)
 

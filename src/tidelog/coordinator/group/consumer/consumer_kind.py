@@ -1,6 +1,5 @@
-"""The consumer protocol (KIP-848) as a kind of group: what requests of the classic protocol mean in its groups, which may have
-members of both, and what its groups say to offsets. Its own heartbeat is in ``consumer_heartbeat``.
-"""
+"""The consumer protocol (KIP-848) as a kind of group: what requests of the classic protocol mean in a group that may have
+members of both protocols, and the rules for its offsets. Its own heartbeat is in ``consumer_heartbeat``."""
 
 from __future__ import annotations
 
@@ -30,12 +29,10 @@ from tidelog.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class ConsumerKind:
-    """See the module."""
-
     name = "consumer"
 
     def __init__(self, coordination: Coordination, classic: ClassicKind) -> None:
-        """``classic`` takes an empty group over when its next member speaks the classic protocol."""
+        """``classic`` takes over an empty group when its next member speaks the classic protocol."""
         self._c = coordination
         self._classic = classic
 
@@ -90,7 +87,7 @@ class ConsumerKind:
         consumer_leaving.begin_timers(self._c, group, now_ms)
 
     def topics_changed(self, group: ConsumerGroup) -> None:
-        """It looks at its topics with its next heartbeat."""
+        """Makes the group check its topics with the next heartbeat."""
         group.metadata_checked = False
 
     # offsets
@@ -114,7 +111,7 @@ class ConsumerKind:
             if not self._too_long(partition.committed_metadata)
         )
         error = self._epoch_error(group, request.member_id, request.generation_id, None, partitions)
-        # Producers know generations only.
+        # Producers know only generations.
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
     def _too_long(self, metadata: str | None) -> bool:
@@ -153,11 +150,11 @@ class ConsumerKind:
     # the log
 
     def replay(self, key: ConsumerKey, value: bytes | None, *, loading: bool) -> None:
-        """A record of the consumer protocol."""
+        """Replays a record of the consumer protocol."""
         group = self._c.consumer(key.group_id)
         if value is not None:
             if self._c.classic(key.group_id) is not None and not loading:
-                # It has just turned back: the records say how, the group is there already.
+                # The group has just been downgraded: these records belong to that, and the classic group is there already.
                 return
             if group is None:
                 group = ConsumerGroup(key.group_id)

@@ -1,7 +1,7 @@
-"""Leaving a consumer group: by request, for a while (static members), or because time is over.
+"""Leaving a consumer group: on request, temporarily (static members), or by timeout.
 
-A member's tombstones and a new epoch of the group are recorded at once; the others get its partitions with their next
-heartbeats. When the last member of the consumer protocol goes, the group may turn back into a classic one.
+The member's tombstones and the new group epoch are recorded immediately; the other members get its partitions with their next
+heartbeats. When the last member of the consumer protocol leaves, the group may turn back into a classic one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidelog.protocol.messages.consumer_group_heartbeat import ConsumerGroupHear
 
 
 def leave(c: Coordination, beat: Beat, effects: Effects, now_ms: int) -> None:
-    """Answers a heartbeat of epoch -1 or -2. KafkaError when there is no such group or member."""
+    """Answers a heartbeat with epoch -1 or -2. KafkaError when there is no such group or member."""
     request = beat.request
     if request.group_id not in c.groups:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
@@ -35,7 +35,7 @@ def leave(c: Coordination, beat: Beat, effects: Effects, now_ms: int) -> None:
     else:
         member = known_static(group, request.member_id, request.instance_id)
     if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
-        # It comes back at an epoch of its own: what it kept counts as given from the beginning.
+        # It comes back with epoch 0, so the partitions that it keeps count as assigned at the start.
         kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in member.assigned.items()}
         away = replace(member, epoch=STATIC_LEAVE_EPOCH, assigned=kept, revoking={})
         effects.records.append(current_record(group.group_id, away))
@@ -45,7 +45,7 @@ def leave(c: Coordination, beat: Beat, effects: Effects, now_ms: int) -> None:
 
 
 def remove(c: Coordination, group: ConsumerGroup, member_ids: Sequence[str], effects: Effects, now_ms: int) -> None:
-    """Takes members out."""
+    """Removes members."""
     if not member_ids:
         return
     records: list[GroupRecord] = []
@@ -67,8 +67,8 @@ def remove(c: Coordination, group: ConsumerGroup, member_ids: Sequence[str], eff
 
 
 def expire(c: Coordination, group: ConsumerGroup, effects: Effects, now_ms: int) -> None:
-    """Takes one member out whose session, or whose time to give partitions up, to join or to sync, is over. Only one: the next
-    one's removal goes by the records of this one, and is due at once."""
+    """Removes one member whose session, rebalance, join or sync timeout has passed. Only one: the next removal depends on the
+    records of this one, and is due immediately."""
     member_id = _next_expired(group, now_ms)
     if member_id is not None:
         remove(c, group, [member_id], effects, now_ms)
@@ -92,7 +92,7 @@ def _next_expired(group: ConsumerGroup, now_ms: int) -> str | None:
 
 
 def begin_timers(c: Coordination, group: ConsumerGroup, now_ms: int) -> None:
-    """After a load everybody has a whole session to show life, and as long as ever to give partitions up."""
+    """After a load, every member gets a full session and a full rebalance timeout."""
     timeout_ms = c.session_timeout_ms(group.group_id)
     for member in group.members.values():
         group.timers.arm(group.timers.sessions, member.member_id, now_ms + timeout_ms)

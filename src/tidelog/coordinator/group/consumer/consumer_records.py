@@ -1,8 +1,8 @@
 """The records of ``__consumer_offsets`` that the consumer protocol writes and reads: types 3 to 8 and 16.
 
-What is decided here: what each record does to a group. Type 4 (which partitions a group's topics have) was written before Kafka
-4.1; it is read, and taken back with the next change. Tombstones of what is not there are ignored: compaction leaves some.
-Source: Kafka's ConsumerGroup*Key/Value; protocol map 5.2.
+This module decides what each record does to a group. Type 4 (partition counts of a group's topics) was written before Kafka 4.1;
+it is read, and deleted with the next change. Tombstones of unknown keys are ignored: compaction leaves some. Source: Kafka's
+ConsumerGroup*Key/Value; protocol map 5.2.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _VERSION = _INT16.pack(0)
 
 @dataclass(frozen=True, slots=True)
 class ConsumerKey:
-    """Of which group a record tells, and of which member or pattern (empty for the group itself)."""
+    """The group of a record, and its member or pattern (empty for a record of the group itself)."""
 
     type: int
     group_id: str
@@ -62,7 +62,7 @@ class ConsumerKey:
 
 
 def read_consumer_key(kind: int, body: bytes) -> ConsumerKey | None:
-    """The key without its type; None when it is of another protocol. ProtocolViolation when it cannot be read."""
+    """Reads the key after its type. None for a key of another protocol; ProtocolViolation when it is malformed."""
     read = _KEYS.get(kind)
     return None if read is None else ConsumerKey(kind, *read(body))
 
@@ -96,23 +96,23 @@ def _record(kind: int, key: bytes, value: bytes | None) -> GroupRecord:
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
-    """A group's epoch, and the hash of its topics that it was bumped for."""
+    """The group's epoch, and the hash of its topics at that epoch."""
     value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     return _record(GROUP, ConsumerGroupMetadataKey(group_id=group_id).encode(0), value.encode(0))
 
 
 def epoch_tombstone(group_id: str) -> GroupRecord:
-    """The group is gone."""
+    """Deletes the group."""
     return _record(GROUP, ConsumerGroupMetadataKey(group_id=group_id).encode(0), None)
 
 
 def partition_metadata_tombstone(group_id: str) -> GroupRecord:
-    """Takes a record of before Kafka 4.1 back."""
+    """Deletes a record from before Kafka 4.1."""
     return _record(PARTITION_METADATA, ConsumerGroupPartitionMetadataKey(group_id=group_id).encode(0), None)
 
 
 def member_record(group_id: str, member: ConsumerMember) -> GroupRecord:
-    """Who a member is and what it subscribes to."""
+    """The member's metadata and subscription."""
     classic = member.classic
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
@@ -135,23 +135,23 @@ def member_record(group_id: str, member: ConsumerMember) -> GroupRecord:
 
 
 def member_tombstone(group_id: str, member_id: str) -> GroupRecord:
-    """The member is gone."""
+    """Deletes the member."""
     return _record(MEMBER, ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id).encode(0), None)
 
 
 def target_epoch_record(group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:
-    """For which group epoch the target was computed, and when."""
+    """The group epoch of the target assignment, and when it was computed."""
     value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms)
     return _record(TARGET, ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id).encode(0), value.encode(0))
 
 
 def target_epoch_tombstone(group_id: str) -> GroupRecord:
-    """There is no target any more."""
+    """Deletes the target assignment."""
     return _record(TARGET, ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id).encode(0), None)
 
 
 def target_record(group_id: str, member_id: str, target: Partitions) -> GroupRecord:
-    """What a member should come to read."""
+    """The member's target assignment."""
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
             TopicPartition(topic_id=topic_id, partitions=sorted(target[topic_id]))
@@ -164,13 +164,13 @@ def target_record(group_id: str, member_id: str, target: Partitions) -> GroupRec
 
 
 def target_tombstone(group_id: str, member_id: str) -> GroupRecord:
-    """The member has no target any more."""
+    """Deletes the member's target assignment."""
     key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     return _record(TARGET_MEMBER, key.encode(0), None)
 
 
 def current_record(group_id: str, member: ConsumerMember) -> GroupRecord:
-    """What a member reads, in which epoch."""
+    """The member's current assignment and its epoch."""
     value = ConsumerGroupCurrentMemberAssignmentValue(
         member_epoch=member.epoch,
         previous_member_epoch=member.previous_epoch,
@@ -192,13 +192,13 @@ def _with_epochs(owned: Owned) -> list[TopicPartitions]:
 
 
 def current_tombstone(group_id: str, member_id: str) -> GroupRecord:
-    """The member reads nothing any more."""
+    """Deletes the member's current assignment."""
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
     return _record(CURRENT, key.encode(0), None)
 
 
 def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> GroupRecord:
-    """What a pattern matches."""
+    """The topics that a pattern matches."""
     value = ConsumerGroupRegularExpressionValue(
         topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
@@ -207,31 +207,31 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> GroupRec
 
 
 def regex_tombstone(group_id: str, regex: str) -> GroupRecord:
-    """Nobody subscribes to the pattern any more."""
+    """Deletes a pattern that no member subscribes to any more."""
     key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
     return _record(REGEX, key.encode(0), None)
 
 
 def removal_records(group_id: str, member_id: str) -> list[GroupRecord]:
-    """A member goes: what it reads, what it should read, who it is, in this order."""
+    """Deletes a member: current assignment, target assignment, member, in this order."""
     return [current_tombstone(group_id, member_id), target_tombstone(group_id, member_id), member_tombstone(group_id, member_id)]
 
 
 def group_tombstones(group: ConsumerGroup, renamed: dict[str, str] | None = None) -> list[GroupRecord]:
-    """A whole group goes. ``renamed`` maps ids of members to those under which the log knows them by now."""
+    """Deletes a group. ``renamed`` maps member ids to the ids under which the log now has them."""
     ids = [(renamed or {}).get(member_id, member_id) for member_id in group.members]
     records = [current_tombstone(group.group_id, member_id) for member_id in ids]
     records += [target_tombstone(group.group_id, member_id) for member_id in ids]
     records.append(target_epoch_tombstone(group.group_id))
     records += [member_tombstone(group.group_id, member_id) for member_id in ids]
     records += [regex_tombstone(group.group_id, regex) for regex in group.regexes]
-    # Kafka takes the type of before 4.1 back whether it was there or not.
+    # Kafka deletes the type from before 4.1 whether it was there or not.
     records += [partition_metadata_tombstone(group.group_id), epoch_tombstone(group.group_id)]
     return records
 
 
 def creation_records(group: ConsumerGroup) -> list[GroupRecord]:
-    """All records of a group that came from a classic one."""
+    """All records of a group that was converted from a classic one."""
     members = group.members.values()
     records = [member_record(group.group_id, member) for member in members]
     records.append(epoch_record(group.group_id, group.epoch, group.metadata_hash))
@@ -245,7 +245,7 @@ def creation_records(group: ConsumerGroup) -> list[GroupRecord]:
 
 
 def replay_value(group: ConsumerGroup, key: ConsumerKey, raw: bytes) -> None:
-    """A record's value becomes part of its group. ProtocolViolation when it cannot be read."""
+    """Applies a record's value to its group. ProtocolViolation when it is malformed."""
     (version,) = _INT16.unpack_from(raw)
     body = raw[_INT16.size :]
     if key.type == GROUP:
@@ -303,7 +303,7 @@ def _with_current(member: ConsumerMember, value: ConsumerGroupCurrentMemberAssig
 
 
 def _read_owned(topics: list[TopicPartitions], member_epoch: int) -> dict[bytes, dict[int, int]]:
-    """Before Kafka 4.3 partitions had no epoch of their own: the member's is the latest that it can be."""
+    """Before Kafka 4.3 partitions had no epoch; the member's epoch is an upper bound and is used instead."""
     owned = {}
     for topic in topics:
         epochs = topic.assignment_epochs
@@ -314,7 +314,7 @@ def _read_owned(topics: list[TopicPartitions], member_epoch: int) -> dict[bytes,
 
 
 def replay_tombstone(group: ConsumerGroup, key: ConsumerKey) -> bool:
-    """A tombstone; True when it is that of the group itself."""
+    """Applies a tombstone. True when it deletes the group itself."""
     if key.type == GROUP:
         return True
     if key.type == PARTITION_METADATA:

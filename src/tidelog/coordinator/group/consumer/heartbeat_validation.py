@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must look like, and whether the member that sends it is current. Errors and texts are Kafka's."""
+"""Validates a ConsumerGroupHeartbeat: its form, and whether the member is current. Errors and texts are Kafka's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLIENT_MAKES_MEMBER_ID_FROM = 1
 
 
 def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
-    """KafkaError INVALID_REQUEST or UNSUPPORTED_ASSIGNOR unless the request makes sense by itself."""
+    """KafkaError INVALID_REQUEST or UNSUPPORTED_ASSIGNOR when the request is inconsistent in itself."""
     if version >= CLIENT_MAKES_MEMBER_ID_FROM or request.member_epoch > JOIN_EPOCH or request.member_epoch == LEAVE_EPOCH:
         _not_blank(request.member_id, "MemberId can't be empty.")
     _not_blank(request.group_id, "GroupId can't be empty.")
@@ -53,13 +53,13 @@ def _invalid(text: str) -> KafkaError:
 
 
 def _not_blank(value: str | None, text: str) -> None:
-    """As Java's trim() has it: characters up to the space are blank."""
+    """Java's trim(): all characters up to the space are blank."""
     if value is not None and all(char <= " " for char in value):
         raise _invalid(text)
 
 
 def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """KafkaError GROUP_MAX_SIZE_REACHED when one more member would be too many."""
+    """KafkaError GROUP_MAX_SIZE_REACHED when the group has no room for one more member."""
     if len(group.members) >= max_size and member_id not in group.members:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size} members."
@@ -67,8 +67,8 @@ def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
 
 
 def check_epoch(member: ConsumerMember, epoch: int, reported: Reported | None) -> None:
-    """KafkaError FENCED_MEMBER_EPOCH unless the epoch is the member's, or 0 to begin anew, or its former one from a member that
-    missed an answer and reads nothing that is not its."""
+    """KafkaError FENCED_MEMBER_EPOCH unless the epoch is the member's, or 0 to rejoin, or the previous one from a member that
+    missed a response and reads only partitions that it owns."""
     if epoch in {JOIN_EPOCH, member.epoch}:
         return
     if epoch > member.epoch:
@@ -92,7 +92,7 @@ def _is_subset(reported: Reported, member: ConsumerMember) -> bool:
 
 
 def check_released(member: ConsumerMember, member_id: str, instance_id: str) -> None:
-    """KafkaError UNRELEASED_INSTANCE_ID while the one who uses the instance id has not left."""
+    """KafkaError UNRELEASED_INSTANCE_ID while the member that uses the instance id has not left."""
     if member.epoch != STATIC_LEAVE_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -102,7 +102,7 @@ def check_released(member: ConsumerMember, member_id: str, instance_id: str) -> 
 
 
 def known_static(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """The member behind an instance id. KafkaError UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when it has another id."""
+    """The member with this instance id. KafkaError UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID when its member id is another."""
     member = group.static_member(instance_id)
     if member is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")

@@ -1,8 +1,8 @@
-"""How a member walks from what it reads to what it should read.
+"""Moves a member from its current assignment to its target.
 
-It keeps its epoch until it has said that it gave up what is not its any more (UNREVOKED_PARTITIONS); then it takes the target's
-epoch and what is free of it, and waits for the rest (UNRELEASED_PARTITIONS) until others have given it up. A partition is
-therefore never with two members. Source: KIP-848; Kafka 4.3's CurrentAssignmentBuilder, whose answers these are.
+A member keeps its epoch until it has confirmed that it revoked the partitions outside its target (UNREVOKED_PARTITIONS). Then it
+takes the target's epoch and the free partitions, and waits for the rest (UNRELEASED_PARTITIONS) until the other members have
+released them. So two members never own one partition. Source: KIP-848; the results match Kafka 4.3's CurrentAssignmentBuilder.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tidelog.coordinator.group.consumer.consumer_group import ConsumerMember, Me
 from tidelog.model.errors import ErrorCode, KafkaError
 
 Reported = Mapping[bytes, frozenset[int]]
-"""What a member said that it reads; None where it said nothing."""
+"""The partitions that a member reports to read; None when it reports nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a member is to come: the epoch, its partitions, the ids of the topics it subscribes to (others count as not its),
-    whether that subscription has just changed, and who reads a partition now."""
+    """A member's target: the epoch, its partitions, the ids of the topics that it subscribes to (partitions of others are
+    ignored), whether that subscription has just changed, and the current owner of a partition."""
 
     epoch: int
     partitions: Partitions
@@ -30,7 +30,8 @@ class Target:
 
 
 def reconcile(member: ConsumerMember, target: Target, reported: Reported | None) -> ConsumerMember:
-    """The member after one step; the same when there is none to take. KafkaError FENCED_MEMBER_EPOCH when it must begin anew."""
+    """The member after one step; the unchanged member when there is nothing to do. KafkaError FENCED_MEMBER_EPOCH when it must
+    rejoin."""
     if not target.subscription_changed and member.is_reconciled_to(target.epoch):
         return member
     if member.state is MemberState.UNKNOWN:
@@ -49,14 +50,14 @@ def reconcile(member: ConsumerMember, target: Target, reported: Reported | None)
 
 
 def _still_reads(reported: Reported | None, revoking: Owned) -> bool:
-    """Whether a member has not given up yet what it should; one that says nothing has not."""
+    """Whether the member still reads a partition that it must revoke; without a report it does."""
     if reported is None:
         return True
     return any(not partitions.isdisjoint(revoking.get(topic_id, {})) for topic_id, partitions in reported.items())
 
 
 def _without_unsubscribed(member: ConsumerMember, target: Target, reported: Reported | None) -> ConsumerMember:
-    """The target stays, but topics that the member just gave up go at once."""
+    """Keeps the target, but revokes topics that the member just unsubscribed from."""
     gone = {topic_id: owned for topic_id, owned in member.assigned.items() if topic_id not in target.subscribed}
     if not gone:
         return member
@@ -81,7 +82,7 @@ def _next(member: ConsumerMember, target: Target, epoch: int, reported: Reported
         kept = {partition: given for partition, given in owned.items() if partition in wanted}
         lost = {partition: given for partition, given in owned.items() if partition not in wanted}
         missing = {partition for partition in wanted if partition not in kept}
-        # What the member itself is giving up is free for it.
+        # Partitions that the member itself is revoking are free for it.
         free = {partition for partition in missing if target.owner(topic_id, partition) in {None, member.member_id}}
         waits = waits or len(free) < len(missing)
         if kept:

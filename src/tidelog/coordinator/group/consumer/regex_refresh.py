@@ -1,8 +1,8 @@
-"""When the topics of subscribed patterns are looked up, and what becomes of the result.
+"""When subscribed patterns are resolved, and how the result is stored.
 
-A pattern that is new is checked at once and looked up right after the heartbeat that brought it, as an event of its own: the
-group's epoch rises when the topics are known. All patterns of a group are looked up together, not more often than every ten
-seconds: when one is not resolved yet, when topics were created since, or when the refresh interval is over. Source: KIP-848.
+A new pattern is checked immediately and resolved right after the heartbeat that brought it, as a separate event: the group's
+epoch rises when the topics are known. All patterns of a group are resolved together, at most every ten seconds: when one is not
+resolved yet, when topics were created since, or when the refresh interval has passed. Source: KIP-848.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RegexChange(Enum):
 
 
 def check_regex(pattern: str) -> None:
-    """KafkaError INVALID_REGULAR_EXPRESSION unless the pattern can be used."""
+    """KafkaError INVALID_REGULAR_EXPRESSION unless the pattern is valid."""
     try:
         resolve(pattern, ())
     except InvalidRegex as error:
@@ -45,7 +45,7 @@ def change_regex(
     records: list[GroupRecord],
     now_ms: int,
 ) -> tuple[RegexChange, bool]:
-    """What the member's new pattern means for the group, and whether patterns have to be looked up after this heartbeat."""
+    """How the member's new pattern affects the group, and whether patterns must be resolved after this heartbeat."""
     change = RegexChange.NONE
     refresh = False
     if member.regex != updated.regex:
@@ -64,7 +64,7 @@ def change_regex(
 
 def _needs_refresh(c: Coordination, group: ConsumerGroup, updated: ConsumerMember, refresh: bool, now_ms: int) -> bool:
     if not (refresh or updated.regex or group.regexes):
-        # Others that have patterns ask themselves.
+        # Members with patterns check this with their own heartbeats.
         return False
     patterns = {member.regex for member in group.members_with(updated).values() if member.regex}
     if not patterns or c.resolves_soon(group.group_id):
@@ -78,13 +78,13 @@ def _needs_refresh(c: Coordination, group: ConsumerGroup, updated: ConsumerMembe
 
 
 def dropped_regexes(group: ConsumerGroup, leaving: list[ConsumerMember]) -> list[str]:
-    """Patterns that nobody subscribes to once these members are gone."""
+    """Patterns without a subscriber once these members have left."""
     patterns = dict.fromkeys(member.regex for member in leaving if member.regex)
     return [pattern for pattern in patterns if group.subscribers(pattern) == sum(member.regex == pattern for member in leaving)]
 
 
 def refresh_records(c: Coordination, group: ConsumerGroup, now_ms: int) -> list[GroupRecord]:
-    """Looks the group's patterns up; the epoch rises when their topics changed."""
+    """Resolves the group's patterns; the epoch rises if their topics changed."""
     names = list(c.topics.names())
     records: list[GroupRecord] = []
     subscribed = {topic for member in group.members.values() for topic in member.topics}
@@ -93,7 +93,7 @@ def refresh_records(c: Coordination, group: ConsumerGroup, now_ms: int) -> list[
         try:
             topics = resolve(pattern, names)
         except InvalidRegex:
-            # It was valid when it was stored, by another implementation's rules.
+            # The pattern was valid for the implementation that stored it.
             topics = frozenset()
         record = regex_record(group.group_id, pattern, ResolvedRegex(topics, c.topics.version, now_ms))
         if record.size > c.settings.max_record_bytes:
@@ -107,7 +107,7 @@ def refresh_records(c: Coordination, group: ConsumerGroup, now_ms: int) -> list[
         subscribed |= topics
         changed = changed or topics != group.regexes.get(pattern, NOT_RESOLVED).topics
         records.append(record)
-    # Those that whoever subscribed to them left behind, as a static member does that comes back under another member's id.
+    # Patterns without a subscriber, for example of a static member that came back under another member id.
     records += [regex_tombstone(group.group_id, pattern) for pattern in group.regexes if not group.subscribers(pattern)]
     metadata_hash = c.topics.hash_of(subscribed)
     if records and (changed or metadata_hash != group.metadata_hash):

@@ -1,8 +1,8 @@
-"""Which topics a subscription by pattern means (KIP-848): RE2's syntax, and the whole name has to match, as in Kafka.
+"""Resolves a subscription by pattern (KIP-848): RE2 syntax, and the whole name must match, as in Kafka.
 
-RE2 and nothing else: a pattern comes from any client, and RE2 takes time linear in the name and memory that is bounded,
-whatever the pattern. ``re`` of the standard library takes exponential time for some. The library is imported with the first
-pattern. A node without it serves everything else, and answers a pattern with the reason.
+Only RE2 is used: any client can send a pattern, and RE2 takes time linear in the name and bounded memory whatever the pattern,
+while ``re`` of the standard library takes exponential time for some. The library is imported with the first pattern. A node
+without it serves everything else, and refuses a pattern with the reason.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from typing import Protocol
 
 MAX_MEMORY = 8 << 20
-"""Bytes that RE2 may spend on one compiled pattern; what needs more is refused. RE2's own default."""
+"""Bytes that RE2 may use for one compiled pattern; a pattern that needs more is refused. RE2's own default."""
 
 MAX_LENGTH = 16_384
-"""Characters of a pattern, far more than any in earnest; Kafka sets no limit of its own."""
+"""Characters of a pattern, far more than real patterns need; Kafka sets no limit of its own."""
 
 
 class InvalidRegex(Exception):
-    """A pattern that cannot be used; ``message`` says why, ready for the answer INVALID_REGULAR_EXPRESSION (128)."""
+    """An unusable pattern; ``message`` says why, ready for the response INVALID_REGULAR_EXPRESSION (128)."""
 
     def __init__(self, pattern: str, reason: str) -> None:
         shown = pattern if len(pattern) <= 256 else pattern[:256] + "..."
@@ -36,7 +36,7 @@ def check(pattern: str) -> None:
 
 
 def resolve(pattern: str, topic_names: Iterable[str]) -> frozenset[str]:
-    """The names that the pattern matches from their first to their last character. Raises ``InvalidRegex``."""
+    """The names that the pattern matches in full. Raises ``InvalidRegex``."""
     compiled = _compile(pattern)
     return frozenset(name for name in topic_names if compiled.fullmatch(name) is not None)
 

@@ -1,7 +1,7 @@
-"""Computing who should read what, for a group as it will be after the request at hand.
+"""Computes the target assignment of a group as it will be after the current request.
 
-Not more often than the assignment interval of the group allows (KIP-1263): until then members walk to the former target.
-Records are made only for members whose target changes; that of the epoch comes last.
+It is computed at most once per assignment interval of the group (KIP-1263); until then members reconcile with the previous
+target. Only members whose target changes get records; the record of the epoch comes last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidelog.model.errors import ErrorCode, KafkaError
 
 @dataclass(frozen=True, slots=True)
 class NewTarget:
-    """A target: for which epoch, what ``partitions`` the member at hand gets, and the records that make it the group's."""
+    """A target: its epoch, the ``partitions`` of the member at hand, and the records that store it."""
 
     epoch: int
     partitions: Partitions
@@ -28,17 +28,17 @@ class NewTarget:
 
 
 def last_target(group: ConsumerGroup, member: ConsumerMember) -> NewTarget:
-    """The target that the group has already."""
+    """The group's current target."""
     return NewTarget(group.assignment_epoch, group.target_of(member.member_id, member.instance_id))
 
 
 def may_compute(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
-    """Whether the last target is old enough; one whose time is unknown is."""
+    """Whether the assignment interval has passed; it has when the time of the last target is unknown."""
     return group.assignment_timestamp_ms == 0 or interval_ms == 0 or now_ms >= group.assignment_timestamp_ms + interval_ms
 
 
 def preferred_assignor(members: Mapping[str, ConsumerMember], default: str) -> str:
-    """The assignor that most members ask for; among equals the one asked for first."""
+    """The assignor that most members ask for; on a tie, the one asked for first."""
     votes: dict[str, int] = {}
     for member in members.values():
         if member.assignor is not None:
@@ -72,7 +72,7 @@ def compute_target(
 
 
 def group_spec(group: ConsumerGroup, members: Mapping[str, ConsumerMember], topics: TopicMetadata) -> GroupSpec:
-    """What the assignor is told. A static member that came back under a new id owns what the former one did."""
+    """The assignor's input. A static member that came back under a new id owns the partitions of the former one."""
     specs = {}
     for member_id, member in members.items():
         specs[member_id] = MemberSpec(

@@ -1,8 +1,8 @@
 """Members of a consumer group that still speak the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-Their generation is their member epoch. A join takes the three steps of a heartbeat and is answered at once, without a leader:
-the assignment is ours, and SyncGroup only hands it out. Whenever there is a target that the member has not come to, its
-heartbeat says that a rebalance is in progress, and it has its rebalance timeout to join again. Source: KIP-848, online migration.
+Their generation is their member epoch. A join takes the three steps of a heartbeat and is answered immediately, without a leader:
+the coordinator computes the assignment, and SyncGroup only returns it. While a member has not reached its target, its heartbeat
+returns REBALANCE_IN_PROGRESS, and the member has its rebalance timeout to rejoin. Source: KIP-848, online migration.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def _joining(group: ConsumerGroup, join: Join, member_id: str, records: list[Gro
     if instance_id is None:
         known = group.members.get(member_id)
         if known is None and _subscription(join).owned_partitions:
-            # It was put out, and has not heard of it. Kafka 4.3 takes it in at once; then it would commit, with its new epoch,
-            # for what others read by now. As a classic group would, we let it drop everything first.
+            # The member was removed and does not know. Kafka 4.3 admits it immediately; with its new epoch it could then commit
+            # for partitions that others own by now. As a classic group would, we make it drop everything first.
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
         return known or ConsumerMember(member_id)
     if join.request.member_id == "":
@@ -143,7 +143,7 @@ def _turn_back(
     effects: Effects,
     now_ms: int,
 ) -> ConsumerMember:
-    """The last static member of the consumer protocol came back with the classic one."""
+    """Downgrades the group: the last static member of the consumer protocol came back with the classic one."""
     updated = change.updated
     why = None
     if group.assignment_epoch < epoch:
@@ -181,7 +181,7 @@ def _should_join(group: ConsumerGroup, member: ConsumerMember, now_ms: int) -> N
 
 
 def sync(c: Coordination, group: ConsumerGroup, token: Token, request: SyncGroupRequest, effects: Effects, now_ms: int) -> None:
-    """SyncGroup: what the member may read in its epoch. KafkaError when it is refused."""
+    """SyncGroup: the member's assignment in its epoch. KafkaError when it is refused."""
     member, classic = _member(group, request.member_id, request.group_instance_id, request.generation_id)
     name, metadata = classic.protocols[0]
     if request.protocol_type not in {None, CONSUMER} or request.protocol_name not in {None, name}:
@@ -207,7 +207,7 @@ def sync(c: Coordination, group: ConsumerGroup, token: Token, request: SyncGroup
 
 
 def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
-    """Heartbeat: NONE, or REBALANCE_IN_PROGRESS when the member has to join again. KafkaError when it is refused."""
+    """Heartbeat: NONE, or REBALANCE_IN_PROGRESS when the member must rejoin. KafkaError when it is refused."""
     member, classic = _member(group, request.member_id, request.group_instance_id, request.generation_id)
     timers = group.timers
     timers.arm(timers.sessions, member.member_id, now_ms + classic.session_timeout_ms)
@@ -222,7 +222,7 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, now_ms: int) -> E
 def leave(
     c: Coordination, group: ConsumerGroup, request: LeaveGroupRequest, effects: Effects, now_ms: int
 ) -> list[MemberResponse]:
-    """LeaveGroup: of several members at once, by id or (administrators) by instance id, of either protocol."""
+    """LeaveGroup: several members at once, by id or (administrators) by instance id, of either protocol."""
     answers = []
     leaving: dict[str, None] = {}
     for identity in request.members:

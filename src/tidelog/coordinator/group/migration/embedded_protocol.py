@@ -1,6 +1,6 @@
-"""The consumer's messages inside of the classic protocol: what a member subscribes to and owns, what it is assigned.
+"""The consumer's messages inside the classic protocol: a member's subscription, owned partitions and assignment.
 
-An int16 version, then the message; versions above ours are read as ours, as Kafka does, and bytes behind are left alone.
+An int16 version, then the message; as in Kafka, versions above ours are read as ours, and trailing bytes are ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONSUMER = "consumer"
 
 
 def version_of(metadata: bytes) -> int:
-    """The version of a member's message. ProtocolViolation when there is none."""
+    """The version of a member's message. ProtocolViolation when it is missing."""
     if len(metadata) < _INT16.size:
         raise ProtocolViolation(f"a consumer's metadata begin with two bytes of version; there are {len(metadata)} bytes")
     version: int = _INT16.unpack_from(metadata)[0]
@@ -32,19 +32,19 @@ def version_of(metadata: bytes) -> int:
 
 
 def read_subscription_message(metadata: bytes) -> ConsumerProtocolSubscription:
-    """What a member said at JoinGroup. ProtocolViolation when it cannot be read."""
+    """What a member sent with JoinGroup. ProtocolViolation when it is malformed."""
     version = min(version_of(metadata), ConsumerProtocolSubscription.MAX_VERSION)
     return ConsumerProtocolSubscription.read(metadata, _INT16.size, version)
 
 
 def read_assignment_message(assignment: bytes) -> ConsumerProtocolAssignment:
-    """What a member was assigned. ProtocolViolation when it cannot be read."""
+    """A member's assignment. ProtocolViolation when it is malformed."""
     version = min(version_of(assignment), ConsumerProtocolAssignment.MAX_VERSION)
     return ConsumerProtocolAssignment.read(assignment, _INT16.size, version)
 
 
 def by_topic_id(topics: Iterable[AssignedTopic | OwnedTopic], metadata: TopicMetadata) -> dict[bytes, frozenset[int]]:
-    """Partitions by topic id; topics that do not exist are left out."""
+    """Partitions by topic id; unknown topics are left out."""
     found: dict[bytes, set[int]] = {}
     for topic in topics:
         topic_id = metadata.id_of(topic.topic)
@@ -54,7 +54,7 @@ def by_topic_id(topics: Iterable[AssignedTopic | OwnedTopic], metadata: TopicMet
 
 
 def write_assignment(partitions: Partitions | Owned, metadata: TopicMetadata, version: int) -> bytes:
-    """What a member of the classic protocol is sent, at the version of its own message."""
+    """The assignment for a member of the classic protocol, in the version of the member's own message."""
     version = min(version, ConsumerProtocolAssignment.MAX_VERSION)
     topics = []
     for topic_id, numbers in partitions.items():

@@ -1,8 +1,9 @@
-"""Groups that change between the classic and the consumer protocol while their members go on (KIP-848, online migration).
+"""Converts groups between the classic and the consumer protocol while their members keep running (KIP-848, online migration).
 
-The first member of the consumer protocol that joins a classic group of consumers turns it into a consumer group, in which the
-others stay as members that speak the classic protocol; when the last one of the consumer protocol goes, the group turns back
-and rebalances. An empty group is simply begun anew. ``group.consumer.migration.policy`` says which way is allowed.
+The first member of the consumer protocol that joins a classic group of consumers converts it into a consumer group, in which the
+others stay as members that speak the classic protocol. When the last member of the consumer protocol leaves, the group is
+converted back and rebalances. An empty group is simply replaced. ``group.consumer.migration.policy`` says which direction is
+allowed.
 
 A conversion is the only place where groups change before records are replayed: the records say the same, and a failed append
 drops the coordinator with all of its state.
@@ -34,20 +35,21 @@ from tidelog.protocol.messages.consumer_protocol_subscription import ConsumerPro
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A consumer group that a request goes to, with the records that made it one, and the classic group it was."""
+    """A consumer group that a request is for, with the records that converted it, and the classic group that it replaces."""
 
     group: ConsumerGroup
     records: tuple[GroupRecord, ...] = ()
     former: ClassicGroup | None = None
 
     def release(self, effects: Effects, now_ms: int) -> None:
-        """Members that wait in the former group join again."""
+        """Answers the parked requests of the former group; their members rejoin."""
         if self.former is not None:
             rebalance.release_all(self.former, effects, ErrorCode.REBALANCE_IN_PROGRESS, now_ms)
 
 
 def open_group(c: Coordination, group_id: str, *, create: bool, now_ms: int) -> Opening:
-    """The consumer group of that id, made or converted when ``create``. KafkaError GROUP_ID_NOT_FOUND when that cannot be."""
+    """The consumer group with that id, created or converted if ``create``. KafkaError GROUP_ID_NOT_FOUND when that is
+    impossible."""
     known = c.consumer(group_id)
     if known is not None:
         return Opening(known)
@@ -85,7 +87,7 @@ def _check_upgrade(c: Coordination, group: ClassicGroup) -> None:
 
 
 def _to_consumer_group(c: Coordination, classic: ClassicGroup, now_ms: int) -> ConsumerGroup:
-    """Everybody as they are: the last assignment is what they read and what they should read."""
+    """Converts the members; the last assignment becomes both their current and their target assignment."""
     group = ConsumerGroup(classic.group_id)
     group.epoch = group.assignment_epoch = classic.generation
     for member in classic.members.values():
@@ -105,8 +107,8 @@ def _to_consumer_group(c: Coordination, classic: ClassicGroup, now_ms: int) -> C
 
 
 def _heed_claims(c: Coordination, classic: ClassicGroup, group: ConsumerGroup) -> None:
-    """A cooperative member that has not heard of its last assignment yet still reads what it had before. It said so when it
-    joined; nobody else may be given that before it has given it up. Kafka 4.3 goes by the assignment alone."""
+    """A cooperative member that has not received its last assignment yet still reads what it had before, which it stated when
+    it joined. No other member may get those partitions before it has revoked them. Kafka 4.3 uses the assignment alone."""
     claims = []
     for member in classic.members.values():
         subscription = _subscription(classic, member)
@@ -158,7 +160,8 @@ def _to_consumer_member(c: Coordination, group: ClassicGroup, member: Member) ->
 
 
 def may_downgrade(c: Coordination, group: ConsumerGroup, leaving: Iterable[str], *, replaced: bool = False) -> bool:
-    """Whether the group turns back once these members are gone; ``replaced`` when a classic member takes the one's place."""
+    """Whether the group is converted back when these members leave; ``replaced`` when a classic member takes the place of one
+    of them."""
     gone = set(leaving)
     left = len(group.members) if replaced else len(group.members) - len(gone)
     return c.settings.migration_policy.downgrades and 0 < left <= c.settings.max_size and group.all_classic_except(gone)
@@ -174,9 +177,9 @@ def downgrade(
     effects: Effects,
     now_ms: int,
 ) -> bool:
-    """Turns the group back; ``why`` it rebalances at once, if it does. ``joining`` takes the place of the static member of its
-    instance id, under whose new id the records before tell of it. False when the log would not take the group in one record, as
-    a classic group must be: nothing has changed then."""
+    """Converts the group back; with ``why`` it rebalances immediately. ``joining`` replaces the static member with its
+    instance id, whose new id the preceding records already use. False when the group does not fit into one record, as a
+    classic group must; then nothing has changed."""
     former = None if joining is None else group.static_member(joining.instance_id)
     gone = set(leaving)
     renamed = {}
@@ -196,8 +199,8 @@ def downgrade(
 
 
 def _held(member: ConsumerMember) -> Owned:
-    """What it reads. Kafka 4.3 takes the target, which the member may not know of yet: if the group changed over once more before
-    the rebalance ends, two would read the same."""
+    """The partitions that the member reads. Kafka 4.3 takes the target, which the member may not know yet: if the group were
+    converted again before the rebalance ends, two members would read the same partition."""
     held = {topic_id: dict(owned) for topic_id, owned in member.assigned.items()}
     for topic_id, owned in member.revoking.items():
         held.setdefault(topic_id, {}).update(owned)
@@ -205,8 +208,9 @@ def _held(member: ConsumerMember) -> Owned:
 
 
 def _version_for(member: Member, protocol: str) -> int:
-    """0 for a member whose metadata are garbled: only those of its first choice were looked at when it joined. Kafka 4.3 does not
-    turn the group back then; a member whose session ends would be looked at again and again."""
+    """The version of the member's message; 0 when its metadata are malformed: only those of its first choice were checked when
+    it joined. In that case Kafka 4.3 does not convert the group back, and a member whose session ended would be retried
+    forever."""
     try:
         return version_of(member.metadata(protocol))
     except ProtocolViolation:

@@ -1,9 +1,9 @@
-"""How far groups have read: commits, look-ups, deletions, and which commits have outlived their use.
+"""Committed offsets: commits, look-ups, deletion and expiry.
 
-Durable state is a dictionary per group; only ``replay`` changes it. Offsets expire after ``offsets.retention.ms``: in a group
-without members, counted from when it became empty; in one whose members do not read a topic any more, that topic's, counted from
-the commit; in one that only stores offsets (no protocol type), from the commit. What an open transaction may still change does
-not expire. Source: KIP-211, KIP-496.
+The durable state is a dictionary per group; only ``replay`` changes it. Offsets expire after ``offsets.retention.ms``. In a group
+without members it counts from when the group became empty; in a group whose members no longer read a topic, from the commits of
+that topic; in a group that only stores offsets (no protocol type), from the commit. Offsets that an open transaction may still
+change do not expire. Source: KIP-211, KIP-496.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tidelog.model.errors import ErrorCode
 
 Topic = tuple[str, int]
 UNKNOWN_GROUP_FROM = 9
-"""From which version of OffsetCommit on a member of no group is told so; before, its generation is refused."""
+"""From this version on, OffsetCommit by a member of an unknown group gets GROUP_ID_NOT_FOUND; before, ILLEGAL_GENERATION."""
 
 
 class OffsetsView(Protocol):
-    """``Offsets`` for reading."""
+    """Read-only ``Offsets``."""
 
     def exist(self, group_id: str) -> bool: ...
     def places(self, group_id: str) -> list[Topic]: ...
@@ -37,7 +37,7 @@ class OffsetsView(Protocol):
 
 
 class Offsets:
-    """Committed offsets of all groups of one coordinator, and those of transactions that are not over."""
+    """Committed offsets of all groups of one coordinator, and those of open transactions."""
 
     __slots__ = ("_groups", "_pending")
 
@@ -46,7 +46,7 @@ class Offsets:
         self._pending = PendingOffsets()
 
     def replay(self, key: OffsetKey, committed: CommittedOffset | None) -> None:
-        """A commit or its tombstone, as the log has it."""
+        """Replays a commit or its tombstone."""
         place = (key.topic, key.partition)
         if committed is not None:
             self._pending.overtake(key)
@@ -60,23 +60,23 @@ class Offsets:
                 del self._groups[key.group_id]
 
     def replay_pending(self, producer_id: int, key: OffsetKey, committed: CommittedOffset | None) -> None:
-        """A record of a producer's transaction, as the log has it."""
+        """Replays a record of a producer's transaction."""
         if committed is None:
             self.replay(key, None)
         else:
             self._pending.replay(producer_id, key, committed)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
-        """The marker of a producer's transaction, as the log has it."""
+        """Replays the marker of a producer's transaction."""
         for key, offset in self._pending.end(producer_id, committed=committed):
             self._groups.setdefault(key.group_id, {})[key.topic, key.partition] = offset
 
     def exist(self, group_id: str) -> bool:
-        """Whether the group has offsets, counting or in an open transaction."""
+        """Whether the group has offsets, committed or in an open transaction."""
         return group_id in self._groups or self._pending.is_open(group_id)
 
     def places(self, group_id: str) -> list[Topic]:
-        """Partitions with an offset of the group, counting or in an open transaction."""
+        """Partitions for which the group has an offset, committed or in an open transaction."""
         found = dict.fromkeys(self.of(group_id))
         found.update(((key.topic, key.partition), None) for key in self._pending.keys(group_id))
         return list(found)
@@ -90,22 +90,22 @@ class Offsets:
         return self._groups.get(group_id, {}).get((topic, partition))
 
     def group_ids(self) -> list[str]:
-        """Groups with at least one commit, counting or in an open transaction."""
+        """Groups with at least one offset, committed or in an open transaction."""
         return list(dict.fromkeys((*self._groups, *self._pending.group_ids())))
 
     def in_transaction(self, group_id: str) -> bool:
-        """Whether a transaction is open in which the group committed."""
+        """Whether the group has committed in a transaction that is still open."""
         return self._pending.is_open(group_id)
 
     def holds_back(self, key: OffsetKey) -> bool:
-        """Whether a transaction that is not over yet may change this offset."""
+        """Whether an open transaction may change this offset."""
         return self._pending.holds(key)
 
     def __len__(self) -> int:
         return sum(len(group) for group in self._groups.values())
 
     def tombstones(self, group_id: str, topic: str | None = None) -> list[GroupRecord]:
-        """Records that take back a group's commits, all or one topic's."""
+        """Records that delete a group's commits, all or those of one topic."""
         return [
             offset_record(OffsetKey(group_id, name, partition), None)
             for name, partition in self.places(group_id)
@@ -114,7 +114,7 @@ class Offsets:
 
 
 def expired(offsets: OffsetsView, group_id: str, group: ClassicGroup | None, now_ms: int, retention_ms: int) -> list[Topic]:
-    """Commits of a classic group, or of none, that have outlived their use, and that no open transaction is about to replace."""
+    """Expired commits of a classic group, or of no group, that no open transaction is about to replace."""
     outlived = _outlived(offsets.of(group_id), group, now_ms, retention_ms)
     return [place for place in outlived if not offsets.holds_back(OffsetKey(group_id, *place))]
 
@@ -140,14 +140,15 @@ def _outlived(
 
 
 def is_too_long(metadata: str, limit: int) -> bool:
-    """Whether what a client wants remembered with an offset has more than ``limit`` bytes."""
+    """Whether the metadata of a commit exceed ``limit`` bytes."""
     return len(metadata.encode()) > limit
 
 
 def take_commit(
     effects: Effects, key: OffsetKey, committed: CommittedOffset, *, refusal: ErrorCode | None, metadata_max_bytes: int
 ) -> ErrorCode:
-    """One partition of a commit: its record, unless the group refuses all of it or the metadata are too long; the answer."""
+    """One partition of a commit: appends its record unless the whole commit is refused or the metadata are too long; returns
+    the response."""
     if refusal is not None:
         return refusal
     if is_too_long(committed.metadata, metadata_max_bytes):
@@ -159,7 +160,7 @@ def take_commit(
 def commit_error(
     group: ClassicGroup | None, member_id: str, instance_id: str | None, generation: int, version: int
 ) -> ErrorCode | None:
-    """Whether a commit may be stored (without a generation it may, while the group has no members)."""
+    """The error of a commit. A commit without a generation is accepted while the group has no members."""
     if group is None:
         unknown = ErrorCode.GROUP_ID_NOT_FOUND if version >= UNKNOWN_GROUP_FROM else ErrorCode.ILLEGAL_GENERATION
         return None if generation < 0 else unknown
@@ -178,13 +179,13 @@ def commit_error(
     if generation != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
     if group.state is GroupState.COMPLETING_REBALANCE:
-        # The partitions are about to be given away: the commit would be of the former generation.
+        # The partitions are about to be reassigned; the commit would belong to the previous generation.
         return ErrorCode.REBALANCE_IN_PROGRESS
     return None
 
 
 def reads(group: ClassicGroup, topic: str) -> bool:
-    """Whether a member may read the topic; where a consumer's metadata do not tell, it may."""
+    """Whether a member may read the topic; true when a consumer's metadata do not tell."""
     if group.protocol_type != "consumer" or not group.members:
         return False
     topics = subscribed_topics(group)
@@ -192,7 +193,7 @@ def reads(group: ClassicGroup, topic: str) -> bool:
 
 
 def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
-    """Topics that members of a consumer group read; None when that cannot be told (another protocol type, odd metadata)."""
+    """Topics that members of a consumer group read; None when unknown (another protocol type, malformed metadata)."""
     if group.protocol_type != "consumer" or group.protocol is None:
         return None
     topics: list[str] = []
@@ -205,7 +206,7 @@ def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
 
 
 def read_subscription(metadata: bytes) -> list[str] | None:
-    """The topics in a consumer's ConsumerProtocolSubscription: int16 version, then an array of strings; None when garbled."""
+    """The topics in a consumer's ConsumerProtocolSubscription: int16 version, then an array of strings; None when malformed."""
     position = 6
     if len(metadata) < position:
         return None

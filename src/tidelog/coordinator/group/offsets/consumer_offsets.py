@@ -1,8 +1,8 @@
-"""Whether a member of a consumer group may commit or read offsets: by its member epoch, and by what it was given when.
+"""Whether a member of a consumer group may commit or read offsets, by its member epoch and the epochs of its partitions.
 
-A commit of an older epoch is taken for partitions that the member has had since then (KIP-1251), so that a commit under way
-while the epoch rises is not lost; it is refused for any other. Members of the classic protocol are told ILLEGAL_GENERATION
-where others are told STALE_MEMBER_EPOCH.
+A commit with an older epoch is accepted for partitions that the member has owned since then (KIP-1251), so that a commit in
+flight is not lost when the epoch rises; for other partitions it is refused. Members of the classic protocol get
+ILLEGAL_GENERATION where others get STALE_MEMBER_EPOCH.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tidelog.coordinator.group.records import CommittedOffset
 from tidelog.model.errors import ErrorCode
 
 MEMBER_EPOCHS_FROM = 9
-"""OffsetCommit knows member epochs since this version."""
+"""The first version of OffsetCommit that knows member epochs."""
 
 
 def commit_error(
@@ -24,7 +24,8 @@ def commit_error(
     version: int | None,
     partitions: Iterable[tuple[bytes, int]],
 ) -> ErrorCode | None:
-    """Why a commit of these partitions, by topic id, is refused as a whole; ``version`` None for a transactional one."""
+    """The error that refuses a commit of these partitions, by topic id, as a whole; ``version`` is None for a transactional
+    one."""
     if epoch < 0 and not group.members:
         return None
     member = group.members.get(member_id)
@@ -45,7 +46,7 @@ def commit_error(
 
 
 def fetch_error(group: ConsumerGroup, member_id: str | None, epoch: int) -> ErrorCode | None:
-    """Why a member may not read offsets; whoever says nothing of membership may."""
+    """The error that refuses a fetch of offsets. A client that sends no member id may read them."""
     if member_id is None and epoch < 0:
         return None
     member = None if member_id is None else group.members.get(member_id)
@@ -59,7 +60,7 @@ def fetch_error(group: ConsumerGroup, member_id: str | None, epoch: int) -> Erro
 def expired(
     group: ConsumerGroup, commits: Mapping[tuple[str, int], CommittedOffset], now_ms: int, retention_ms: int
 ) -> list[tuple[str, int]]:
-    """Commits of topics that nobody in the group subscribes to, and that are old enough."""
+    """Expired commits of topics that no member subscribes to."""
     subscribed = group.subscribed_topics()
     return [
         place

@@ -1,8 +1,8 @@
-"""What a coordinator answers about the offsets of its groups, whichever protocol they use: commits, deletions, expiry.
+"""Offset commits, deletion and expiry for the groups of one coordinator, whatever their protocol.
 
-Who may commit or read is decided by the group's kind (``committed_offsets`` for classic groups and where there is no group,
-``consumer_offsets``, ``transactional_offsets``). Deleting a group is here, as its offsets go with it. Nothing is stored before
-the records of an Outcome are replayed.
+The group's kind decides which members may commit or read (``committed_offsets`` for classic groups and where there is no group,
+``consumer_offsets``, ``transactional_offsets``). Deleting a group is here because its offsets are deleted with it. Nothing is
+stored before the records of an Outcome are replayed.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class OffsetService:
 
     @property
     def stored(self) -> OffsetsView:
-        """What is committed."""
+        """The committed offsets."""
         return self._stored
 
     def commit(self, token: Token, request: OffsetCommitRequest, version: int, now_ms: int) -> Outcome:
-        """OffsetCommit for partitions that exist: the handler has answered for the others. The empty group id is one like any
-        other here, for the sake of clients that store offsets without a group."""
+        """OffsetCommit for existing partitions; the handler has answered for the others. The empty group id is a valid group
+        here, for clients that store offsets without a group."""
         effects = Effects()
         error = self._commit_error(request, version, now_ms)
         limit = self._settings.offset_metadata_max_bytes
@@ -84,7 +84,7 @@ class OffsetService:
         return self._kinds.of(group).commit_error(group, request, version, now_ms)
 
     def commit_transactional(self, token: Token, request: TxnOffsetCommitRequest, now_ms: int) -> Outcome:
-        """TxnOffsetCommit for partitions that exist. Its records belong into a batch of the producer's transaction."""
+        """TxnOffsetCommit for existing partitions. Its records belong in a batch of the producer's transaction."""
         error = self._transactional_error(request)
         limit = self._settings.offset_metadata_max_bytes
         return transactional_offsets.commit(token, request, error, metadata_max_bytes=limit, now_ms=now_ms)
@@ -96,12 +96,12 @@ class OffsetService:
         return self._kinds.of(group).transactional_commit_error(group, request)
 
     def fetch_error(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode | None:
-        """Why OffsetFetch is refused to a member (KIP-848: who was fenced must not read)."""
+        """The error that refuses OffsetFetch to a member (KIP-848: a fenced member must not read)."""
         group = self._c.groups.get(group_id)
         return None if group is None else self._kinds.of(group).fetch_error(group, member_id, epoch)
 
     def delete_offsets(self, token: Token, request: OffsetDeleteRequest) -> Outcome:
-        """OffsetDelete: not for topics that a live member reads, nor while members of another protocol type are there."""
+        """OffsetDelete: refused for topics that a current member reads, and for groups with members of another protocol type."""
         effects = Effects()
         group = self._c.groups.get(request.group_id)
         error = self._delete_offsets_error(request.group_id, group)
@@ -131,7 +131,7 @@ class OffsetService:
         return self._kinds.of(group).delete_offsets_error(group)
 
     def delete_group(self, token: Token, group_id: str, respond: Callable[[ErrorCode], object]) -> Outcome:
-        """DeleteGroups, one group: only without members; its offsets go with it."""
+        """DeleteGroups, one group: it must have no members; its offsets are deleted with it."""
         effects = Effects()
         group = self._c.groups.get(group_id)
         if group is None and not self._stored.exist(group_id):
@@ -147,7 +147,7 @@ class OffsetService:
         return [group_tombstone(group_id)] if group is None else self._kinds.of(group).tombstones(group)
 
     def forget_topics(self, names: frozenset[str]) -> Outcome:
-        """Topics are gone: so are the offsets in them."""
+        """Deletes the offsets of deleted topics."""
         effects = Effects()
         self._c.topics.forget(names)
         for group_id in self._stored.group_ids():
@@ -157,7 +157,7 @@ class OffsetService:
         return effects.outcome()
 
     def expire(self, effects: Effects, now_ms: int) -> None:
-        """Takes back commits that have outlived their use, and groups that have nothing else."""
+        """Deletes expired commits, and groups that have nothing else."""
         stored, retention_ms = self._stored, self._settings.offsets_retention_ms
         for group_id in {**dict.fromkeys(stored.group_ids()), **dict.fromkeys(self._c.groups)}:
             group = self._c.groups.get(group_id)
@@ -173,12 +173,12 @@ class OffsetService:
     # the log
 
     def replay(self, key: OffsetKey, committed: CommittedOffset | None, producer_id: int | None = None) -> None:
-        """A commit or its tombstone, as the log has it; of a producer's transaction when it names one."""
+        """Replays a commit or its tombstone, or one of a producer's transaction when ``producer_id`` is given."""
         if producer_id is None:
             self._stored.replay(key, committed)
         else:
             self._stored.replay_pending(producer_id, key, committed)
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
-        """A producer's transaction is over, as the log has it."""
+        """Replays the end of a producer's transaction."""
         self._stored.end_transaction(producer_id, committed=committed)

@@ -1,9 +1,9 @@
-"""Offsets that groups committed within transactions: seen by nobody until the transaction's marker says how it ended (KIP-98).
+"""Offsets that groups committed within transactions; invisible until the transaction's marker (KIP-98).
 
-Decided here: what a marker makes of them. A commit counts when the marker comes, but in the place it has in the log: a commit of
-the same partition that was written after it, and counted before, is not undone. What a tombstone takes away does not come back.
+This module decides what a marker does with them. A commit takes effect when the marker arrives, but keeps its place in the log: a
+later commit of the same partition that took effect before it is not undone. A commit deleted by a tombstone does not come back.
 
-All of it is durable: records of the producer's transaction, rebuilt by replaying them and the markers between them.
+All of it is durable: it is rebuilt by replaying the records of the producer's transaction and the markers between them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from tidelog.coordinator.group.records import CommittedOffset, OffsetKey
 
 
 class _Pending:
-    """A commit that waits. ``number``: its place among all that was replayed. ``overtaken``: a later one counts already."""
+    """A commit that waits for its marker. ``number``: its position among all replayed commits. ``overtaken``: a later commit
+    has taken effect already."""
 
     __slots__ = ("committed", "number", "overtaken")
 
@@ -23,7 +24,8 @@ class _Pending:
 
 
 class _Transaction:
-    """What one producer committed in its open transaction, and for which groups; these stay when their offsets are taken away."""
+    """What one producer committed in its open transaction, and for which groups; the groups stay when their offsets are
+    deleted."""
 
     __slots__ = ("groups", "offsets")
 
@@ -33,18 +35,19 @@ class _Transaction:
 
 
 class PendingOffsets:
-    """By producer, and who waits in which group."""
+    """Pending commits by producer, and the producers by group."""
 
     __slots__ = ("_by_group", "_by_producer", "_number")
 
     def __init__(self) -> None:
         self._by_producer: dict[int, _Transaction] = {}
         self._by_group: dict[str, dict[int, None]] = {}
-        """Producers with an open transaction that holds offsets of the group, also when a tombstone took those away since."""
+        """Producers with an open transaction that committed for the group, even if a tombstone has deleted those offsets
+        since."""
         self._number = 0
 
     def replay(self, producer_id: int, key: OffsetKey, committed: CommittedOffset) -> None:
-        """A transactional commit is in the log."""
+        """Adds a transactional commit."""
         self._number += 1
         transaction = self._by_producer.get(producer_id)
         if transaction is None:
@@ -54,19 +57,19 @@ class PendingOffsets:
         self._by_group.setdefault(key.group_id, {})[producer_id] = None
 
     def overtake(self, key: OffsetKey, number: int | None = None) -> None:
-        """A commit counts now that was written after those that wait, or (``number``) at this place among them."""
+        """A commit takes effect that is later than all pending ones, or (``number``) at this position among them."""
         for producer_id in self._by_group.get(key.group_id, ()):
             pending = self._by_producer[producer_id].offsets.get(key)
             if pending is not None and (number is None or pending.number < number):
                 pending.overtaken = True
 
     def drop(self, key: OffsetKey) -> None:
-        """A tombstone takes the partition's offset back, whoever was about to commit it."""
+        """A tombstone deletes the partition's offset, whichever producer was about to commit it."""
         for producer_id in self._by_group.get(key.group_id, ()):
             self._by_producer[producer_id].offsets.pop(key, None)
 
     def end(self, producer_id: int, *, committed: bool) -> list[tuple[OffsetKey, CommittedOffset]]:
-        """The producer's marker is in the log: what counts from now on."""
+        """Handles the producer's marker; returns the commits that take effect."""
         ended = self._by_producer.pop(producer_id, None)
         if ended is None:
             return []
@@ -82,12 +85,12 @@ class PendingOffsets:
         return [(key, pending.committed) for key, pending in counting]
 
     def holds(self, key: OffsetKey) -> bool:
-        """Whether a transaction that is not over yet may change this offset."""
+        """Whether an open transaction may change this offset."""
         producers = self._by_group.get(key.group_id)
         return producers is not None and any(key in self._by_producer[producer_id].offsets for producer_id in producers)
 
     def is_open(self, group_id: str) -> bool:
-        """Whether a transaction is open in which the group committed."""
+        """Whether the group has committed in a transaction that is still open."""
         return group_id in self._by_group
 
     def group_ids(self) -> list[str]:
@@ -95,7 +98,7 @@ class PendingOffsets:
         return list(self._by_group)
 
     def keys(self, group_id: str) -> list[OffsetKey]:
-        """What waits in a group, each once."""
+        """The pending keys of a group, without duplicates."""
         found: dict[OffsetKey, None] = {}
         for producer_id in self._by_group.get(group_id, ()):
             found.update((key, None) for key in self._by_producer[producer_id].offsets if key.group_id == group_id)

@@ -1,8 +1,9 @@
 """TxnOffsetCommit: offsets that a producer commits for a group within its transaction (KIP-98, KIP-447).
 
-Decided here: who may. A producer that names a member of the group is held to its generation or member epoch, so that one whose
-partitions were given to another cannot commit for them any more; one that names nobody (before version 3) is trusted. Whether the
-transaction is open is the partition's and the transaction coordinator's affair, what becomes of the offsets ``pending_offsets``'.
+This module decides which producers may commit. A producer that names a member of the group must match its generation or member
+epoch, so that one whose partitions were reassigned can no longer commit for them. A producer that names no member (before version
+3) is trusted. The partition and the transaction coordinator check that the transaction is open; ``pending_offsets`` applies the
+offsets.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ NO_GENERATION = -1
 
 
 def names_nobody(request: TxnOffsetCommitRequest) -> bool:
-    """Whether the producer says nothing of a member of the group, as before version 3."""
+    """Whether the producer names no member of the group, as before version 3."""
     return request.generation_id == NO_GENERATION and not request.member_id and request.group_instance_id is None
 
 
 def commit_error(group: ClassicGroup | None, request: TxnOffsetCommitRequest) -> ErrorCode | None:
-    """Why the whole commit is refused in a classic group, or where there is no group yet."""
+    """The error that refuses the whole commit in a classic group, or when there is no group yet."""
     generation = request.generation_id
     if group is None:
         return None if generation < 0 else ErrorCode.ILLEGAL_GENERATION
@@ -46,8 +47,8 @@ def commit_error(group: ClassicGroup | None, request: TxnOffsetCommitRequest) ->
 def commit(
     token: Token, request: TxnOffsetCommitRequest, error: ErrorCode | None, *, metadata_max_bytes: int, now_ms: int
 ) -> Outcome:
-    """The records of a commit, to be appended as a batch of the producer's transaction; its partitions exist. ``error``: why the
-    group refuses all of it."""
+    """The records of a commit, to be appended as a batch of the producer's transaction; its partitions exist. ``error``: why
+    the group refuses the whole commit."""
     effects = Effects()
     topics = []
     for topic in request.topics:
@@ -64,7 +65,7 @@ def commit(
 
 
 def answer(request: TxnOffsetCommitRequest, error_of: Callable[[str, int], ErrorCode]) -> TxnOffsetCommitResponse:
-    """An answer for every partition of the request."""
+    """A response for every partition of the request."""
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponseTopic(

@@ -1,1 +1,1 @@
-"""Server-side assignors of KIP-848: who reads which partition, from subscriptions and from who reads them now."""
+"""Server-side assignors of KIP-848: compute an assignment from the subscriptions and the current assignment."""

@@ -1,12 +1,11 @@
-"""The ``uniform`` assignor for a group whose members want different topics.
+"""The ``uniform`` assignor for a group whose members subscribe to different topics.
 
-Three steps. Members keep what they own and still want. What nobody owns goes to the subscriber with least, topic after
-topic: first those with most partitions per subscriber, which leave least choice. Then partitions move from the subscriber
-with most to the one with least, topic after topic, until a round over all topics moves nothing or ``ROUNDS`` are over.
+Three steps. Members keep what they own and still subscribe to. Unowned partitions go to the least loaded subscriber, topic by
+topic, beginning with the topics that have most partitions per subscriber, which leave least choice. Then partitions move from the
+most to the least loaded subscriber, topic by topic, until a round over all topics moves nothing or ``ROUNDS`` is reached.
 
-Subscribers of one topic then differ by one partition at most, unless those with more have nothing of that topic to give.
-That is Kafka's result as well, move for move, given the order of members; Kafka's is that of a hash table, ours is that of
-member ids.
+The subscribers of one topic then differ by at most one partition, unless the more loaded ones own nothing of that topic. Given
+the same order of members, Kafka makes the same moves; Kafka's order is that of a hash table, ours is that of member ids.
 """
 
 from __future__ import annotations
@@ -17,18 +16,19 @@ from collections.abc import Iterator
 from tidelog.coordinator.group.consumer.assignors.spec import GroupAssignment, GroupSpec, text_order, topic_order
 
 ROUNDS = 16
-"""Kafka's bound. One round is enough while subscriptions do not overlap in part; each further one about halves what is left."""
+"""Kafka's bound. One round is enough unless subscriptions overlap partly; each further round about halves the remaining
+imbalance."""
 
 _NOBODY = -1
 
 
 def assign_mixed_subscriptions(spec: GroupSpec) -> GroupAssignment:
-    """The assignment, with every member of the group in it. Raises ``PartitionAssignorError`` for a topic that does not exist."""
+    """The assignment of every member of the group. Raises ``PartitionAssignorError`` for a topic that does not exist."""
     return _Balancing(spec).result()
 
 
 class _Balancing:
-    """The work of one assignment. Members are numbered in their order."""
+    """One computation of an assignment. Members are numbered in their order."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self.spec = spec
@@ -38,7 +38,7 @@ class _Balancing:
         for number, member_id in enumerate(self.member_ids):
             for topic_id in spec.members[member_id].subscribed_topic_ids:
                 self.subscribers.setdefault(topic_id, []).append(number)
-        # From here on nothing depends on the order in which a set gives its elements.
+        # From here on nothing depends on the iteration order of a set.
         ordered = sorted(self.subscribers, key=topic_order)
         self.owners = {topic_id: [_NOBODY] * spec.partitions_of(topic_id) for topic_id in ordered}
 
@@ -51,7 +51,7 @@ class _Balancing:
         return self._assignment()
 
     def _least_choice_first(self, topic_id: bytes) -> tuple[float, int]:
-        # Topics that are equal in this stay in the order of their ids: sorting is stable.
+        # Sorting is stable: topics that compare equal stay in the order of their ids.
         subscribers = len(self.subscribers[topic_id])
         return -len(self.owners[topic_id]) / subscribers, subscribers
 
@@ -68,11 +68,11 @@ class _Balancing:
                         self.loads[number] += 1
 
     def _by_load(self, topic_id: bytes) -> list[int]:
-        # Stable, so members of equal load keep their order.
+        # Sorting is stable: members of equal load keep their order.
         return sorted(self.subscribers[topic_id], key=self.loads.__getitem__)
 
     def _hand_out(self, topic_id: bytes) -> None:
-        """Each partition without an owner to the subscriber with least."""
+        """Gives each unowned partition to the least loaded subscriber."""
         owners = self.owners[topic_id]
         if _NOBODY not in owners:
             return
@@ -89,7 +89,8 @@ class _Balancing:
         self.loads[taker] += 1
 
     def _takers(self, by_load: list[int]) -> Iterator[int]:
-        """Without end, who has least, given that each one named gets a partition; those who started lower come first."""
+        """Endlessly yields the least loaded member, assuming that each one yielded gets a partition. On a tie, the member that
+        was lower at the start comes first."""
         heap = [(self.loads[member], rank, member) for rank, member in enumerate(by_load)]
         while True:
             load, rank, member = heap[0]
@@ -97,9 +98,9 @@ class _Balancing:
             heapq.heapreplace(heap, (load + 1, rank, member))
 
     def _givers(self, by_load: list[int], stock: dict[int, list[int]]) -> Iterator[int]:
-        """Who has most and something in stock, given that each one named gives a partition away."""
-        waiting = by_load  # who has less, the next to come in at the end
-        level: list[int] = []  # those with most, each one is asked once before the level sinks
+        """Yields the most loaded member with something in stock, assuming that each one yielded gives a partition away."""
+        waiting = by_load  # less loaded members, the next candidate last
+        level: list[int] = []  # the most loaded members; each is asked once before the level sinks
         while True:
             load = self.loads[level[0] if level else waiting[-1]] if level or waiting else 0
             while waiting and self.loads[waiting[-1]] == load:
@@ -112,13 +113,13 @@ class _Balancing:
                     yield level[at]
                     at += 1
                 else:
-                    # The place is filled by the one at the front, who was asked already in this round: Kafka's way, and it
-                    # decides who gives first in the next round.
+                    # The first member of the level, already asked in this round, takes the free place. Kafka does so, and it
+                    # decides the order of givers in the next round.
                     level[at] = level[0]
                     del level[0]
 
     def _balance(self, topics: list[bytes]) -> None:
-        """Round after round, until all topics in a row needed nothing."""
+        """Repeats rounds until a full pass over the topics moves nothing."""
         quiet = 0
         for _ in range(ROUNDS):
             for topic_id in topics:
@@ -127,7 +128,7 @@ class _Balancing:
                     return
 
     def _even_out(self, topic_id: bytes) -> bool:
-        """Moves partitions of one topic from the most to the least loaded subscribers. Says whether any moved."""
+        """Moves partitions of one topic from the most to the least loaded subscribers. Returns whether any moved."""
         loads = [self.loads[member] for member in self.subscribers[topic_id]]
         if max(loads) - min(loads) <= 1:
             return False

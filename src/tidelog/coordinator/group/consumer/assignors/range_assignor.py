@@ -1,8 +1,8 @@
-"""The ``range`` assignor: each topic's partitions in contiguous ranges, in one order of members for all topics.
+"""The ``range`` assignor: each topic's partitions in contiguous ranges, with one order of members for all topics.
 
-Because the order is one and the same, members that share their subscriptions get the same numbers of topics with equally
-many partitions, which is what joins need. Ownership so far plays no part: a range follows from the order alone. Static
-members come first, by instance id, so that a restart under another member id changes nothing.
+Because of that one order, members with the same subscriptions get the same partition numbers of topics with equal partition
+counts, which joins need. Current ownership has no influence: the order alone decides the ranges. Static members come first, by
+instance id, so that a restart under another member id changes nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidelog.coordinator.group.consumer.assignors.spec import (
 
 
 def assign_range(spec: GroupSpec) -> GroupAssignment:
-    """The assignment, with every member of the group in it. Raises ``PartitionAssignorError`` for a topic that does not exist."""
+    """The assignment of every member of the group. Raises ``PartitionAssignorError`` for a topic that does not exist."""
     subscribers: dict[bytes, list[MemberAssignment]] = {}
     result: GroupAssignment = {}
     for member_id, member in sorted(spec.members.items(), key=_member_order):
@@ -28,7 +28,8 @@ def assign_range(spec: GroupSpec) -> GroupAssignment:
     for topic_id in sorted(subscribers, key=topic_order):
         share, extras = divmod(spec.partitions_of(topic_id), len(subscribers[topic_id]))
         start = 0
-        # The first ones get one partition more until the rest is used up; with few partitions the last ones get none.
+        # The first members get one extra partition each until the remainder is used up; with few partitions the last members get
+        # none.
         for turn, mine in enumerate(subscribers[topic_id]):
             end = start + share + (turn < extras)
             if start == end:

@@ -1,4 +1,4 @@
-"""The server-side assignors by their names; the first one is what a member gets that asks for none."""
+"""The server-side assignors by name; the first one is the default."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ASSIGNORS: Mapping[str, Callable[[GroupSpec], GroupAssignment]] = {"uniform": as
 
 
 def assign(name: str, spec: GroupSpec) -> GroupAssignment:
-    """The assignment by the assignor of that name, with every member of ``spec`` in it, if only with nothing.
+    """The assignment that the named assignor computes; every member of ``spec`` is in it, possibly without partitions.
 
     Deterministic: equal arguments give equal results. Raises ``PartitionAssignorError``.
     """

@@ -1,6 +1,6 @@
-"""What an assignor is given and what it gives back: plain values, nothing of a group's epochs or of its reconciliation.
+"""Input and output of an assignor: plain values, without the group's epochs or its reconciliation.
 
-Racks are carried because heartbeats carry them; as in Kafka 4.3 neither assignor looks at them.
+Racks are included because heartbeats carry them; as in Kafka 4.3, neither assignor uses them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class PartitionAssignorError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """One member: what it wants, and ``owned``, what the last target assignment gave it."""
+    """One member: its subscription, and in ``owned`` its part of the last target assignment."""
 
     instance_id: str | None
     rack_id: str | None
@@ -40,10 +40,10 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """Everything an assignment depends on.
+    """Everything that an assignment depends on.
 
-    ``subscription_homogeneous`` says that all members want the same topics: the caller counts subscriptions anyway.
-    ``topics`` holds at least every topic that somebody subscribes to.
+    ``subscription_homogeneous`` says that all members subscribe to the same topics; the caller counts subscriptions anyway.
+    ``topics`` holds at least every subscribed topic.
     """
 
     members: Mapping[str, MemberSpec]
@@ -51,7 +51,7 @@ class GroupSpec:
     topics: Mapping[bytes, TopicSpec]
 
     def partitions_of(self, topic_id: bytes) -> int:
-        """How many partitions a subscribed topic has; raises ``PartitionAssignorError`` when there is no such topic."""
+        """The partition count of a subscribed topic. Raises ``PartitionAssignorError`` when the topic does not exist."""
         topic = self.topics.get(topic_id)
         if topic is None:
             raise PartitionAssignorError(f"a member is subscribed to topic id {topic_id.hex()}, which does not exist")

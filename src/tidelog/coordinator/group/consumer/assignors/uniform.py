@@ -1,11 +1,11 @@
-"""The ``uniform`` assignor for a group whose members all want the same topics; others go to ``mixed_subscriptions``.
+"""The ``uniform`` assignor for a group whose members subscribe to the same topics; other groups use ``mixed_subscriptions``.
 
-Balance first: shares differ by one partition at most. Then stickiness: a member keeps what it has up to its share, and who
-already holds a partition more than the others keeps that as well, as far as there are such places. What nobody holds goes
-to members with room, one member after the other.
+Balance comes first: shares differ by at most one partition. Then stickiness: a member keeps its partitions up to its share, and
+as long as there are larger shares to give, a member that owns one more than the even share keeps it. Unowned partitions go to
+members below their share, one member after the other.
 
-Kafka goes through members and topics in the order of its hash tables; here it is the order of their ids, so that one
-group has one assignment.
+Kafka iterates over members and topics in hash table order; we use the order of ids, so that a group always gets the same
+assignment.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _Partition = tuple[bytes, int]
 
 
 def assign_uniform(spec: GroupSpec) -> GroupAssignment:
-    """The assignment, with every member of the group in it. Raises ``PartitionAssignorError`` for a topic that does not exist."""
+    """The assignment of every member of the group. Raises ``PartitionAssignorError`` for a topic that does not exist."""
     if not spec.members:
         return {}
     if not spec.subscription_homogeneous:
@@ -38,8 +38,8 @@ def assign_uniform(spec: GroupSpec) -> GroupAssignment:
     share, extras = divmod(len(everything), len(member_ids))
     for index, member_id in enumerate(member_ids):
         mine = held[member_id]
-        # Who holds a partition too many for an even share may go on so. The others leave that to members further on, until
-        # there are only as many left as have to take one.
+        # A member that owns more than the even share gets one of the larger shares. The other members leave those to later ones,
+        # until only as many members are left as there are larger shares.
         larger = extras > 0 and (len(mine) > share or len(member_ids) - index <= extras)
         quota = share + larger
         extras -= larger
@@ -56,7 +56,8 @@ def assign_uniform(spec: GroupSpec) -> GroupAssignment:
 
 
 def _held(spec: GroupSpec, member_ids: list[str], topics: list[bytes]) -> dict[str, list[_Partition]]:
-    """What each member owns of what still exists and is still wanted; of two owners the first one counts."""
+    """The partitions that each member owns, that still exist and are still subscribed to. If two members own one, the first
+    counts."""
     seen: set[_Partition] = set()
     held: dict[str, list[_Partition]] = {}
     for member_id in member_ids:
