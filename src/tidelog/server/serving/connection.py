@@ -1,8 +1,8 @@
 """One client connection: a socket around a ``ConnectionMachine``.
 
-What is decided here: how bytes come in and go out, by the loop's readiness, and what of an end is worth a line in the log. A peer
-that breaks the protocol loses the connection and gets a line; a failing disk under an answer ends that connection alone. What is
-done with requests and answers, and in which order: ``connection_machine``.
+This module moves bytes in and out when the loop reports the socket ready, and decides which failures are logged. A peer that
+breaks the protocol is disconnected and logged; a disk that fails while an answer is read ends only that connection.
+``connection_machine`` decides what happens to requests and answers, and in which order.
 """
 
 from __future__ import annotations
@@ -63,40 +63,40 @@ class Connection:
 
     @property
     def busy(self) -> bool:
-        """Whether a request is in flight or an answer on its way."""
+        """Whether a request is in flight or an answer is being sent."""
         return self.machine.busy
 
     @property
     def waiting(self) -> bool:
-        """Whether the client waits for an answer: it may be silent as long as it likes."""
+        """Whether the client waits for an answer; until it arrives the connection never counts as idle."""
         return self.machine.waiting
 
     def take_active(self) -> bool:
-        """Whether anything moved since this was last asked."""
+        """Whether anything moved since the last call."""
         active, self.machine.active = self.machine.active, False
         return active
 
     def drain(self) -> None:
-        """Handle no further request; close once nothing is in flight."""
+        """Handles no further request; closes once nothing is in flight."""
         self.machine.drain()
 
     def close(self) -> None:
-        """End the connection now; a waiting request is abandoned."""
+        """Closes the connection now and abandons a waiting request."""
         self.machine.close()
 
     def meter(self) -> None:
-        """Quotas have changed: what there are now is asked from the next request on."""
+        """Quotas have changed: they apply from the next request on."""
         self.machine.handle = self._owner.handle
         self.machine.session.mute = self.machine.throttle if self._owner.metered else None
         self.machine.throttle_anew()
 
     def shrink(self) -> None:
-        """Give back memory that an idle connection does not need."""
+        """Frees memory that an idle connection does not need."""
         if not self.machine.busy:
             self.machine.frames.shrink()
 
     def send_answers(self) -> None:
-        """The end of the turn that this connection's answers waited for."""
+        """Called at the end of the loop turn to which this connection's answers were deferred."""
         self.machine.send_answers()
 
     # -- the machine's line -----------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ class Connection:
             if receives:
                 count = self._transport.receive(machine.frames.writable())
             else:
-                # The next request waits in the kernel until it may be handled; but a client that has gone is noticed.
+                # The next request stays in the kernel until it may be handled, but a closed connection is noticed.
                 count = 0 if machine.looks_for_end and self._transport.peer_has_ended() else -1
         except OSError as error:
             log.debug("%s: %s", self.peer_host, error)
@@ -172,7 +172,7 @@ class Connection:
     # -- bytes out --------------------------------------------------------------------------------------------------------
 
     def _all_left(self, state: int) -> bool:
-        """Whether nothing is left; what is leaves as soon as it can."""
+        """Whether everything was sent; otherwise the rest is sent as soon as possible."""
         if state == SENT:
             return True
         if state == PEER_SLOW:
@@ -207,7 +207,7 @@ class Connection:
         self._send_on()
 
     def _pump(self) -> int | None:
-        """How far sending has come; None when the connection has ended over it."""
+        """How far sending got; None when it failed and the connection was closed."""
         self.machine.active = True
         try:
             return self._output.pump()

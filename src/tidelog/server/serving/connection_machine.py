@@ -1,18 +1,18 @@
 """What a connection does next: requests in, one at a time, answers out, in order. No socket, no clock, no loop.
 
-A ``Line`` does what is decided here; ``server.serving.connection`` is the one of a socket, tests have one without.
+A ``Line`` carries out the decisions: ``server.serving.connection`` with a socket, tests without one.
 
-- One request is in flight, as Kafka mutes the channel; but a Produce whose records are in the log lets the next one in before it
-  is acknowledged (``in_order``). What arrives meanwhile waits in the kernel's buffer, and that is the back-pressure on a client
-  that asks faster than it reads. The request's bytes stay where they are for as long as they are needed.
-- Several small requests that arrived together are answered in a row, with one call to the socket, but not more than
-  ``REQUESTS_PER_TURN`` before other connections have their turn. Where several clients ask at once, their small answers leave
-  together at the end of the loop's turn (``server.serving.turn``).
-- A client that goes while its request waits is noticed, and its long poll abandoned.
-- A client over its quota is throttled for a while: answers leave, and its next requests are not read (KIP-219).
-- Whatever ends the connection, answers to earlier requests leave first.
-- When a client closes, what it sent before is still handled: a producer with acks=0 may have closed right after its last batch.
-  So a Produce is not abandoned like other requests that wait: its records have arrived.
+- One request is in flight, as Kafka mutes the channel, except that a Produce whose records are in the log lets the next one in
+  before it is acknowledged (``in_order``). Later requests wait in the kernel's buffer, which is the back-pressure on a client
+  that sends faster than it reads. A request's bytes stay in the read buffer as long as they are needed.
+- Small requests that arrived together are answered in a row, with one call to the socket, at most ``REQUESTS_PER_TURN`` before
+  other connections get their turn. When several clients ask at once, their small answers leave together at the end of the
+  loop's turn (``server.serving.turn``).
+- When a client disconnects while its request waits, its long poll is abandoned.
+- A client over its quota is throttled: answers leave, but its next requests are not read (KIP-219).
+- However the connection ends, answers to earlier requests leave first.
+- When a client closes, the requests it sent before are still handled: a producer with acks=0 may close right after its last
+  batch. A waiting Produce is not abandoned like other waiting requests, because its records have arrived.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidelog.server.serving.in_order import InOrder, Place
 
 REQUESTS_PER_TURN = 32
 COALESCE_BYTES = 64 * 1024
-"""Larger answers are not collected but sent at once."""
+"""Larger answers are not collected but sent immediately."""
 _PRODUCE = b"\0\0"
 
 
@@ -38,8 +38,6 @@ _DRAINING, _CLOSED = State.DRAINING, State.CLOSED
 
 
 class ConnectionMachine:
-    """See the module."""
-
     __slots__ = (
         "_alarm",
         "_answers",
@@ -65,14 +63,14 @@ class ConnectionMachine:
         self.session = session
         self.handle = handle
         self.frames = frames
-        """What has arrived; the line puts bytes in."""
+        """The bytes received; the line puts them in."""
         self.active = True
-        """Whether anything moved since somebody set this to False."""
+        """Whether anything moved since this was last set to False."""
         self.peer_gone = False
-        """The client will neither send nor read: what it sent is handled, answers are dropped."""
+        """The client has disconnected: requests it sent before are handled, answers are dropped."""
         self._line = line
         self._driver: Driving | None = None
-        self._produces = False  # whether the driver's request is one
+        self._produces = False  # whether the driven request is a Produce
         self._answers: list[Buffer] = []
         self._in_order = InOrder()
         self._places = self._in_order.places
@@ -80,34 +78,34 @@ class ConnectionMachine:
         self._reading = True
         self._alarm: Cancelable | None = None
 
-    # -- what it is at ----------------------------------------------------------------------------------------------------
+    # -- state ------------------------------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
-        """Whether a request is in flight or an answer on its way."""
+        """Whether a request is in flight or an answer is being sent."""
         return self._driver is not None or self._sending or bool(self._places)
 
     @property
     def waiting(self) -> bool:
-        """Whether the client waits for an answer: it may be silent as long as it likes."""
+        """Whether the client waits for an answer; until it arrives the connection never counts as idle."""
         return (self._driver is not None or any(each.waiting for each in self._places)) and not self.peer_gone
 
     @property
     def takes_next(self) -> bool:
-        """Whether a request may be handled now, as far as those before it are concerned."""
+        """Whether the requests in flight allow another one now."""
         if self._driver is not None or self._sending or not self._handling:
             return False
         return not self._places or self._in_order.lets_in(self.frames.next_key())
 
     @property
     def looks_for_end(self) -> bool:
-        """Whether a client that has gone is to be noticed: not before what a throttled one had sent was handled."""
+        """Whether to check for a disconnected client; a throttled client's received requests are handled first."""
         return not (self.state is State.THROTTLED and self.frames.pending)
 
-    # -- its states -------------------------------------------------------------------------------------------------------
+    # -- state changes ----------------------------------------------------------------------------------------------------
 
     def on(self, event: Event) -> bool:
-        """Whether the event has changed the state."""
+        """Whether the event changed the state."""
         state = TRANSITIONS.get((self.state, event))
         if state is None:
             return False
@@ -116,21 +114,21 @@ class ConnectionMachine:
         return True
 
     def drain(self) -> None:
-        """Handle no further request; close once nothing is in flight."""
+        """Handles no further request; closes once nothing is in flight."""
         self.on(Event.DRAIN)
         if not self.busy:
             self.close()
 
     def throttle(self, wait_ms: int) -> None:
-        """Handle no further request for so long; but all of a client that has gone."""
+        """Handles no further request for ``wait_ms``; a disconnected client's requests are all handled."""
         if not self.peer_gone and self.on(Event.THROTTLE):
             self._alarm = self._line.call_later(wait_ms / 1000, self._throttle_over)
 
     def throttle_anew(self) -> None:
-        """Quotas have changed: a throttled client may ask again, and is throttled again where it has to be."""
+        """Quotas have changed: a throttled client may send again, and is throttled again if the new quotas require it."""
         if self._alarm is not None:
             self._alarm.cancel()
-            # Not at once: it may be a request of this very connection that has changed them. They may change again before.
+            # Deferred: a request of this connection may have changed the quotas, and they may change again first.
             self._alarm = self._line.call_later(0, self._throttle_over)
 
     def _throttle_over(self) -> None:
@@ -140,7 +138,7 @@ class ConnectionMachine:
             self._process()
 
     def close(self) -> None:
-        """End the connection now; a waiting request is abandoned."""
+        """Closes the connection now and abandons a waiting request."""
         if not self.on(Event.CLOSE):
             return
         if self._alarm is not None:
@@ -155,38 +153,38 @@ class ConnectionMachine:
         if self.session.on_closed is not None:
             self.session.on_closed()
 
-    # -- what the line says -----------------------------------------------------------------------------------------------
+    # -- called by the line -----------------------------------------------------------------------------------------------
 
     def received(self, count: int) -> None:
-        """So many bytes were put into ``frames``."""
+        """``count`` bytes were put into ``frames``."""
         self.active = True
         self.frames.received(count)
         if not self._sending:
             self._process()
 
     def peer_ended(self) -> None:
-        """The client has closed: handle what it sent, without answering, and close."""
+        """The client has closed: handles what it sent, without answering, and closes."""
         self.active = self.peer_gone = True
         self.stop_reading()
         if not self._produces:
             self._abandon()
-        # A Produce among them has its records in the log.
+        # A Produce among these already has its records in the log.
         self._in_order.give_up()
         self._handle_rest()
 
     def stop_reading(self) -> None:
-        """What arrives stays in the kernel."""
+        """Stops reading: bytes that arrive stay in the kernel."""
         if self._reading:
             self._reading = False
             self._line.read(False)
 
     def sent(self) -> None:
-        """What was being sent has left."""
+        """The pending bytes were sent."""
         self._sending = False
         self._send_ready()
 
     def send_answers(self) -> None:
-        """The end of the turn in which the line deferred the answers."""
+        """Called at the end of the turn to which the line deferred the answers."""
         if self.state is _CLOSED:
             return
         self._sending = False
@@ -202,7 +200,8 @@ class ConnectionMachine:
             driver.abandon()
 
     def _handle_rest(self) -> None:
-        """The client has gone: all that it sent, then the end; what has to wait comes back here when it is done."""
+        """Handles everything that a disconnected client sent, then closes. A request that must wait resumes here through its
+        callback."""
         before = -1
         while self.state is not _CLOSED and self._driver is None and self.frames.pending != before:
             before = self.frames.pending
@@ -211,7 +210,7 @@ class ConnectionMachine:
             self.close()
 
     def _process(self) -> None:
-        """Handle the requests that have arrived, as far as a turn goes."""
+        """Handles the requests that have arrived, up to the limit per turn."""
         if self.state is _CLOSED or self._driver is not None:
             return
         try:
@@ -221,14 +220,14 @@ class ConnectionMachine:
             self._break_off(error)
 
     def _break_off(self, error: BaseException) -> None:
-        """The end, behind the answers to what was asked before."""
+        """Closes after an error, once the answers to earlier requests have left."""
         self._line.failed(error)
         if self.state is not _CLOSED and not self._sending:
             self._flush()
         self._end()
 
     def _end(self) -> None:
-        """Close behind the answers that are waited for."""
+        """Closes once the pending answers have left."""
         if self._places:
             self.on(Event.DRAIN)
         else:
@@ -281,7 +280,7 @@ class ConnectionMachine:
             self._line.read(True)
 
     def _resolve(self, outgoing: Outgoing | Coroutine[Any, Any, Outgoing]) -> Frame | None:
-        """The answer in parts; empty when there is none, None when no further request may be handled now."""
+        """The parts of the answer: empty when there is none, None when no further request may be handled now."""
         if isinstance(outgoing, Waiting):
             return self._park(outgoing)
         if isinstance(outgoing, Signal):
@@ -297,7 +296,7 @@ class ConnectionMachine:
         return None if driven is None else self._resolve(driven)
 
     def _park(self, waiting: Waiting) -> Frame | None:
-        """It is answered when what it waits for is there: then ``_go_on`` goes on."""
+        """Parks the request; ``_go_on`` answers it when the wait is over."""
         if self.peer_gone:
             waiting.parked.finish()
             return []
@@ -306,7 +305,7 @@ class ConnectionMachine:
         return [] if waiting.lets_next_in else None
 
     def _go_on(self, place: Place) -> Callable[[], None] | None:
-        """What this one waited for is there. Returned is what sends the answers that may leave by then."""
+        """Resumes a parked request. Returns the callback that sends the answers that are ready by then."""
         waiting = place.waiting
         if waiting is None:
             return None
@@ -334,7 +333,7 @@ class ConnectionMachine:
             return None
 
     def _drive(self, coroutine: Coroutine[Any, Any, Outgoing]) -> Outgoing | None:
-        """Its answer if it did not have to wait, else None: then ``_answered`` goes on."""
+        """Starts the coroutine. Its answer if it did not have to wait, else None; ``_answered`` then gets the answer."""
         finished: list[tuple[Outgoing, BaseException | None]] = []
         waiting = False
 
@@ -359,7 +358,7 @@ class ConnectionMachine:
         return None
 
     def _answered(self, outgoing: Outgoing, error: BaseException | None) -> None:
-        """The request that was waited for has its answer."""
+        """The driven request has finished."""
         self._driver = None
         if self.state is _CLOSED:
             return
@@ -383,7 +382,7 @@ class ConnectionMachine:
     # -- answers ----------------------------------------------------------------------------------------------------------
 
     def _send_ready(self) -> None:
-        """Send what is ready, and go on."""
+        """Sends the answers that are ready, then handles the next requests."""
         if self.state is _CLOSED or self._sending:
             return
         parts = self._in_order.take_ready()
@@ -395,7 +394,7 @@ class ConnectionMachine:
             self._process()
 
     def _flush(self) -> None:
-        """Send the small answers that were collected, in one call."""
+        """Sends the collected small answers in one call."""
         answers = self._answers
         if not answers or self.peer_gone:
             answers.clear()
@@ -406,7 +405,7 @@ class ConnectionMachine:
             self._sending = True
 
     def _send(self, parts: Frame) -> bool:
-        """Send ``parts``; False when some of them have to wait."""
+        """Sends ``parts``; False when some of them have to wait."""
         self._answers.clear()
         if self.peer_gone or self._line.send(parts):
             return True

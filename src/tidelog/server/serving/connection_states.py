@@ -1,4 +1,4 @@
-"""What a connection can be at, and what leads from one state to the next."""
+"""The states of a connection, and the events that lead from one to the next."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ TRANSITIONS: Mapping[tuple[State, Event], State] = {
     (State.THROTTLED, Event.THROTTLE_OVER): State.OPEN,
     **_ENDS,
 }
-"""An event that is not listed for a state changes nothing in it."""
+"""An event that is not listed for a state does not change it."""
 HANDLES = frozenset({State.AUTHENTICATING, State.OPEN})
 """The states in which a request may be handled."""

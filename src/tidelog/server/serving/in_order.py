@@ -1,10 +1,10 @@
-"""Answers of one connection, each at its request's place: they leave in the order of the requests, whichever is ready first.
+"""Keeps the answers of one connection in the order of its requests, whichever is ready first.
 
-A request that waits for others (``Waiting``) has a place, and so has every answer behind it. Only a Produce lets the next one in
-before it is answered, and only another Produce: its records are in the log, and what is missing are the followers' word and this
-answer. Clients that send several in a row are served as if they had sent one: followers fetch the batches together.
+A request that waits (``Waiting``) has a place, and so has every answer behind it. Only a Produce lets the next request in before
+it is answered, and only another Produce: its records are in the log, and only the followers' acknowledgement and the answer are
+missing. Clients that send several in a row are served as if they had sent one: followers fetch the batches together.
 
-As in Kafka, what becomes of a Produce never depends on a later one, and the batches of a connection are appended in its order.
+As in Kafka, the outcome of a Produce never depends on a later one, and the batches of a connection are appended in its order.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tidelog.protocol.api_keys import ApiKey
 from tidelog.server.serving.sending import Part
 
 _PRODUCE = int(ApiKey.PRODUCE)
-"""Whose key is 0, the least."""
+"""0, the lowest API key."""
 MOST_PLACES = 32
-"""Java's producers have five requests in flight on a connection. Each place is some hundred bytes: the records are in the log."""
+"""Java producers have five requests in flight on a connection. A place takes some hundred bytes: the records are in the log."""
 
 
 class Place:
-    """One answer's, which is either being waited for or ready."""
+    """The place of one answer, either waiting or ready."""
 
     __slots__ = ("parts", "waiting")
 
@@ -32,38 +32,38 @@ class Place:
 
 
 class InOrder:
-    """The answers of a connection that could not leave at once."""
+    """The answers of a connection that could not be sent immediately."""
 
     __slots__ = ("places",)
 
     def __init__(self) -> None:
         self.places: deque[Place] = deque()
-        """None most of the time, which is asked often."""
+        """Empty most of the time; callers check that first."""
 
     def wait_for(self, waiting: Waiting) -> Place:
-        """The next answer is one that waits."""
+        """Adds a place for a request that waits."""
         place = Place(waiting, None)
         self.places.append(place)
         return place
 
     def queue(self, parts: list[Part]) -> None:
-        """The next answer is there, and waits for those before it."""
+        """Adds a ready answer behind those that wait."""
         self.places.append(Place(None, parts))
 
     def drop(self, place: Place) -> None:
-        """The last one has no answer yet that could be queued: it goes on elsewhere."""
+        """Removes the last place: its request continues as a coroutine and has no answer to queue yet."""
         assert self.places[-1] is place, "an answer behind it would overtake"
         self.places.pop()
 
     def lets_in(self, api_key: int) -> bool:
-        """Whether a request of this API may be handled while these wait (-1: whether one could that has not come yet)."""
+        """Whether a request of this API may be handled while others wait; -1: whether one that has not arrived yet could be."""
         if len(self.places) >= MOST_PLACES or api_key > _PRODUCE:
             return False
         last = self.places[-1].waiting
         return last is None or last.lets_next_in
 
     def take_ready(self) -> list[Part]:
-        """The parts that may leave now, in order."""
+        """Removes the answers that may leave now and returns their parts, in order."""
         places, parts = self.places, []
         while places and (ready := places[0].parts) is not None:
             parts += ready
@@ -71,7 +71,7 @@ class InOrder:
         return parts
 
     def give_up(self) -> None:
-        """Nobody wants them any more."""
+        """Drops all places when the answers can no longer be sent."""
         for place in self.places:
             if place.waiting is not None:
                 place.waiting.parked.on_done = None

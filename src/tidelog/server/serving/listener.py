@@ -1,8 +1,8 @@
-"""A listening socket and the connections that came in on it.
+"""A listening socket and its connections.
 
-What is decided here: which address is bound, how many connections there may be (``max.connections``, ``max.connections.per.ip``
-and its overrides), when an idle one is closed, what happens when the process runs out of descriptors (accepting pauses before
-the last ones, which log files need; the connections that are there go on), and how they end when the node stops.
+It binds the address, limits the number of connections (``max.connections``, ``max.connections.per.ip`` and its overrides), closes
+idle ones, and drains them when the node stops. When the process runs out of descriptors it pauses accepting before the last ones,
+which log files need; existing connections are not affected.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ACCEPTS_PER_TURN = 64
 PAUSE_S = 0.5
 """How long accepting pauses when there are no descriptors or buffers left."""
 DESCRIPTORS_FOR_FILES = 64
-"""So many are never given to clients: a log file that cannot be opened looks like a disk that fails."""
+"""Descriptors never given to clients: a log file that cannot be opened looks like a failing disk."""
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
@@ -50,18 +50,18 @@ class Limits:
     max_connections_per_ip: int = 2_147_483_647
     per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
     max_idle_ms: int = 600_000
-    """Negative: for ever."""
+    """Negative: no limit."""
     send_buffer_bytes: int = 102_400
     receive_buffer_bytes: int = 102_400
     backlog: int = 50
 
     def for_host(self, host: str) -> int:
-        """How many connections one address may have."""
+        """The most connections of one address."""
         return self.per_ip_overrides.get(host, self.max_connections_per_ip)
 
 
 class ConnectionCount:
-    """The connections of all listeners of a node, counted by address."""
+    """Counts the connections of all listeners of a node by address."""
 
     __slots__ = ("by_host", "total")
 
@@ -81,7 +81,7 @@ class ConnectionCount:
 
 
 def bind(name: str, host: str, port: int) -> socket.socket:
-    """A socket with that address, not listening yet; no host means every interface. ConfigError when it cannot be had."""
+    """A socket bound to the address, not listening yet; an empty host means every interface. ConfigError when binding fails."""
     where = f"{name}://{host}:{port}"
     family, address = _resolve(where, host, port)
     try:
@@ -90,7 +90,7 @@ def bind(name: str, host: str, port: int) -> socket.socket:
         raise ConfigError(f"listener {where}: {error.strerror}") from error
     try:
         if os.name == "posix":
-            # Elsewhere this would let a second node take the port of the first.
+            # On Windows this option would let a second node take the port of the first.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
@@ -119,14 +119,14 @@ def _resolve(where: str, host: str, port: int) -> tuple[socket.AddressFamily, tu
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
         raise ConfigError(f"listener {where}: host {host} is not known: {error.strerror}") from error
-    # As the JVM does for a name with addresses of both kinds: IPv4 first.
+    # Like the JVM for a name with addresses of both kinds: IPv4 first.
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
     family, _, _, _, address = found[0]
     return family, (str(address[0]), port)
 
 
 class Listener:
-    """Accepts connections and keeps them."""
+    """Accepts connections and tracks them."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class Listener:
     ) -> None:
         self.name = name
         self.port: int = listening.getsockname()[1]
-        """That of the system's choice when it was asked for 0."""
+        """The actual port; the system chooses one when 0 is configured."""
         self.runtime = runtime
         self.dispatcher = Dispatcher(node, node.apis)
         self.violations = Violations()
@@ -148,10 +148,10 @@ class Listener:
         self.connections: dict[Connection, None] = {}
         self.refused = 0
         self.handle: Callable[[Session, memoryview], Any] = self.dispatcher.handle
-        """What connections give their requests to."""
+        """Handles the requests of the connections."""
         self.metered = False
         self.metering: Metering | None = None
-        """What holds clients to their quotas, where they have any."""
+        """Enforces client quotas, where there are any."""
         self._connected: Callable[[str], int] | None = None
         self._held: dict[PlainTransport, Alarm] = {}
         self._listening = listening
@@ -165,12 +165,15 @@ class Listener:
         self._sweeping: asyncio.TimerHandle | None = None
 
     def change_limits(self, limits: Limits) -> None:
-        """From now on; who is connected stays. The backlog and the way of reading are those of the start."""
+        """Applies to new connections; existing ones stay. The backlog and the buffers of the reader are fixed at the start."""
         self._limits = limits
 
     def follow_quotas(self, for_clients: bool, connected: Callable[[str], int] | None) -> None:
-        """Quotas have changed. ``for_clients``: whether there are any; ``connected`` is told of each address that connects, and
-        says for how many ms that connection is held before it is closed (KIP-612); None while no address has a quota."""
+        """Quotas have changed.
+
+        ``for_clients``: whether any client quota exists. ``connected``: called with the address of each new connection; returns
+        how many ms that connection is held before it is closed (KIP-612). None while no address has a quota.
+        """
         self._connected = connected
         metering = self.metering if for_clients else None
         self.metered = metering is not None
@@ -180,14 +183,14 @@ class Listener:
 
     @property
     def requests(self) -> Counter[ApiKey]:
-        """How many requests of each API were read."""
+        """Requests read, by API."""
         counted = Counter(self.dispatcher.requests)
         if self.metering is not None:
             counted.update(self.metering.dispatcher.requests)
         return counted
 
     def open(self) -> None:
-        """Clients may connect, and wait for ``start``. ConfigError when somebody else began to listen there meanwhile."""
+        """Lets clients connect and wait for ``start``. ConfigError when another process has begun to listen on the address."""
         try:
             self._listening.listen(self._limits.backlog)
         except OSError as error:
@@ -195,7 +198,7 @@ class Listener:
         self._opened = True
 
     def start(self) -> None:
-        """Accept connections from now on. ConfigError as with ``open``."""
+        """Accepts connections from now on. ConfigError as for ``open``."""
         if self._accepting:
             return
         if not self._opened:
@@ -205,7 +208,7 @@ class Listener:
         self._sweeping = self.runtime.loop.call_later(self._sweep_s, self._sweep)
 
     def stop_accepting(self) -> None:
-        """Accept no more; the connections go on."""
+        """Accepts no more; existing connections stay open."""
         if self._sweeping is not None:
             self._sweeping.cancel()
         if self._accepting:
@@ -216,7 +219,7 @@ class Listener:
         self._listening.close()
 
     async def drain(self, timeout_s: float) -> None:
-        """Let every connection finish the request it is at, then close it; close what takes longer than ``timeout_s``."""
+        """Lets every connection finish its current request, then closes it; after ``timeout_s`` seconds closes the rest."""
         for connection in list(self.connections):
             connection.drain()
         if self.connections:
@@ -226,7 +229,7 @@ class Listener:
             connection.close()
 
     def closed(self, connection: Connection) -> None:
-        """A connection says that it has closed."""
+        """Called by a connection that has closed."""
         self.connections.pop(connection, None)
         self._count.remove(connection.peer_host)
         if not self.connections and self._emptied is not None and not self._emptied.done():
@@ -244,7 +247,7 @@ class Listener:
                 self._pause(error.strerror or str(error))
                 return
             if connected.fileno() >= self._last_descriptor:
-                # The system gives the lowest number that is free: hardly any is left.
+                # The system assigns the lowest free number, so hardly any is left.
                 connected.close()
                 self.refused += 1
                 self._pause("the last descriptors are for log files")
@@ -296,13 +299,13 @@ class Listener:
             connection.meter()
 
     def _end_held(self, transport: PlainTransport) -> None:
-        """It came too fast after others of its address; its client may try again now."""
+        """Closes a held connection, which exceeded its address's connection rate; the client may retry now."""
         self._held.pop(transport).cancel()
         transport.close()
 
     def _sweep(self) -> None:
-        """Close what has been idle too long, give back the memory of what is idle for a moment. A client that does not take its
-        answer is idle."""
+        """Closes connections that have been idle too long and shrinks the buffers of those that are idle now. A client that
+        does not read its answer counts as idle."""
         now_ms = self.runtime.real_ms()
         for connection in list(self.connections):
             if connection.take_active() or connection.waiting:

@@ -1,4 +1,4 @@
-"""What a connection asks of the listener that accepted it."""
+"""What a connection needs from the listener that accepted it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ if TYPE_CHECKING:
 
 
 class Owner(Protocol):
-    """See the module."""
-
     runtime: LoopRuntime
     violations: Violations
     turn: Turn
 
     @property
     def handle(self) -> Callable[[Session, memoryview], Any]:
-        """What makes an answer of a request: the dispatcher, or what records quotas around it."""
+        """Handles a request: the dispatcher, or the metering around it when there are client quotas."""
         ...
 
     @property
     def metered(self) -> bool:
-        """Whether there are quotas for clients."""
+        """Whether there are client quotas."""
         ...
 
     def closed(self, connection: Connection) -> None:
-        """It is, and will not be heard of again."""
+        """Called when the connection has closed; the owner drops it."""
         ...

@@ -1,7 +1,7 @@
-"""One node's client quotas at work: they follow the metadata, and the node's listeners follow them.
+"""Applies a node's client quotas: they follow the metadata, and the node's listeners follow them.
 
-Without quotas listeners give requests to the dispatcher as if there were no such thing; with the first one each connection is
-told to go through ``broker.quotas.metering``, and with the last one that it need not any more.
+Without quotas listeners give requests directly to the dispatcher. With the first quota every connection switches to
+``broker.quotas.metering``, and back when the last quota is removed.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ log = logging.getLogger(__name__)
 
 
 class QuotaEnforcement:
-    """See the module."""
-
     def __init__(self, config: BrokerConfig, runtime: LoopRuntime) -> None:
         self.quotas = ClientQuotas(
             Windows(config.quota_window_num, config.quota_window_size_seconds * 1000),
@@ -33,7 +31,8 @@ class QuotaEnforcement:
         self._followed = EMPTY_IMAGE.quotas
 
     def add(self, listener: Listener, node: ServingNode | None = None) -> Listener:
-        """It follows from now on. ``node``: what it serves, where requests count; at controllers only connections do."""
+        """Registers a listener. ``node``: the node that it serves, where requests count against quotas; a controller counts
+        only connections."""
         if node is not None:
             listener.metering = Metering(node, self.quotas, node.apis, self._runtime.even_ms, self._runtime.busy_ns)
         self._listeners.append(listener)
@@ -41,7 +40,7 @@ class QuotaEnforcement:
         return listener
 
     def follow(self, image: ClusterImage) -> None:
-        """The committed metadata moved on."""
+        """Applies the committed metadata's quotas."""
         if image.quotas is self._followed:
             return
         was, self._followed = self._followed, image.quotas

@@ -1,8 +1,8 @@
-"""Is this part of a file in the page cache? Asked before the loop reads it, so that the loop never waits for a disk.
+"""Whether part of a file is in the page cache. Checked before the loop reads it, so that the loop never waits for a disk.
 
-Linux answers with ``preadv2(RWF_NOWAIT)``, which fails with EAGAIN where a page is missing. Some file systems do not know the
-flag: those that live in memory are always resident, all others (network file systems, overlays) count as not resident, and
-so does everything on systems without the flag. Their reads go through a worker thread: slower, never stalling.
+Linux answers with ``preadv2(RWF_NOWAIT)``, which fails with EAGAIN when a page is missing. Where a file system does not support
+the flag, memory file systems count as always resident and all others (network file systems, overlays) as not resident, as does
+everything on systems without the flag. Those reads go through a worker thread, which is slower but never stalls the loop.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _UNSUPPORTED = {errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 _IN_MEMORY = {"tmpfs", "ramfs"}
 
 STRIDE = 128 * 1024
-"""One byte is asked for per so many: the kernel reads and drops files in runs of at least that size, mostly."""
+"""One byte is checked per this many bytes: the kernel mostly reads and drops files in runs of at least that size."""
 
 _without_flag: dict[int, bool] = {}
-"""By device number, for file systems that refused the flag: do they live in memory?"""
+"""By device number, for file systems that refused the flag: whether they live in memory."""
 _byte = [bytearray(1)]
 
 
 def read_resident(fd: int, position: int, into: memoryview) -> int:
-    """Bytes read into ``into`` from the page cache alone; -1 when the first are missing, 0 at the end of the file.
+    """Bytes read into ``into`` from the page cache alone; -1 when the first byte is not cached, 0 at the end of the file.
 
     OSError: the disk failed.
     """
@@ -40,7 +40,7 @@ def read_resident(fd: int, position: int, into: memoryview) -> int:
 
 
 def resident_length(fd: int, position: int, length: int) -> int:
-    """How many bytes from ``position`` on are resident, as far as a look at one byte per STRIDE can tell."""
+    """How many bytes from ``position`` on are resident, judged by one byte per STRIDE."""
     if not _NOWAIT:
         return 0
     end = position + length
@@ -68,7 +68,7 @@ def _lives_in_memory(fd: int) -> bool:
 
 
 def _file_system_type(device: int) -> str:
-    """The type of the mounted file system with that device number; empty when it cannot be found out."""
+    """The type of the mounted file system with that device number; empty when unknown."""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:

@@ -1,13 +1,14 @@
-"""A response on its way out: buffers and slices of files, to a socket that takes what it can.
+"""Sends responses: buffers and slices of files, to a socket that takes what it can.
 
-What is decided here (docs/adr/0007-how-a-fetch-is-sent.md has the measurements):
+Rules (docs/adr/0007-how-a-fetch-is-sent.md has the measurements):
 
 - small slices are copied from the page cache into a scratch buffer and leave with the bytes around them in one call;
 - large slices that are in the page cache leave by ``sendfile``, as much as the socket takes;
-- what is not in the page cache is read by a worker thread, a chunk at a time, and leaves as bytes. The loop never reads it.
+- slices that are not in the page cache are read by a worker thread, a chunk at a time, and leave as bytes; the loop never reads
+  them.
 
-Invariants: bytes leave in order; what was not taken by the socket stays queued as slices, not as copies; a queue holds at most
-the answers of one turn, because its connection reads no further request before it is empty.
+Invariants: bytes leave in order; unsent bytes stay queued as slices, not as copies; a queue holds at most the answers of one
+turn, because its connection reads no further request until the queue is empty.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from tidelog.server.serving.transport import IOV_MAX, PlainTransport
 Part = Buffer | FileSlice
 
 SMALL_SLICE = 128 * 1024
-"""Slices up to this are copied: below it a copy is cheaper than a call of its own."""
+"""Slices up to this size are copied; a copy is then cheaper than a separate system call."""
 GATHER_BYTES = 128 * 1024
-"""How much leaves in one call at most; the size of the scratch buffer."""
+"""The most bytes sent in one call; the size of the scratch buffer."""
 CHUNK = 1024 * 1024
-"""How much of a large slice is looked at and sent at a time."""
+"""How many bytes of a large slice are checked for residency and sent at a time."""
 COLD_CHUNK = 256 * 1024
-"""How much of a slice is read in a thread at a time: it is held as bytes until the client has taken it."""
+"""How many bytes of a slice a thread reads at a time; they are held in memory until the client has taken them."""
 TURN_BYTES = 2 * 1024 * 1024
-"""After so many bytes the other connections have their turn."""
+"""After this many bytes other connections get their turn."""
 
 SENT = 0
 """Everything has left."""
@@ -40,24 +41,25 @@ PEER_SLOW = 1
 COLD = 2
 """Run ``cold_read`` in a thread, hand its result to ``warmed``, then ``pump`` again."""
 TURN_OVER = 3
-"""More could leave: call ``pump`` again after the others had their turn."""
+"""More could leave: call ``pump`` again after other connections had their turn."""
 
 _scratch = bytearray(GATHER_BYTES)
 _scratch_view = memoryview(_scratch)
-"""Shared by all connections of the loop: it never holds anything between two calls."""
+"""Shared by all connections of the loop; never holds anything between two calls."""
 
 
 class TruncatedFile(OSError):
-    """A file ended before a slice of it did; the length was promised already, so only the connection can end."""
+    """A file ended before a slice of it did. The length was already sent, so the connection must be closed."""
 
 
 def _open(file: File) -> Descriptor | None:
-    """The descriptor, open as long as the result is kept; None for a file that is no file of the system (the simulator's)."""
+    """The descriptor, which stays open while the result is referenced; None for a file that the system does not have (the
+    simulator's)."""
     return file.descriptor() if isinstance(file, DiskFile) else None
 
 
 class Output:
-    """What one connection still has to send."""
+    """The bytes that one connection still has to send."""
 
     __slots__ = ("_queue", "_resident_until", "_transport")
 
@@ -65,22 +67,24 @@ class Output:
         self._transport = transport
         self._queue: deque[Part] = deque()
         self._resident_until = -1
-        """How far the slice at the head has been found resident, as a position in its file."""
+        """Position in the file up to which the slice at the head is known to be resident."""
 
     def __bool__(self) -> bool:
         return bool(self._queue)
 
     def add(self, parts: Sequence[Part]) -> None:
-        """Queue ``parts`` behind what is being sent already."""
+        """Queues ``parts`` behind what is being sent already."""
         self._queue.extend(parts)
 
     def send(self, parts: Sequence[Part]) -> int:
-        """Queue ``parts`` and send what can be sent. OSError: the connection or the disk failed, nothing more can be sent."""
+        """Queues ``parts`` and sends what the socket takes; returns SENT, PEER_SLOW, COLD or TURN_OVER. OSError: the
+        connection or the disk failed, nothing more can be sent."""
         self._queue.extend(parts)
         return self.pump()
 
     def send_small(self, data: Buffer) -> int:
-        """The same for one buffer; must be called with nothing queued. The common answer: one call, nothing queued."""
+        """Sends one buffer, the common answer, in one call; the queue must be empty. SENT or PEER_SLOW; OSError as for
+        ``send``."""
         taken = self._transport.send(data)
         if taken == len(data):
             return SENT
@@ -88,7 +92,7 @@ class Output:
         return PEER_SLOW
 
     def pump(self) -> int:
-        """Send on; SENT, PEER_SLOW, COLD or TURN_OVER. OSError as for ``send``."""
+        """Continues sending: SENT, PEER_SLOW, COLD or TURN_OVER. OSError as for ``send``."""
         queue = self._queue
         left = TURN_BYTES
         while queue:
@@ -105,14 +109,14 @@ class Output:
         return SENT
 
     def cold_read(self) -> Callable[[], bytes]:
-        """The job behind COLD: it reads the first chunk of the head of the queue."""
+        """The job to run for COLD: reads the first chunk of the head of the queue."""
         head = self._queue[0]
         assert isinstance(head, FileSlice)
         file, position, length = head.file, head.position, min(head.length, COLD_CHUNK)
         return lambda: file.read(position, length)
 
     def warmed(self, data: bytes) -> None:
-        """What ``cold_read`` read: it takes the place of its part of the slice."""
+        """Replaces a part of the slice at the head with ``data``, the result of ``cold_read``."""
         head = self._queue[0]
         assert isinstance(head, FileSlice)
         if len(data) < min(head.length, COLD_CHUNK):
@@ -121,7 +125,7 @@ class Output:
         self._queue.appendleft(data)
 
     def clear(self) -> None:
-        """The connection is gone: let go of buffers and files."""
+        """Drops buffers and files when the connection has closed."""
         self._queue.clear()
 
     def _send_large(self, head: FileSlice) -> tuple[int, int]:
@@ -145,7 +149,7 @@ class Output:
         return (SENT if taken == wanted else PEER_SLOW), taken
 
     def _send_copied(self, head: FileSlice, descriptor: Descriptor | None) -> tuple[int, int]:
-        """For a transport that must see the bytes, and for files that are no files of the system."""
+        """Sends through the scratch buffer: for a transport that must see the bytes, and for the simulator's files."""
         wanted = min(head.length, GATHER_BYTES)
         if descriptor is None:
             data: Buffer = head.file.read(head.position, wanted)
@@ -168,7 +172,7 @@ class Output:
             self._queue[0] = FileSlice(head.file, head.position + count, head.length - count)
 
     def _send_gathered(self) -> tuple[int, int]:
-        """Buffers and small slices from the head of the queue, in one call."""
+        """Sends buffers and small slices from the head of the queue in one call."""
         buffers: list[Buffer] = []
         data: Buffer | None
         total = 0
@@ -210,12 +214,12 @@ class Output:
         into = _scratch_view[filled : filled + part.length]
         count = read_resident(descriptor.fd, part.position, into)
         if 0 <= count < part.length:
-            # Only the end of the file, or the end of what is resident: the thread finds out which.
+            # Either the file or its resident part ends here; the thread finds out which.
             return None
         return into if count == part.length else None
 
     def _drop(self, count: int) -> None:
-        """Take ``count`` sent bytes from the head of the queue."""
+        """Removes ``count`` sent bytes from the head of the queue."""
         queue = self._queue
         while queue:
             part = queue[0]

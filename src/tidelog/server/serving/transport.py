@@ -1,6 +1,6 @@
-"""The bytes of one connection, non-blocking: the only place that calls a client's socket.
+"""The bytes of one connection, non-blocking: the only module that calls a client's socket.
 
-A TLS form of the same class stands beside this one when the node speaks TLS; ``can_sendfile`` is then False.
+A TLS transport has the same interface, with ``can_sendfile`` False.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from tidelog.model.ports import Buffer
 
 _MORE = getattr(socket, "MSG_MORE", 0)
-"""Linux: more follows at once, do not send a short packet yet. Elsewhere Nagle's algorithm is off and that is all."""
+"""Linux: more bytes follow immediately, so do not send a short packet yet. Elsewhere this is 0; Nagle's algorithm is off there
+too."""
 IOV_MAX = 512
-"""Buffers in one call; the kernel's own limit is 1,024 or more wherever this runs."""
+"""Buffers in one call; the kernel's own limit is 1,024 or more on every supported system."""
 
 
 class PlainTransport:
@@ -24,7 +25,7 @@ class PlainTransport:
 
     can_sendfile = hasattr(os, "sendfile")
     gathers = getattr(socket.socket, "sendmsg", None) is not None
-    """Not on Windows: several buffers are joined there."""
+    """False on Windows, where several buffers are joined first."""
 
     def __init__(self, connected: socket.socket) -> None:
         connected.setblocking(False)
@@ -32,28 +33,29 @@ class PlainTransport:
         self.fd = connected.fileno()
 
     def receive(self, buffer: bytearray | memoryview) -> int:
-        """Bytes read into ``buffer``; 0 when the peer has finished, -1 when there is nothing now. OSError: it is gone."""
+        """Bytes read into ``buffer``; 0 at the end of the stream, -1 when nothing has arrived. OSError: the connection is
+        lost."""
         try:
             return self._socket.recv_into(buffer)
         except (BlockingIOError, InterruptedError):
             return -1
 
     def peer_has_ended(self) -> bool:
-        """Whether the peer has finished and everything that it sent was read. OSError: the connection is gone."""
+        """Whether the peer has closed and everything that it sent was read. OSError: the connection is lost."""
         try:
             return not self._socket.recv(1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
             return False
 
     def send(self, data: Buffer) -> int:
-        """Bytes taken, 0 when the peer reads too slowly. OSError: the connection is gone."""
+        """Bytes taken, 0 when the socket is full. OSError: the connection is lost."""
         try:
             return self._socket.send(data)
         except (BlockingIOError, InterruptedError):
             return 0
 
     def send_all(self, buffers: Sequence[Buffer], *, more: bool) -> int:
-        """The same for several buffers, at most ``IOV_MAX``; ``more`` when something follows at once."""
+        """Like ``send`` for at most ``IOV_MAX`` buffers; ``more``: further bytes follow immediately."""
         if not self.gathers:
             return self.send(b"".join(buffers))
         try:
@@ -62,14 +64,13 @@ class PlainTransport:
             return 0
 
     def send_file(self, fd: int, position: int, length: int) -> int:
-        """The same for a part of a file, without its bytes passing through here; -1 when the peer reads too slowly, 0 at the
-        end of the file. OSError may come from the disk as well as from the connection.
-        """
+        """Sends part of a file by ``sendfile``. Bytes taken, -1 when the socket is full, 0 at the end of the file. OSError:
+        the disk or the connection failed."""
         try:
             return os.sendfile(self.fd, fd, position, length)
         except (BlockingIOError, InterruptedError):
             return -1
 
     def close(self) -> None:
-        """End the connection; what was taken by ``send`` still leaves."""
+        """Closes the socket; bytes already taken by ``send`` still leave."""
         self._socket.close()

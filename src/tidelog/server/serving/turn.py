@@ -1,11 +1,11 @@
 """The answers of one turn of the loop, sent together at its end.
 
-When many clients ask at once, each answer that is sent on the spot wakes a client that then asks, is answered and sleeps again,
-one by one: with 64 connections nearly half of a node's time was the kernel waking sleepers, and a turn of the loop seldom found
-more than a few requests. Sent in a row at the end of the turn, the first answer wakes the client and the others find it awake;
-the next turn finds many requests again. A client that is alone is answered at once: there is nothing to wait for.
+When many clients ask at once and each answer is sent immediately, each send wakes a client that asks, is answered and sleeps
+again, one by one: with 64 connections the kernel spent nearly half of a node's time waking sleepers, and a turn of the loop
+seldom found more than a few requests. Sent in a row at the end of the turn, the first answer wakes the client and the others find
+it awake; the next turn finds many requests again. A single active client is answered immediately.
 
-Whoever asks twice in a row counts as alone. Answers leave before the loop looks at its sockets again.
+A connection that asks twice in a row counts as the only active one. Answers leave before the loop polls its sockets again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ log = logging.getLogger(__name__)
 
 
 class Answering(Protocol):
-    """A connection with an answer ready."""
+    """A connection with a ready answer."""
 
-    def send_answers(self) -> None:
-        """Send it now."""
-        ...
+    def send_answers(self) -> None: ...
 
 
 class Turn:
-    """Who has an answer ready in this turn of the loop."""
+    """The connections with a ready answer in this turn of the loop."""
 
     __slots__ = ("_last", "_loop", "_ready")
 
@@ -36,7 +34,7 @@ class Turn:
         self._ready: list[Answering] = []
 
     def defers(self, connection: Answering) -> bool:
-        """Whether the connection's answer leaves at the end of the turn, with those of others; False: send it now."""
+        """Whether the answer leaves at the end of the turn, with those of others; False: send it now."""
         if connection is self._last:
             return False
         self._last = connection
@@ -46,7 +44,7 @@ class Turn:
         return True
 
     def forget(self, connection: Answering) -> None:
-        """It has closed."""
+        """Called when the connection has closed."""
         if connection is self._last:
             self._last = None
 
@@ -55,5 +53,5 @@ class Turn:
         for connection in ready:
             try:
                 connection.send_answers()
-            except Exception:  # the others' answers leave all the same
+            except Exception:  # the other connections' answers must still leave
                 log.exception("the answers of one connection could not be sent")

@@ -1,6 +1,6 @@
-"""Says in the log why connections were closed, without letting a stranger fill the disk with it.
+"""Logs why connections were closed, without letting a client fill the disk with log lines.
 
-The first few of each second are told one by one, with who sent what; of the others only how many there were.
+The first five of each second are logged in full, with address and client id; the rest are only counted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LONGEST_CLIENT_ID = 100
 
 
 class Violations:
-    """One per node; ``now_ms`` comes in with each."""
+    """One per listener."""
 
     __slots__ = ("_second", "_told", "_untold", "total")
 
@@ -25,7 +25,7 @@ class Violations:
         self._untold = 0
 
     def tell(self, peer: str, client_id: str | None, error: Exception, now_ms: int) -> None:
-        """A connection is closed because of ``error``."""
+        """Logs that a connection is closed because of ``error``."""
         self.total += 1
         second = now_ms // 1000
         if second != self._second:
@@ -40,5 +40,5 @@ class Violations:
 
 
 def _quoted(client_id: str | None) -> str:
-    """On one line, however it was sent, and no longer than a line is read."""
+    """On one line, and at most 100 characters of it."""
     return "none" if client_id is None else repr(client_id[:LONGEST_CLIENT_ID])
