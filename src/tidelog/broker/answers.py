@@ -1,9 +1,9 @@
-"""What a handler may answer: a closed union.
+"""What a handler may return: a closed union.
 
-A response message is the common answer. The others exist for speed (``Encoded``, ``Frame``), for requests without an answer
+The usual answer is a response message. The others exist for speed (``Encoded``, ``Frame``), for requests without an answer
 (``Signal``), and for requests that wait without a coroutine (``Waiting``).
 
-Deliberately elsewhere: how an answer becomes a frame (``dispatch``), how it leaves (``server.serving.sending``).
+Elsewhere: how an answer becomes a frame (``dispatch``), how it is sent (``server.serving.sending``).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ log = logging.getLogger(__name__)
 
 Part: TypeAlias = bytes | bytearray | memoryview | FileSlice
 Frame: TypeAlias = list[Part]
-"""A whole response frame in parts, length prefix and header included: what ``protocol.fastpath`` writes."""
+"""A complete response frame in parts, including length prefix and header; ``protocol.fastpath`` writes it."""
 
 
 class Signal(Enum):
-    """What a handler may return instead of an answer."""
+    """Returned by a handler instead of an answer."""
 
     NO_RESPONSE = "no response"
     """The request has no answer (Produce with acks=0); the next request is read."""
     CLOSE_CONNECTION = "close the connection"
-    """Nothing is answered, the connection ends: Kafka's way to refuse what cannot be answered."""
+    """Send nothing and close the connection, as Kafka does when a request cannot be answered."""
 
 
 NO_RESPONSE = Signal.NO_RESPONSE
@@ -40,7 +40,7 @@ CLOSE_CONNECTION = Signal.CLOSE_CONNECTION
 
 
 class Encoded:
-    """A response body, encoded already: buffers and slices of files sent one after another; ``size`` bytes together."""
+    """An encoded response body: buffers and file slices to send in order, ``size`` bytes in total."""
 
     __slots__ = ("parts", "size")
 
@@ -50,38 +50,38 @@ class Encoded:
 
 
 class Waiting:
-    """An answer that is there when ``parked`` is done, for a request whose bytes are not needed any more.
+    """An answer that is ready when ``parked`` is done. The request's bytes are no longer needed.
 
-    Cheaper than a coroutine: only ``go_on`` is called, once. A caller that gives up finishes ``parked`` instead.
+    Cheaper than a coroutine: only ``go_on`` is called, once. To give up, finish ``parked`` instead.
     """
 
     __slots__ = ("parked",)
 
     lets_next_in = False
-    """Whether the connection's next Produce may be handled meanwhile."""
+    """Whether the connection may handle its next Produce meanwhile."""
 
     def __init__(self, parked: Parked) -> None:
         self.parked = parked
 
     @abstractmethod
     def go_on(self) -> Outgoing | Coroutine[Any, Any, Outgoing]:
-        """``parked`` is done: the frame, another ``Waiting``, or a coroutine whose result is either."""
+        """Called when ``parked`` is done: the frame, another ``Waiting``, or a coroutine that returns either."""
 
     @abstractmethod
     def refuse(self, error: KafkaError) -> Outgoing:
-        """``go_on`` failed: the frame that says so."""
+        """The error frame, after ``go_on`` raised ``error``."""
 
 
 Outgoing: TypeAlias = Frame | Signal | Waiting
-"""An answer on its way to a connection: a frame, what to do instead of answering, or what to wait for."""
+"""An answer on its way to a connection: a frame, a signal, or a wait."""
 Answer: TypeAlias = Message | Encoded | Frame | Signal | Waiting
 Later: TypeAlias = Coroutine[Any, Any, Answer]
-"""An answer that has to be waited for."""
+"""An answer that is not ready yet."""
 
 
 def as_kafka_error(error: Exception) -> KafkaError:
-    """What a client is answered when a handler raised ``error``. What is unforeseen is logged; a ProtocolViolation is raised
-    again, for it ends the connection."""
+    """The error with which a client is answered when a handler raised ``error``. Unexpected errors are logged. A
+    ProtocolViolation is raised again, because it closes the connection."""
     if isinstance(error, KafkaError):
         return error
     if isinstance(error, ProtocolViolation):
@@ -93,12 +93,12 @@ def as_kafka_error(error: Exception) -> KafkaError:
 
 
 def resume(waiting: Waiting) -> Outgoing | Coroutine[Any, Any, Outgoing]:
-    """What ``waiting`` waited for is there. An error becomes its answer."""
+    """Resume a request whose ``parked`` is done. An exception becomes an error response."""
     try:
         outgoing = waiting.go_on()
     except Exception as error:
         return waiting.refuse(as_kafka_error(error))
-    if isinstance(outgoing, list):  # first: nearly all are, and asking for a Coroutine costs more
+    if isinstance(outgoing, list):  # checked first: nearly all are lists, and isinstance(..., Coroutine) is slower
         return outgoing
     return _resumed(waiting, outgoing) if isinstance(outgoing, Coroutine) else outgoing
 
@@ -111,7 +111,7 @@ async def _resumed(waiting: Waiting, later: Coroutine[Any, Any, Outgoing]) -> Ou
 
 
 async def settled(wait: Callable[[Parked], Any], answer: Answer | Later) -> Message | Encoded | Frame | Signal:
-    """The answer of a handler once it waits for nothing any more, for callers that are no connection. ``wait`` parks."""
+    """Wait until a handler's answer is final, for callers other than connections. ``wait`` parks."""
     while True:
         if isinstance(answer, Waiting):
             try:

@@ -1,7 +1,7 @@
-"""What one row of the API table says; the table itself is ``broker.table``.
+"""One row of the API table; the table itself is ``broker.table``.
 
-A row is the only place where these facts are stated. The dispatcher, ApiVersions, quotas, the envelope, refusals, planned
-faults of tests and the reference page read it.
+A row is the only place for these facts. The dispatcher, ApiVersions, quotas, the envelope, refusals, the faults that tests inject
+and the reference page read it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tidelog.model.errors import ErrorCode
 from tidelog.protocol.api_keys import ApiKey
 
 Handler: TypeAlias = Callable[[RequestContext[Any], Any], Answer | Later]
-"""(context, request) -> its answer."""
+"""(context, request) -> answer."""
 Reader: TypeAlias = Callable[[memoryview, int, int], Any]
-"""(frame, where its body begins, version) -> request."""
+"""(frame, start of the body, version) -> request."""
 
 
 class Need(NamedTuple):
@@ -34,12 +34,12 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Which permissions an API asks for, as Apache Kafka's brokers ask for them."""
+    """The permissions that an API requires, the same as Apache Kafka's brokers require."""
 
     permissions: tuple[Need, ...] = ()
     in_handler: bool = False
-    """The handler asks, resource by resource, and answers for each; else the whole request needs the permission on the cluster
-    before a handler sees it."""
+    """True: the handler checks each resource and reports each error. False: the whole request needs the permission on the
+    cluster before the handler runs."""
 
 
 NOTHING = Needs()
@@ -52,56 +52,56 @@ def on_cluster(operation: AclOperation) -> Needs:
 
 
 def by_resource(*permissions: tuple[AclOperation, ResourceType]) -> Needs:
-    """Decided in the handler, for each resource that the request names."""
+    """The handler checks each resource that the request names."""
     return Needs(tuple(Need(*each) for each in permissions), in_handler=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API: everything that is particular to it outside of its handlers."""
+    """One API: all of its properties outside its handlers."""
 
     key: ApiKey
     versions: VersionRange
-    """What is complete; any other version closes the connection."""
+    """Fully implemented versions; any other closes the connection."""
     _: KW_ONLY
     broker: Handler | None = None
-    """Serves it on brokers' listeners."""
+    """Handler on brokers' listeners."""
     controller: Handler | None = None
-    """Serves it on controllers' listeners; the same function where both decide alike."""
+    """Handler on controllers' listeners; may be the same function."""
     needs: Needs
     controller_needs: Needs | None = None
-    """Where a controller's listener asks for another permission than a broker's."""
+    """Permissions on controllers' listeners, where they differ."""
     forwarded: bool = False
-    """Whether the active controller decides: brokers pass it on, and controllers take it in an Envelope (KIP-590)."""
+    """Whether the active controller decides: brokers forward the request, controllers accept it in an Envelope (KIP-590)."""
     not_active: ErrorCode = ErrorCode.NOT_CONTROLLER
-    """How a controller that is not the active one refuses it."""
+    """The error of a controller that is not active."""
     quota: Kind = Kind.REQUEST
-    """The quota that it counts against besides the time that it takes."""
+    """The quota that it counts against, besides request time."""
     between_brokers_from: int | None = None
-    """From this version on brokers ask it of each other, and no client's quota counts."""
+    """From this version on only brokers send it to each other, and no client quota counts."""
     refuse: Refusal = REGULAR
-    """Says an error that a handler raised, as this API's answer."""
+    """Builds the response for an error that a handler raised."""
     off: bool = False
-    """Belongs to a feature that this version of tidelog does not have: ApiVersions leaves it out, and it is answered with
-    UNSUPPORTED_VERSION, as by a Kafka whose feature is switched off."""
+    """Belongs to a feature that tidelog does not have: ApiVersions omits it and requests get UNSUPPORTED_VERSION, as in a
+    Kafka with the feature disabled."""
     advertised: VersionRange | None = None
-    """What ApiVersions says, where that is not ``versions``; clients always take the highest version both sides know."""
+    """The range in ApiVersions, where it is not ``versions``; clients take the highest version that both sides know."""
     read: Reader | None = None
-    """Used on brokers where the generated decoder is too slow; the same errors."""
+    """Replaces the generated decoder on brokers where that is too slow; raises the same errors."""
 
     @property
     def told(self) -> VersionRange:
-        """The range in ApiVersions."""
+        """The range that ApiVersions reports."""
         return self.advertised or self.versions
 
     def is_between_brokers(self, version: int) -> bool:
-        """Whether this version is asked by brokers only."""
+        """Whether only brokers send this version."""
         return self.between_brokers_from is not None and version >= self.between_brokers_from
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An API as one kind of node serves it."""
+    """An API as served by one kind of node."""
 
     api: Api
     handler: Handler
@@ -110,12 +110,12 @@ class Route:
 
 
 def on_brokers(table: Iterable[Api]) -> dict[int, Route]:
-    """What brokers serve, by the number on the wire."""
+    """Routes of brokers, by API key."""
     return {row.key: Route(row, row.broker, row.read, row.needs) for row in table if row.broker is not None}
 
 
 def on_controllers(table: Iterable[Api]) -> dict[int, Route]:
-    """What controllers serve, by the number on the wire."""
+    """Routes of controllers, by API key."""
     return {
         row.key: Route(row, row.controller, None, row.needs if row.controller_needs is None else row.controller_needs)
         for row in table

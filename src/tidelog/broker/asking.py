@@ -1,4 +1,4 @@
-"""Asking the coordinator machine that owns a key, and waiting for what it says."""
+"""Calls the coordinator machine that owns a key and waits for its answer."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def ask(
     *,
     writes: bool = True,
 ) -> R | Coroutine[Any, Any, R]:
-    """``respond(reply)`` of the machine that owns ``key``, at once when it is there at once; ``refuse(error)`` when no shard can
-    say: COORDINATOR_LOAD_IN_PROGRESS (14), COORDINATOR_NOT_AVAILABLE (15) or NOT_COORDINATOR (16), which clients retry.
-    ``writes``: the request may have to be recorded."""
+    """``respond(reply)`` of the machine that owns ``key``, directly if it is ready; ``refuse(error)`` when no shard can
+    answer: COORDINATOR_LOAD_IN_PROGRESS (14), COORDINATOR_NOT_AVAILABLE (15) or NOT_COORDINATOR (16), which clients retry.
+    ``writes``: the request may write a record."""
     shard = shards.find(key, writes=writes)
     if isinstance(shard, ErrorCode):
         return refuse(shard)
@@ -43,7 +43,7 @@ def ask_shard(
     respond: Callable[[Any], R],
     refuse: Callable[[ErrorCode], R],
 ) -> R | Coroutine[Any, Any, R]:
-    """The same for a shard that is at hand, or was: while others were asked its leadership may have gone."""
+    """Like ``ask``, for a known shard. It may have lost its leadership while other shards were asked."""
     if shard.machine is None:
         return refuse(ErrorCode.NOT_COORDINATOR)
     token, waiting = shards.ask(shard, call)
@@ -68,12 +68,13 @@ async def _wait(
 
 
 def looked_up(look: Callable[[M], Any]) -> Callable[[M, Token, int], Outcome]:
-    """A call that only looks at the machine; its answer waits for what the machine knows to be safe."""
+    """A read-only call; its answer waits until the state that it read is safe."""
     return lambda machine, token, _: Outcome(replies=(Reply(token, look(machine)),))
 
 
 async def ask_every(ctx: Context, shards: Shards[M], look: Callable[[M], list[T]]) -> list[T] | ErrorCode:
-    """What ``look`` finds in all machines of this broker; the error of the first shard that cannot say (14, 15, 16)."""
+    """The combined results of ``look`` on all machines of this broker; the error of the first shard that cannot answer (14,
+    15, 16)."""
     loaded = shards.loaded()
     if isinstance(loaded, ErrorCode):
         return loaded
@@ -89,7 +90,7 @@ async def ask_every(ctx: Context, shards: Shards[M], look: Callable[[M], list[T]
 
 
 def close_all(answers: Iterable[object]) -> None:
-    """Nobody waits for these any more; those that have come are left alone."""
+    """Close the coroutines among ``answers``; finished ones need nothing."""
     for answer in answers:
         if isinstance(answer, Coroutine):
             answer.close()

@@ -1,7 +1,7 @@
 """Topics that the controller creates because a client asked a broker for their metadata (``auto.create.topics.enable``).
 
-Partitions and replicas are those of the broker whose configuration names them, and the controller's where it does not: each of
-``num.partitions`` and ``default.replication.factor`` by itself, as in Apache Kafka 4.3.1.
+Partitions and replicas come from the broker's configuration if it sets them, otherwise from the controller's; ``num.partitions``
+and ``default.replication.factor`` are independent, as in Apache Kafka 4.3.1.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopics
 
 TIMEOUT_MS = 30_000
 RETRY_MS = 1_000
-"""How long a refused topic is left alone; clients ask again every 100 ms."""
+"""Back-off after a refusal; clients ask again every 100 ms."""
 MAX_REFUSED = 1000
-"""Refused topics that are remembered; the oldest are forgotten first."""
+"""Refused topics to remember; the oldest are dropped first."""
 _DEFAULT = -1
-"""As the controller is set."""
+"""The controller's default."""
 
 log = logging.getLogger(__name__)
 
 
 def was_refused(broker: Broker, name: str) -> bool:
-    """Whether the last try to create this topic came to nothing."""
+    """Whether the last attempt to create this topic failed."""
     return name in broker.auto_creations_refused
 
 
 def create_for(broker: Broker, asker: Asker, names: list[str]) -> None:
-    """Start to create those of the topics that are not being created, and were not refused within the last second."""
+    """Create the topics that are not being created already and were not refused within the last second."""
     now_ms = broker.runtime.even_ms()
     new = [
         name
@@ -46,7 +46,7 @@ def create_for(broker: Broker, asker: Asker, names: list[str]) -> None:
 
 
 async def _created(broker: Broker, asker: Asker, names: list[str]) -> None:
-    """Ask the controller. The client learns the outcome when it asks again: LEADER_NOT_AVAILABLE was its answer."""
+    """Ask the controller. The client was answered LEADER_NOT_AVAILABLE and learns the outcome when it asks again."""
     partitions = _named(broker, "num.partitions", broker.config.num_partitions)
     replicas = _named(broker, "default.replication.factor", broker.config.default_replication_factor)
     request = CreateTopicsRequest(
@@ -71,7 +71,8 @@ def _named(broker: Broker, setting: str, value: int) -> int:
 
 
 def _note(broker: Broker, asker: Asker, outcomes: Mapping[str, tuple[ErrorCode, str | None]]) -> None:
-    """Remember what was refused, by topic. A client over its quota holds no other client up."""
+    """Record the refused topics. After a quota violation there is no back-off, so that one client's quota does not delay
+    another client."""
     refused = broker.auto_creations_refused
     for name, (code, message) in outcomes.items():
         known = refused.pop(name, None) is not None

@@ -1,7 +1,7 @@
-"""Questions to other brokers, many in one request: while one request to a broker is under way, others gather for the next.
+"""Batches questions to other brokers: while one request to a broker is in flight, further questions collect for the next.
 
-So a question never waits for company, and under load there are few requests. Questions with the same key never share a request:
-their answers could not be told apart.
+So a question never waits for others, and under load there are few requests. Questions with the same key never share a request,
+because their answers could not be told apart.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ Q = TypeVar("Q")
 
 
 class Spawns(Protocol):
-    """Where the requests are carried."""
+    """Runs the tasks that send the requests."""
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> object: ...
 
 
 class Batches(Generic[Q]):
-    """``carry(broker_id, questions)`` asks up to ``most`` questions at once, and answers each of them, whatever happens."""
+    """``carry(broker_id, questions)`` sends up to ``most`` questions in one request and must answer each of them, even on
+    failure."""
 
     def __init__(
         self,
@@ -36,10 +37,10 @@ class Batches(Generic[Q]):
         self._most = most
         self._purpose = purpose
         self._waiting: dict[int, list[Q]] = {}
-        """By broker; a broker is in it exactly while a task carries questions to it."""
+        """Queued questions by broker; an entry exists exactly while a task sends requests to that broker."""
 
     def put(self, broker_id: int, question: Q) -> None:
-        """To be asked of this broker, with the next request."""
+        """Queue a question for the next request to this broker."""
         waiting = self._waiting.get(broker_id)
         if waiting is not None:
             waiting.append(question)
@@ -48,7 +49,7 @@ class Batches(Generic[Q]):
         self._runtime.spawn(self._run(broker_id), f"{self._purpose} to broker {broker_id}")
 
     def waiting(self, broker_id: int) -> int:
-        """How many questions are gathered for the next request."""
+        """Questions queued for the next request."""
         return len(self._waiting.get(broker_id, ()))
 
     async def _run(self, broker_id: int) -> None:

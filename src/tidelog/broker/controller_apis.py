@@ -1,7 +1,7 @@
-"""Handlers of a controller's listener: the metadata quorum's own requests, and what only controllers are asked.
+"""Handlers of a controller's listener: requests of the metadata quorum, and those that only controllers serve.
 
-What brokers serve, too, is in ``broker.apis``. A controller that is not the active one answers NOT_CONTROLLER; brokers know the
-active one by their fetches of metadata, clients find it through DescribeQuorum and DescribeCluster.
+Handlers that brokers share are in ``broker.apis``. A controller that is not active answers NOT_CONTROLLER; brokers know the
+active one from fetching the metadata, clients find it through DescribeQuorum and DescribeCluster.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ async def raft(ctx: ControllerContext, request: Any) -> Any:
     try:
         return await ctx.node.quorum.ask(ctx.api_key, ctx.api_version, ctx.listener, request)
     except KafkaError:
-        # It stops: to the other side it is gone.
+        # This replica is stopping: act as if the connection broke.
         return CLOSE_CONNECTION
 
 
 def decided_by(method: ControllerHandler, purpose: str) -> Callable[[ControllerContext, Any], Coroutine[Any, Any, Any]]:
-    """A handler that only asks the controller; ``purpose`` is what the reference says of it."""
+    """A handler that only calls the controller; ``purpose`` is its text in the reference."""
 
     async def decide(ctx: ControllerContext, request: Any) -> Any:
         return await ctx.submit(method, request)
@@ -68,7 +68,7 @@ assign_replicas_to_dirs = decided_by(
 
 
 async def broker_heartbeat(ctx: ControllerContext, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
-    """Sent by brokers, each on a connection that ends with its process. Errors: NOT_CONTROLLER, STALE_BROKER_EPOCH."""
+    """Sent by brokers, each on a connection that closes with its process. Errors: NOT_CONTROLLER, STALE_BROKER_EPOCH."""
     response: BrokerHeartbeatResponse = await ctx.submit(QuorumController.broker_heartbeat, request)
     ctx.node.lives.heard(request.broker_id)
     ctx.session.on_closed = partial(ctx.node.lives.hung_up, request.broker_id, request.broker_epoch)
@@ -76,7 +76,7 @@ async def broker_heartbeat(ctx: ControllerContext, request: BrokerHeartbeatReque
 
 
 def list_reassignments(ctx: ControllerContext, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
-    """Passed on by Apache's brokers. Error: NOT_CONTROLLER, for another one may have decided more."""
+    """Forwarded by Apache Kafka's brokers. Error: NOT_CONTROLLER, because the active controller may have newer state."""
     if ctx.node.quorum.leader_id != ctx.node.node_id:
         return ListPartitionReassignmentsResponse(error_code=ErrorCode.NOT_CONTROLLER, error_message=None)
     return reassignments.list_partition_reassignments(ctx, request)
@@ -91,7 +91,7 @@ async def controller_registration(
 
 
 def describe_controllers(ctx: ControllerContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    """Sent by admin clients that begin at controllers (KIP-919): the voters, and which of them is active.
+    """Sent by admin clients that connect to controllers (KIP-919): the voters, and which of them is active.
 
     Error: MISMATCHED_ENDPOINT_TYPE (brokers are described on their own listeners).
     """

@@ -1,11 +1,11 @@
-"""From a frame to the bytes of its answer: header, version check, decoding, the handler, encoding.
+"""From a request frame to the bytes of its answer: header, version check, decoding, the handler, encoding.
 
-An error that a handler raises becomes its API's answer here and nowhere else, by the row of the table: a ``KafkaError`` with
-its code, anything unforeseen as UNKNOWN_SERVER_ERROR with its traceback in the log. Only an API that is not served, a version of
-it that is not, and a body that cannot be read close the connection, as in Kafka; ApiVersions is answered at an unknown version,
-too, with a version 0 body, because that is how a client finds out.
+An error raised by a handler becomes a response only here, by the row of the table: a ``KafkaError`` with its code, an unexpected
+exception as UNKNOWN_SERVER_ERROR with the traceback in the log. As in Kafka, the connection closes only for an unknown API, an
+unsupported version or an unreadable body. ApiVersions answers an unsupported version with a version 0 body, because that is how
+clients negotiate.
 
-A handler that returns a coroutine makes ``handle`` return one; the connection drives it.
+If a handler returns a coroutine, so does ``handle``; the connection drives it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidelog.protocol.framing import (
 
 
 class _Served:
-    """A route with all that dispatching needs in attributes, made when the API is first asked for."""
+    """A route with what dispatching needs as attributes, created on the first request of the API."""
 
     __slots__ = ("first", "handler", "key", "last", "read", "refuse", "requests")
 
@@ -56,10 +56,10 @@ class Dispatcher:
     def handle(
         self, session: Session, frame: memoryview, begun: Callable[[Context], None] | None = None
     ) -> Outgoing | Coroutine[Any, Any, Outgoing]:
-        """Answer the request in ``frame`` (without its length prefix); the view must stay valid until the answer is there.
-        ``begun`` sees the request before its handler does.
+        """Answer the request in ``frame`` (without its length prefix); the view must stay valid until the answer is ready.
+        ``begun`` is called with the context before the handler runs.
 
-        ProtocolViolation: it cannot be read, close the connection.
+        ProtocolViolation: the request cannot be read; close the connection.
         """
         key, version, correlation_id, client_id, position = read_request_header(frame)
         ctx = RequestContext(self._node, session, key, version, correlation_id, client_id)
@@ -89,7 +89,7 @@ class Dispatcher:
 
     @property
     def requests(self) -> dict[ApiKey, int]:
-        """How many requests of each API were read."""
+        """Decoded requests by API."""
         return {ApiKey(key): served.requests for key, served in self._served.items()}
 
     def _serve(self, ctx: Context) -> _Served:

@@ -1,10 +1,10 @@
-"""Envelope: a request that a broker passes on to the active controller, with its client's name and address (KIP-590).
+"""Envelope: a request that a broker forwards to the active controller, with its client's principal and address (KIP-590).
 
-Apache Kafka's brokers pass all such requests on like that, brokers of ours what clients have quotas for.
-Inside is a whole request with its header, and so is the answer. Only what brokers forward is taken, at the versions that this
-controller serves directly. A controller that is not active says so outside, where the broker looks: it then asks another one, and
-its client never hears of it. The principal inside counts for
-quotas; without ACLs it is refused nothing.
+Apache Kafka's brokers forward all such requests in envelopes, tidelog's brokers only those that count against a client's quota.
+The content is a whole request with its header, and so is the answer. Only forwardable APIs are accepted, at the versions that
+this controller serves directly. A controller that is not active reports it in the envelope, where the broker looks; the broker
+then tries another controller, and its client does not notice. The principal inside counts for quotas; without ACLs it is never
+denied.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _PRINCIPAL_VERSION = 0
 
 
 class _Opened:
-    """What an envelope holds, served as on a connection of its own; but a NOT_CONTROLLER is noticed: the broker that passed the
-    request on has to look elsewhere."""
+    """The request inside an envelope, served as on its own connection. A NOT_CONTROLLER is recorded, because the forwarding
+    broker then has to try another controller."""
 
     def __init__(self, inner: Route) -> None:
         self._inner = inner
@@ -66,8 +66,8 @@ class _Opened:
 
 
 def envelope(ctx: ControllerContext, request: EnvelopeRequest) -> EnvelopeResponse | Coroutine[Any, Any, EnvelopeResponse]:
-    """Sent by brokers. Errors: INVALID_REQUEST for what cannot be read or is not forwarded, UNSUPPORTED_VERSION, NOT_CONTROLLER,
-    PRINCIPAL_DESERIALIZATION_FAILURE; all others are in the answer inside."""
+    """Sent by brokers. Errors: INVALID_REQUEST for a request that cannot be read or is not forwardable, UNSUPPORTED_VERSION,
+    NOT_CONTROLLER, PRINCIPAL_DESERIALIZATION_FAILURE; all others are in the answer inside."""
     try:
         peer_host = str(ipaddress.ip_address(request.client_host_address))
         key, version, _, _, _ = read_request_header(request.request_data)
@@ -98,7 +98,7 @@ async def _later(opened: _Opened, outgoing: Coroutine[Any, Any, Outgoing]) -> En
 
 
 def _sealed(opened: _Opened, outgoing: Outgoing) -> EnvelopeResponse:
-    """The answer without the size that precedes it on a connection of its own."""
+    """The envelope with the answer, without the answer's length prefix."""
     if opened.not_active:
         return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
     if not isinstance(outgoing, list):
@@ -109,7 +109,7 @@ def _sealed(opened: _Opened, outgoing: Outgoing) -> EnvelopeResponse:
 
 
 def _principal(data: bytes | None) -> KafkaPrincipal:
-    """ProtocolViolation when it cannot be read."""
+    """ProtocolViolation when the principal cannot be decoded."""
     if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
         raise ProtocolViolation("the principal is of another version")
     read = DefaultPrincipalData.decode(memoryview(data)[2:], _PRINCIPAL_VERSION)
@@ -117,7 +117,7 @@ def _principal(data: bytes | None) -> KafkaPrincipal:
 
 
 def sealed_request(asker: Asker, version: int | None, request: Message) -> EnvelopeRequest:
-    """A client's request, as it is passed on to a controller that has to know whose it is."""
+    """The envelope of a client's request, for a controller that has to know the client."""
     api_key: int = request.API_KEY  # type: ignore[attr-defined]
     header = RequestHeader(api_key, request.MAX_VERSION if version is None else version, 0, asker.client_id)
     principal = bytearray(_PRINCIPAL_VERSION.to_bytes(2, "big"))
@@ -130,7 +130,7 @@ def sealed_request(asker: Asker, version: int | None, request: Message) -> Envel
 
 
 def unsealed(response: EnvelopeResponse, version: int | None, request: Message) -> Any:
-    """The answer inside. KafkaError: the envelope's own error; ProtocolViolation: it holds no answer."""
+    """The answer inside. KafkaError: the envelope's error; ProtocolViolation: the answer cannot be decoded."""
     if response.error_code != ErrorCode.NONE:
         raise KafkaError(ErrorCode(response.error_code), "The active controller did not take the request that was passed on.")
     api_key: int = request.API_KEY  # type: ignore[attr-defined]

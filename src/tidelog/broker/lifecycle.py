@@ -1,6 +1,6 @@
-"""What a broker tells the controller of itself: its registration, and in which log dirs its replicas lie (KIP-631, KIP-858).
+"""What a broker reports to the controller: its registration, and the log dirs of its replicas (KIP-631, KIP-858).
 
-A process registers under a fresh incarnation id and is fenced until its image holds its own registration; only then may it
+A process registers with a new incarnation id and stays fenced until its image contains its own registration; only then may it
 lead. The broker epoch is the offset of the registration record.
 """
 
@@ -39,7 +39,7 @@ def registration(
     log_dirs: Sequence[Uuid],
     previous_broker_epoch: int,
 ) -> BrokerRegistrationRequest:
-    """What the controller is told of this process."""
+    """The registration of this process."""
     return BrokerRegistrationRequest(
         broker_id=node_id,
         cluster_id=cluster_id,
@@ -61,7 +61,7 @@ def registration(
 
 
 def controller_image(node_id: int, incarnation_id: Uuid, endpoints: Iterable[EndPoint]) -> ControllerImage:
-    """What the quorum's leader writes of itself."""
+    """The registration that the quorum's leader writes for itself."""
     return ControllerImage(
         id=node_id,
         incarnation_id=incarnation_id,
@@ -74,13 +74,13 @@ def controller_image(node_id: int, incarnation_id: Uuid, endpoints: Iterable[End
 
 
 Placement = Mapping[Uuid, Mapping[Uuid, Sequence[int]]]
-"""Partitions by log dir and topic, by their ids."""
+"""Partition indices by log dir id and topic id."""
 
 
 def placed_elsewhere(
     image: ClusterImage, node_id: int, where: Iterable[tuple[Uuid, int, Uuid]]
 ) -> dict[Uuid, dict[Uuid, list[int]]]:
-    """Of (topic id, partition, the dir it really lies in): those that ``image`` sees in another dir, or in none yet."""
+    """From (topic id, partition, actual dir), the partitions that ``image`` places in another dir, or in none yet."""
     result: dict[Uuid, dict[Uuid, list[int]]] = {}
     for topic_id, index, directory in where:
         topic = image.topics.by_id.get(topic_id)
@@ -92,7 +92,7 @@ def placed_elsewhere(
 
 
 async def assign_to_dirs(controller: Controller, node_id: int, broker_epoch: int, placement: Placement) -> None:
-    """Tell the controller in which log dirs replicas lie (KIP-858): with several dirs it does not choose."""
+    """Report the log dirs of replicas to the controller (KIP-858): with several dirs the broker chooses, not the controller."""
     request = AssignReplicasToDirsRequest(
         broker_id=node_id,
         broker_epoch=broker_epoch,

@@ -1,6 +1,6 @@
-"""The levels of this process's loggers, under Kafka's names of levels (KIP-412). They last until the process ends.
+"""Log levels of this process's loggers, under Kafka's level names (KIP-412). They last until the process ends.
 
-``root`` is the logger above all others. A level that a logger does not have itself is that of the nearest logger above it.
+``root`` is the parent of all other loggers. A logger without a level has that of its nearest ancestor with one.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ LEVELS: Final = {
 
 
 class LevelChange(NamedTuple):
-    """``level`` None: the logger follows the one above it again."""
+    """``level`` None: the logger inherits its level again."""
 
     logger: str
     level: str | None
 
 
 def levels() -> dict[str, str]:
-    """The level in force of every logger that there is, by name."""
+    """The effective level of every existing logger, by name."""
     names = [name for name, each in logging.root.manager.loggerDict.items() if isinstance(each, logging.Logger)]
     return {ROOT: _text(logging.root.getEffectiveLevel())} | {
         name: _text(logging.getLogger(name).getEffectiveLevel()) for name in sorted(names)
@@ -44,7 +44,7 @@ def _text(level: int) -> str:
 
 
 def check(changes: Sequence[LevelChange]) -> None:
-    """KafkaError INVALID_CONFIG for a logger or level that there is none of, INVALID_REQUEST when root would have no level."""
+    """KafkaError INVALID_CONFIG for an unknown logger or level, INVALID_REQUEST if root would have no level."""
     known = levels()
     for name, level in changes:
         if name not in known:
@@ -60,7 +60,7 @@ def check(changes: Sequence[LevelChange]) -> None:
 
 
 def change(changes: Sequence[LevelChange]) -> None:
-    """Makes checked changes, at once."""
+    """Apply checked changes."""
     for name, level in changes:
         logger = logging.root if name == ROOT else logging.getLogger(name)
         logger.setLevel(logging.NOTSET if level is None else LEVELS[level])

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers as a coordinator's broker sends it: which markers go into one request, and what its answer says of each."""
+"""WriteTxnMarkers as a coordinator's broker sends it: which markers share a request, and what its answer says of each."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class PartitionMarker:
 
     @property
     def key(self) -> tuple[int, TopicPartition]:
-        """What answers are told apart by: an answer names no epoch."""
+        """The key of a result; answers do not contain the epoch."""
         return self.marker.producer_id, self.partition
 
 
 def markers_request(wanted: Iterable[PartitionMarker]) -> WriteTxnMarkersRequest:
-    """All of them at once; each decision once, with its partitions by topic."""
+    """One request for all of them; each marker once, with its partitions by topic."""
     topics: dict[Marker, dict[str, WritableTxnMarkerTopic]] = {}
     for each in wanted:
         by_name = topics.setdefault(each.marker, {})
@@ -55,7 +55,7 @@ def markers_request(wanted: Iterable[PartitionMarker]) -> WriteTxnMarkersRequest
 
 
 def errors_of(response: WriteTxnMarkersResponse) -> Errors:
-    """What each partition said. Where a broker says twice that it has the marker and that it has not, it has not."""
+    """The result of each partition. If a broker reports success and failure for the same partition, the failure counts."""
     errors: Errors = {}
     for result in response.markers:
         for topic in result.topics:
@@ -68,5 +68,5 @@ def errors_of(response: WriteTxnMarkersResponse) -> Errors:
 
 def _known(code: int) -> ErrorCode:
     error = ErrorCode(code)
-    # Only this broker's own image says that a partition is gone for good; the other's may be behind.
+    # Only this broker's own image proves that a partition was deleted; the other broker's may be behind.
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is ErrorCode.UNKNOWN_TOPIC_ID else error

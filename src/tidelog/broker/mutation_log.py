@@ -1,4 +1,4 @@
-"""Log lines that name the client behind topics that were created, deleted or given more partitions."""
+"""Log lines that name the client that created or deleted topics or added partitions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
 log = logging.getLogger(__name__)
 
 SHOWN = 10
-"""Topics that a line names."""
+"""Topics listed in a line."""
 _VERBS = {
     CreateTopicsRequest.API_KEY: ("topics", "created"),
     DeleteTopicsRequest.API_KEY: ("responses", "deleted"),
     CreatePartitionsRequest.API_KEY: ("results", "added partitions to"),
 }
-"""Where the answer has its topics, and what was done to them."""
+"""The list of topics in each response, and the verb for the line."""
 
 
 def log_mutation(client_id: str | None, host: str, request: Any, response: Any) -> None:
-    """A line for the topics of ``response`` that were changed; none for a request that only validates."""
+    """Log the topics of ``response`` that were changed; nothing for a validate-only request."""
     if getattr(request, "validate_only", False):
         return
     where, verb = _VERBS[request.API_KEY]

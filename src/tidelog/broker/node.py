@@ -1,6 +1,6 @@
-"""What all requests of a node share: of a broker, or of a controller that is no broker.
+"""State shared by all requests of a node: of a broker, or of a controller that is not a broker.
 
-``RequestContext.node`` is one of these. A handler that both serve takes a ``Context``, which knows of ``ports.Node`` only.
+``RequestContext.node`` is one of these. A handler for both kinds takes a ``Context``, which only knows ``ports.Node``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def advertised(apis: Mapping[int, Route]) -> dict[int, VersionRange]:
-    """What ApiVersions says of these."""
+    """The version ranges for ApiVersions."""
     return {key: apis[key].api.told for key in sorted(apis) if not apis[key].api.off}
 
 
@@ -43,7 +43,7 @@ class ServingNode(Node, Protocol):
 
 @dataclass(slots=True)
 class Broker:
-    """What all connections of a node share. ``image`` is replaced with each committed change, never changed itself."""
+    """State shared by all connections of a broker. ``image`` is replaced with each committed change and never modified."""
 
     node_id: int
     cluster_id: str
@@ -55,22 +55,22 @@ class Broker:
     rng: Rng
     producer_ids: ProducerIds
     apis: Mapping[int, Route]
-    """What is served, by API key."""
+    """The served APIs, by API key."""
     metadata_answers: Answers
     groups: Shards[GroupCoordinator]
-    """The groups whose coordinator this broker is."""
+    """The groups that this broker coordinates."""
     transactions: Shards[TransactionCoordinator]
-    """The transactional ids whose coordinator this broker is."""
+    """The transactional ids that this broker coordinates."""
     others: OtherBrokers = field(default_factory=NoOtherBrokers)
     leads: Callable[[Partition], bool] = lambda partition: True
-    """Whether a partition that this broker led as far as it knows cannot have got another leader meanwhile."""
+    """Whether it is certain that no other broker has become leader of a partition that this broker leads."""
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
     topics_being_created: dict[str, None] = field(default_factory=dict)
-    """Topics that a Metadata request asked for and the controller is making."""
+    """Topics that a Metadata request asked for and the controller is creating."""
     auto_creations_refused: dict[str, int] = field(default_factory=dict)
-    """Topics whose auto-creation the controller refused, or never answered: when it may be tried again, in ``even_ms``."""
+    """Topics whose auto-creation failed, with the time of the next attempt, in ``even_ms``."""
     creations_refused: dict[str, str] = field(default_factory=dict)
-    """Why internal topics could not be created when this was last tried."""
+    """Why the last attempt to create an internal topic failed, by topic."""
     transaction_questions: TransactionQuestions = field(init=False)
 
     advertised: Mapping[int, VersionRange] = field(init=False)
@@ -85,39 +85,39 @@ class Quorum(Protocol):
 
     @property
     def voters(self) -> VoterSet:
-        """Who votes, as far as this replica knows."""
+        """The voters, as far as this replica knows."""
         ...
 
     @property
     def leader_id(self) -> int:
-        """-1 while it is not known."""
+        """-1 while unknown."""
         ...
 
     async def ask(self, api_key: int, version: int, listener: str, request: Any) -> Any:
-        """The answer to another node's request, when there is one. KafkaError when this replica has stopped."""
+        """The answer to another node's request. KafkaError when this replica has stopped."""
         ...
 
 
 class Images(Protocol):
-    """Where the committed image is found."""
+    """Holds the committed image."""
 
     @property
     def image(self) -> ClusterImage: ...
 
 
 class Lives:
-    """What heartbeats and their connections say of brokers; here it is of no interest."""
+    """Receives heartbeats and closed connections of brokers; this base class ignores them."""
 
     def heard(self, broker_id: int) -> None:
-        """A heartbeat was taken."""
+        """The broker sent a heartbeat."""
 
     def hung_up(self, broker_id: int, epoch: int) -> None:
-        """A connection was closed on which this broker had told that it lives."""
+        """A connection closed on which this broker had sent heartbeats."""
 
 
 @dataclass(slots=True)
 class ControllerSide:
-    """What all connections of a controller share, where the process is a controller and no broker. It has no partitions."""
+    """State shared by all connections of a process that is a controller but not a broker. It has no partitions."""
 
     node_id: int
     cluster_id: str

@@ -1,6 +1,6 @@
-"""The operations that a client may do on a resource, as the bit sets that Metadata, DescribeCluster and DescribeGroups answer.
+"""The operations that a client may do on a resource, as bit sets for Metadata, DescribeCluster and DescribeGroups.
 
-Without an authorizer a client may do everything that the kind of resource knows. Bit n stands for operation n (KIP-430).
+Without an authorizer a client may do every operation that the resource type has. Bit n stands for operation n (KIP-430).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from tidelog.model.acl import AclOperation as Op
 
 NOT_ASKED = -(1 << 31)
-"""What is answered when the client did not ask."""
+"""The value when the client did not ask."""
 
 
 def _bits(*operations: Op) -> int:

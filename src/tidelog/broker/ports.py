@@ -1,6 +1,6 @@
-"""What a node offers to the handlers of its requests: time, threads, the controller, the other brokers.
+"""The interfaces that handlers use: time, threads, the controller, other brokers.
 
-Protocols only: the server's and the simulator's forms stand behind them.
+Protocols only; the server and the simulator implement them.
 """
 
 from __future__ import annotations
@@ -24,47 +24,47 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 VersionRange = tuple[int, int]
-"""First and last version, both included."""
+"""First and last version, inclusive."""
 
 ControllerHandler = Callable[["QuorumController", Any, int], "ControllerResult"]
-"""A method of the controller, unbound: (controller, request, now_ms) -> records and response."""
+"""An unbound method of the controller: (controller, request, now_ms) -> records and response."""
 
 
 class Runtime(Protocol):
-    """The outside world, as far as handlers reach it; the server's and the simulator's forms differ."""
+    """Time, threads and tasks for handlers; the server and the simulator implement it."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""
         ...
 
     def even_ms(self) -> int:
-        """The same without the jumps of a clock that somebody sets, for how old something is."""
+        """Monotonic milliseconds, for measuring ages and intervals; setting the wall clock does not move them."""
         ...
 
     def run_blocking(self, job: Callable[[], T]) -> Awaitable[T]:
-        """The result of ``job``, run in a worker thread; it may touch nothing that the loop changes."""
+        """Run ``job`` in a worker thread and return its result; it must not touch state that the loop changes."""
         ...
 
     def wait(self, parked: Parked) -> Awaitable[None]:
-        """Returns when ``parked`` is done: finished by what it watches, or by its deadline."""
+        """Returns when ``parked`` is done: finished by a watched change, or by its deadline."""
         ...
 
     def sleep(self, seconds: float) -> Awaitable[None]:
-        """Until so much of the node's time has passed."""
+        """Wait this long in the node's time."""
         ...
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> object:
-        """Run it beside the request; a failure is logged under ``name``."""
+        """Run a task beside the request; a failure is logged under ``name``."""
         ...
 
 
 class Asker(NamedTuple):
-    """The client for whom a broker asks the controller."""
+    """The client on whose behalf a broker calls the controller."""
 
     principal: KafkaPrincipal
     client_id: str | None
     host: str
-    """Its address."""
+    """The client's address."""
 
 
 class Controller(Protocol):
@@ -73,54 +73,54 @@ class Controller(Protocol):
     def submit(
         self, handler: ControllerHandler, request: Any, version: int | None = None, asker: Asker | None = None
     ) -> Awaitable[Any]:
-        """The controller's response, once the records behind it are committed; this node's image may not contain them yet.
+        """The controller's response, once its records are committed; this node's image may not contain them yet.
 
-        ``version``: of a client's request, so that a controller elsewhere is asked as the client asked, and answers so.
-        ``asker``: who asks, where a controller elsewhere has to know.
-        KafkaError: the whole request was refused, or the controller stopped before it was committed.
+        ``version``: that of the client's request, so that a remote controller gets the same request and gives the same answer.
+        ``asker``: the client, if a remote controller has to know it. KafkaError: the whole request was refused, or the controller
+        stopped before the commit.
         """
         ...
 
     def describe_quorum(self) -> QuorumDescription | None:
-        """Who leads and votes, as of now; None when only another node can say so."""
+        """The current leader and voters; None when only another node knows them."""
         ...
 
     @property
     def kraft_version(self) -> int:
-        """The level of that feature, which the quorum keeps by itself: 1 when its voters may change."""
+        """The level of that feature, which the quorum itself maintains: 1 when its voters may change."""
         ...
 
 
 class ActiveController(Controller, Protocol):
-    """The same as brokers reach it: what they cannot answer they pass on."""
+    """The controller as brokers use it, with forwarding."""
 
     def forward(self, api_key: int, version: int, request: Any) -> Awaitable[Any]:
-        """Await it: the answer of the metadata quorum's leader to ``request``, as it came. KafkaError: REQUEST_TIMED_OUT while
-        nobody leads."""
+        """The answer of the metadata quorum's leader to ``request``, unchanged. KafkaError: REQUEST_TIMED_OUT while there is
+        no leader."""
         ...
 
 
 class OtherBrokers(Protocol):
-    """The brokers of the cluster besides this one, on the listener that brokers use among themselves."""
+    """The other brokers of the cluster, reached on the inter-broker listener."""
 
     def ask(self, broker_id: int, purpose: str, request: Any, timeout_ms: int) -> Awaitable[Any]:
-        """Await it: the response of broker ``broker_id``. Requests of one ``purpose`` are answered in their order.
+        """The response of broker ``broker_id``. Requests of one ``purpose`` are answered in order.
 
-        KafkaError when there is none: BROKER_NOT_AVAILABLE when the broker is not registered or not on that listener,
+        KafkaError without a response: BROKER_NOT_AVAILABLE when the broker is not registered or not on that listener,
         NETWORK_EXCEPTION, REQUEST_TIMED_OUT, UNSUPPORTED_VERSION.
         """
         ...
 
 
 class NoOtherBrokers:
-    """The brokers besides the only one."""
+    """For a cluster of one broker."""
 
     async def ask(self, broker_id: int, purpose: str, request: Any, timeout_ms: int) -> Any:
         raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {broker_id} is asked, and there are no other brokers here.")
 
 
 class Node(Protocol):
-    """What all requests of a node share, whether it is a broker or a controller."""
+    """State shared by all requests of a broker or a controller."""
 
     @property
     def node_id(self) -> int: ...
@@ -133,7 +133,7 @@ class Node(Protocol):
 
     @property
     def image(self) -> ClusterImage:
-        """The cluster as of the last committed record that this node applied; replaced with each change, never changed itself."""
+        """The cluster as of the last committed record that this node applied; replaced with each change and never modified."""
         ...
 
     @property
@@ -150,5 +150,5 @@ class Node(Protocol):
 
     @property
     def advertised(self) -> Mapping[int, VersionRange]:
-        """What ApiVersions says, by API key."""
+        """The version ranges for ApiVersions, by API key."""
         ...

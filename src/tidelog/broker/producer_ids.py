@@ -1,6 +1,6 @@
-"""Producer ids handed out from blocks that the controller gives, each id once in the life of the cluster (KIP-730).
+"""Producer ids from blocks that the controller allocates; each id is unique in the cluster (KIP-730).
 
-The next block is asked for when nine tenths of the current one are gone, so that a producer rarely waits for it.
+The next block is requested when nine tenths of the current one are used, so that a producer rarely waits.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections import deque
 PREFETCH_AT = 0.9
 
 Block = tuple[int, int]
-"""(first id, how many)."""
+"""(first id, count)."""
 
 
 class ProducerIds:
-    """The blocks that this broker has. ``requested`` counts the blocks that were asked for and have not come."""
+    """The blocks of this broker. ``requested`` counts the blocks that are requested but not received."""
 
     __slots__ = ("_blocks", "_end", "_next", "_prefetch_at", "requested")
 
@@ -26,7 +26,7 @@ class ProducerIds:
         self._blocks: deque[Block] = deque()
 
     def take(self) -> int | None:
-        """A fresh id; None when a block has to come first (``add``)."""
+        """A new id; None when a block is needed first (``add``)."""
         if self._next == self._end:
             if not self._blocks:
                 return None
@@ -39,14 +39,14 @@ class ProducerIds:
 
     @property
     def has_id(self) -> bool:
-        """Whether ``take`` would give one."""
+        """Whether ``take`` would return an id."""
         return self._next < self._end or bool(self._blocks)
 
     @property
     def wants_block(self) -> bool:
-        """Whether the next block should be asked for now."""
+        """Whether to request the next block now."""
         return not self._blocks and not self.requested and self._next >= self._prefetch_at
 
     def add(self, block: Block) -> None:
-        """A block came."""
+        """Add a received block."""
         self._blocks.append(block)

@@ -1,10 +1,10 @@
-"""The answer that refuses a whole request with one error, made from the schema of its response.
+"""Builds the response that refuses a whole request with one error, from the schema of the response.
 
-A response says an error either once, in an ``error_code`` of its own, or once for each topic, partition, resource or group that
-the request names. Where it has a place of its own in the request's version, that is used; else the entries of the request are
-repeated with the error in each. Few APIs are not regular; their row of the table has a function.
+A response has an error either once, in a top-level ``error_code``, or once for each topic, partition, resource or group that the
+request names. If the version has a top-level error, that is used; otherwise the request's entries are repeated with the error in
+each. The few irregular APIs have a function in their row of the table.
 
-``first_error`` is the way back: what a response says as a whole, or of the first thing that was asked.
+``first_error`` does the reverse: the top-level error of a response, or that of its first entry.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidelog.protocol import registry
 from tidelog.protocol.structure import Message, Structure
 
 Refusal: TypeAlias = Callable[[RequestContext[Any], Any, KafkaError], Answer]
-"""(context, request, error) -> the answer that says so."""
+"""(context, request, error) -> the response with this error."""
 
 _CODES = ("error_code", "partition_error_code")
 _MESSAGE = "error_message"
@@ -42,7 +42,7 @@ _NAMING = frozenset(
         "transactional_id",
     }
 )
-"""Fields that say which thing an entry is about; the answer repeats them."""
+"""Fields that identify an entry; the answer repeats them."""
 _SAMPLE: Mapping[type, Any] = {int: 1, str: "?", bytes: b"?"}
 
 
@@ -50,13 +50,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _remembered(function: F) -> F:
-    """``functools.cache``, typed: mypy takes a class whose instances cannot be hashed for one that cannot be hashed itself."""
+    """``functools.cache``, typed: mypy treats a class with unhashable instances as unhashable itself."""
     return cache(function)  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a message of a version says an error: in ``code``, or in each entry of ``entries``."""
+    """Where a message of a version has an error: in ``code``, or in each entry of ``entries``."""
 
     cls: type[Structure]
     code: str | None
@@ -66,8 +66,7 @@ class _Place:
 
 
 def regular(**nothing: Any) -> Refusal:
-    """A refusal by the schema. ``nothing``: fields of the answer for which another value than the schema's default says that
-    there is nothing."""
+    """A refusal by the schema. ``nothing``: values for fields whose "empty" is not the schema's default."""
 
     def refuse(ctx: Context, request: Any, error: KafkaError) -> Message:
         place = _place(registry.response_class(ctx.api_key), ctx.api_version)
@@ -83,7 +82,7 @@ REGULAR = regular()
 
 
 def each_and_whole(ctx: Context, request: Any, error: KafkaError) -> Message:
-    """The error once for the whole and, with its message, in each entry: for responses whose message is in the entries only."""
+    """The error at the top level and, with its message, in each entry: for responses that have a message in the entries only."""
     cls = registry.response_class(ctx.api_key)
     entries = _entries(cls, ctx.api_version)
     assert entries is not None
@@ -95,7 +94,7 @@ def each_and_whole(ctx: Context, request: Any, error: KafkaError) -> Message:
 
 
 def first_error(response: Structure) -> ErrorCode:
-    """The error that a response says as a whole, else the one of its first entry; NONE when there is none."""
+    """The top-level error of a response, otherwise that of its first entry; NONE if there is none."""
     for name in _CODES:
         code = getattr(response, name, ErrorCode.NONE)
         if code:
@@ -125,7 +124,7 @@ def _refused(place: _Place, asked: object, error: KafkaError, nothing: Mapping[s
 
 
 def _listed(asked: object) -> Iterator[object]:
-    """What a request, or a part of it, names: the elements of its lists."""
+    """The elements of the lists of a request, or of a part of it."""
     for name in type(asked).__slots__:  # type: ignore[attr-defined]
         value = getattr(asked, name)
         if isinstance(value, list):
@@ -133,7 +132,7 @@ def _listed(asked: object) -> Iterator[object]:
 
 
 def _name(answer: Structure, asked: object) -> None:
-    """Say in ``answer`` which thing it is about: by the fields that both have, else by the first field of its own."""
+    """Identify the entry in ``answer``: by the fields that both have, otherwise by its first field that is not an error."""
     if not isinstance(asked, Structure):
         setattr(answer, _own(answer)[0], asked)
         return
@@ -147,12 +146,12 @@ def _name(answer: Structure, asked: object) -> None:
 
 
 def _own(answer: Structure) -> list[str]:
-    """The fields of an answer besides its error."""
+    """The fields of an answer other than its error."""
     return [name for name in answer.__slots__ if name not in (*_CODES, _MESSAGE)]
 
 
 def _converted(answer: Structure, name: str, value: Any) -> Any:
-    """``value``, its structures as those of the answer."""
+    """``value``, with its structures converted to those of the answer."""
     cls = _elements(type(answer)).get(name)
     if cls is None:
         return "" if value is None and _types(type(answer))[name] is str else value
@@ -164,7 +163,7 @@ def _converted(answer: Structure, name: str, value: Any) -> Any:
 
 @_remembered
 def _place(cls: type[Structure], version: int) -> _Place | None:
-    """Where a version says an error; None when it cannot."""
+    """Where a version has an error; None if nowhere."""
     for code in _CODES:
         if code in cls.__slots__ and _carries(cls, code, version):
             message = _MESSAGE if _MESSAGE in cls.__slots__ and _carries(cls, _MESSAGE, version) else None
@@ -183,7 +182,7 @@ def _entries(cls: type[Structure], version: int) -> _Place | None:
 
 @_remembered
 def _speaking_lists(cls: type[Structure]) -> tuple[str, ...]:
-    """The lists whose elements can say an error."""
+    """The lists whose elements can hold an error."""
     return tuple(
         name
         for name, element in _elements(cls).items()
@@ -210,7 +209,7 @@ def _elements(cls: type[Structure]) -> dict[str, type[Structure]]:
 
 @_remembered
 def _carries(cls: type[Structure], name: str, version: int) -> bool:
-    """Whether a version has this field: another value makes other bytes."""
+    """Whether a version has this field: changing its value changes the encoding."""
     element = _elements(cls).get(name)
     kinds = (_types(cls)[name], *get_args(_types(cls)[name]))
     sample = [element()] if element is not None else next(_SAMPLE[kind] for kind in kinds if kind in _SAMPLE)
@@ -218,7 +217,7 @@ def _carries(cls: type[Structure], name: str, version: int) -> bool:
 
 
 def _bytes(cls: type[Structure], version: int, **values: Any) -> bytes | None:
-    """A message that says nothing but ``values``; None when the version has no place for them."""
+    """A message with only ``values`` set; None if the version cannot encode them."""
     out = bytearray()
     try:
         cls(**values).encode_into(out, version)

@@ -1,4 +1,4 @@
-"""Drives a replica's move between log dirs, and tells the controller where the replica lies afterwards."""
+"""Runs a replica's move between log dirs, then reports the new dir to the controller."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tidelog.replication.replica_move import FlushStep, MoveState, ReadStep, Rep
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE_MS = 1000
-"""While a rate is kept: so late at most it is seen that the rate was changed, or the move ended."""
+"""While throttled, how late a changed rate or the end of the move is noticed at most."""
 
 
 async def run_move(broker: Broker, move: ReplicaMove) -> None:
-    """Returns when the replica lies in its new dir, or stays where it is. One move reads and writes at a time per partition."""
+    """Returns when the replica is in its new dir, or stays where it is. Each move has one read or write in progress at a time."""
     name, now_ms = move.partition.topic_partition, broker.runtime.even_ms
     try:
         while (step := move.next_step(now_ms())) is not None:
@@ -38,7 +38,7 @@ async def run_move(broker: Broker, move: ReplicaMove) -> None:
     except StorageFailure as failure:
         broker.replicas.storage_failed(failure)
     except (KafkaError, CorruptBatch, OSError) as problem:
-        # The replica goes on as it was; what is wrong with it shows when it is read.
+        # The replica stays as it was; its fault shows when it is read.
         log.error("%s cannot be copied to %s, it stays where it is: %s", name, move.target.path, problem)
     finally:
         broker.replicas.end_move(move, now_ms())
@@ -48,7 +48,7 @@ async def run_move(broker: Broker, move: ReplicaMove) -> None:
 
 
 async def _keep_rate(broker: Broker, move: ReplicaMove, copied: int) -> None:
-    """Of all moves on this broker together (replica.alter.log.dirs.io.max.bytes.per.second)."""
+    """Throttle all moves on this broker together (replica.alter.log.dirs.io.max.bytes.per.second)."""
     quota, now_ms = broker.replicas.throttles.log_dirs, broker.runtime.even_ms
     quota.record(copied, now_ms())
     while move.state is MoveState.COPYING and (wait_ms := quota.wait_ms(now_ms())) > 0:
@@ -56,7 +56,7 @@ async def _keep_rate(broker: Broker, move: ReplicaMove, copied: int) -> None:
 
 
 async def _tell_controller(broker: Broker, move: ReplicaMove) -> None:
-    """Where a replica lies decides what is lost when a dir fails."""
+    """The controller needs a replica's dir to know what is lost when a dir fails."""
     registration = broker.image.brokers.get(broker.node_id)
     if registration is None:
         return
@@ -70,5 +70,5 @@ async def _tell_controller(broker: Broker, move: ReplicaMove) -> None:
     try:
         await broker.controller.submit(QuorumController.assign_replicas_to_dirs, request)
     except KafkaError as error:
-        # The node looks at all of its replicas from time to time, and tells of this one again.
+        # The node checks all of its replicas from time to time and reports this one again.
         log.warning("the controller was not told that %s lies in %s: %s", partition.topic_partition, move.target.path, error)

@@ -1,7 +1,7 @@
 """A request and the client that sent it, as handlers see them.
 
-A ``RequestContext`` is made for each frame and belongs to its request alone: a handler may keep it as long as it likes, and may
-be at several requests of one connection at once. What lasts as long as the connection is the ``Session``. Why it is cut so:
+Each frame gets its own ``RequestContext``: a handler may keep it as long as it likes, and may work on several requests of one
+connection at a time. State that lasts as long as the connection is in the ``Session``. The reasons are in
 docs/adr/0025-one-request-one-table.md.
 """
 
@@ -23,15 +23,15 @@ N_co = TypeVar("N_co", bound=Node, covariant=True)
 
 
 class FetchQuota(Protocol):
-    """What a consumer's Fetch asks before its records are sent."""
+    """Asked by a consumer's Fetch before its records are sent."""
 
     def wait_ms(self, size: int) -> int:
-        """``size`` bytes are to be sent: how long the client has to wait instead; 0: they are sent."""
+        """The throttle time in ms if ``size`` bytes were sent; they are sent only if it is 0."""
         ...
 
 
 class Session:
-    """A client for as long as it is connected."""
+    """A client, for as long as it is connected."""
 
     __slots__ = (
         "client_software_name",
@@ -45,17 +45,17 @@ class Session:
 
     def __init__(self, listener: str, peer_host: str, principal: KafkaPrincipal = ANONYMOUS) -> None:
         self.listener = listener
-        """The name of the listener that the client came in on; endpoints in answers are that listener's."""
+        """The name of the client's listener; answers contain endpoints of that listener."""
         self.peer_host = peer_host
         """The client's address as text, without a port."""
         self.principal = principal
-        """Who the client is, as of its last authentication."""
+        """The client's principal, as of its last authentication."""
         self.client_software_name = ""
         self.client_software_version = ""
         self.mute: Callable[[int], None] | None = None
-        """Handle no further request of this connection for so many ms; set while there are quotas."""
+        """Handle no further request of this connection for this many ms; set while there are quotas."""
         self.on_closed: Callable[[], None] | None = None
-        """Called when the connection is closed, by either side."""
+        """Called when either side closes the connection."""
 
 
 class RequestContext(Generic[N_co]):
@@ -66,13 +66,13 @@ class RequestContext(Generic[N_co]):
     node: N_co
     session: Session
     principal: KafkaPrincipal
-    """Of the client when it asked."""
+    """The client's principal at the time of the request."""
     api_key: int
     api_version: int
     correlation_id: int
     client_id: str | None
     fetch_quota: FetchQuota | None
-    """What a Fetch asks before its records are sent; set while there are quotas."""
+    """Asked by a Fetch before its records are sent; set while there are quotas."""
 
     def __init__(
         self, node: N_co, session: Session, api_key: int, api_version: int, correlation_id: int = 0, client_id: str | None = None
@@ -88,7 +88,7 @@ class RequestContext(Generic[N_co]):
 
     @property
     def listener(self) -> str:
-        """The name of the listener that the client came in on."""
+        """The name of the client's listener."""
         return self.session.listener
 
     @property
@@ -103,7 +103,7 @@ class RequestContext(Generic[N_co]):
 
     @property
     def config(self) -> BrokerConfig:
-        """Of this node."""
+        """The configuration of this node."""
         return self.node.config
 
     def now_ms(self) -> int:
@@ -111,16 +111,16 @@ class RequestContext(Generic[N_co]):
         return self.node.runtime.now_ms()
 
     def run_blocking(self, job: Callable[[], T]) -> Awaitable[T]:
-        """Await it: the result of ``job``, run in a worker thread; it may touch nothing that the loop changes."""
+        """Run ``job`` in a worker thread and return its result; it must not touch state that the loop changes."""
         return self.node.runtime.run_blocking(job)
 
     def wait(self, parked: Parked) -> Awaitable[None]:
-        """Await it: parks the request with its deadline; returns when it is done. The caller finishes it when it is abandoned."""
+        """Park the request until ``parked`` is done or its deadline passes. A caller that is cancelled must finish ``parked``."""
         return self.node.runtime.wait(parked)
 
     def submit(self, handler: ControllerHandler, request: Any) -> Awaitable[Any]:
-        """Await it: the controller's response to ``request``, once committed; ``image`` may not show it yet. It goes to another
-        node in the version of the request that is being answered, and so has to be of the same API."""
+        """The controller's response to ``request``, once committed; ``image`` may not contain it yet. It is forwarded in the
+        version of the request being answered, so it must be of the same API."""
         return self.node.controller.submit(handler, request, self.api_version)
 
 

@@ -1,7 +1,7 @@
-"""The one list of what a node serves; a row says all about an API (``broker.api``).
+"""The list of all APIs that a node serves; a row has all facts about an API (``broker.api``).
 
 To add an API: a handler in ``broker/apis``, a row here, a test. The dispatcher, ApiVersions, the reference page, quotas, the
-envelope, refusals and planned faults follow the row. Permissions are those that Apache Kafka's brokers and controllers ask for.
+envelope, refusals and injected faults follow the row. Permissions are those of Apache Kafka's brokers and controllers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = (
 
 
 def _off(key: ApiKey) -> Api:
-    """All versions of an API whose feature is not there."""
+    """All versions of an API whose feature tidelog does not have."""
     facts = API_FACTS[key]
     return Api(key, (facts.min_version, facts.stable_max), broker=switched_off.switched_off, needs=NOTHING, off=True)
 
@@ -62,7 +62,7 @@ API_TABLE: tuple[Api, ...] = (
     Api(
         ApiKey.PRODUCE,
         (3, 13),
-        # Clients of librdkafka stop compressing where version 0 is not advertised (KAFKA-18659); a request below 3 is refused.
+        # librdkafka clients stop compressing unless version 0 is advertised (KAFKA-18659); a request below 3 is refused.
         advertised=(0, 13),
         broker=produce.produce,
         read=read_produce,
@@ -171,7 +171,7 @@ API_TABLE: tuple[Api, ...] = (
         ApiKey.WRITE_TXN_MARKERS,
         (1, 2),
         broker=txn_markers.write_txn_markers,
-        # Either of them is enough.
+        # Either permission is enough.
         needs=by_resource((Op.ALTER, CLUSTER), (Op.CLUSTER_ACTION, CLUSTER)),
         between_brokers_from=0,
     ),
@@ -321,7 +321,7 @@ API_TABLE: tuple[Api, ...] = (
         (0, 2),
         broker=cluster.describe_cluster,
         controller=controller_apis.describe_controllers,
-        # DESCRIBE is needed only for the operations that the answer lists.
+        # DESCRIBE is required only for the authorized operations in the answer.
         needs=by_resource((Op.DESCRIBE, CLUSTER)),
         controller_needs=on_cluster(Op.ALTER),
     ),
@@ -408,4 +408,4 @@ BROKER_APIS = on_brokers((*API_TABLE, *map(_off, _OFF)))
 CONTROLLER_APIS = on_controllers(API_TABLE)
 
 RAFT_APIS = frozenset(row.key for row in API_TABLE if row.controller is raft)
-"""What the Raft machine of the quorum's leader answers."""
+"""Answered by the Raft machine of the quorum's leader."""

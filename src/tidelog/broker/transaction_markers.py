@@ -1,8 +1,8 @@
-"""Writing a transaction's marker into a partition of this broker, and knowing when it is safe.
+"""Writes a transaction's marker into a partition of this broker and waits until it is safe.
 
-Decided here, for WriteTxnMarkers and for the transaction coordinator of this broker alike: what is said of partitions that are
-not here, and that a marker for ``__consumer_offsets`` goes through the coordinator of the groups there, which counts or forgets
-the offsets of the transaction in the order of the log.
+Used by WriteTxnMarkers and by this broker's own transaction coordinator. Decided here: the errors for partitions that are not on
+this broker, and that a marker for ``__consumer_offsets`` goes through the group coordinator, which applies or discards the
+transaction's offsets in log order.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tidelog.replication.markers import write_marker as append_marker
 from tidelog.replication.partition import Partition
 
 ANSWER_WITHIN_MS = 30_000
-"""A marker that is not replicated by then is answered REQUEST_TIMED_OUT; it is in the log all the same, and written again."""
+"""A marker not replicated by then is answered REQUEST_TIMED_OUT. It is in the log all the same, and is written again."""
 
 
 def write_marker(broker: Broker, where: TopicPartition, marker: Marker, now_ms: int) -> ErrorCode | Awaitable[ErrorCode]:
-    """The error, at once or when it is known; NONE when the marker is safe.
+    """The error, at once or as an awaitable; NONE when the marker is safe.
 
-    UNKNOWN_TOPIC_ID when the cluster has no such partition any more, NOT_LEADER_OR_FOLLOWER when another broker leads it or the
-    groups in it are not loaded yet, INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED for late markers,
-    NOT_ENOUGH_REPLICAS, KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT.
+    UNKNOWN_TOPIC_ID when the partition no longer exists, NOT_LEADER_OR_FOLLOWER when another broker leads it or its groups are
+    not loaded yet, INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED for late markers, NOT_ENOUGH_REPLICAS,
+    KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT.
     """
     if broker.replicas.image.topics.partition(where.topic, where.partition) is None:
         return ErrorCode.UNKNOWN_TOPIC_ID

@@ -1,6 +1,6 @@
 """AddPartitionsToTxn as a partition's broker sends it: questions about transactions that another broker coordinates (KIP-890).
 
-Questions to one broker travel together. Which error a client is told: ``transaction_verification``.
+Questions to one broker are batched. How errors are mapped for clients: ``transaction_verification``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 Errors = dict[TopicPartition, ErrorCode]
 
 MOST_AT_ONCE = 1_000
-"""Transactions in one request."""
+"""Transactions per request."""
 PURPOSE = "transactions"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Do these partitions belong to the producer's transaction? With ``adds`` they do from now on, if they may."""
+    """Do these partitions belong to the producer's transaction? With ``adds`` they are added if possible."""
 
     transactional_id: str
     producer_id: int
@@ -42,7 +42,7 @@ class Question:
 
 
 class TransactionQuestions:
-    """Asks other brokers."""
+    """Sends questions to other brokers."""
 
     def __init__(self, runtime: Runtime, others: OtherBrokers) -> None:
         self._runtime = runtime
@@ -52,20 +52,20 @@ class TransactionQuestions:
         )
 
     async def ask(self, coordinator: int, question: Question, timeout_ms: int) -> Errors:
-        """What broker ``coordinator`` says of each partition; NETWORK_EXCEPTION when it says nothing."""
+        """The answer of broker ``coordinator`` for each partition; NETWORK_EXCEPTION without an answer."""
         waiting = Waiting()
         self._asked.put(coordinator, (question, timeout_ms, waiting))
         try:
             await self._runtime.wait(waiting)
         finally:
-            # When the client has gone, nothing may hold on to its connection.
+            # If the client has disconnected, nothing may keep its connection alive.
             waiting.on_done = None
             waiting.finish()
         answer: Errors = waiting.response
         return answer
 
     async def pause(self, delay_ms: int) -> None:
-        """Before the next question."""
+        """The back-off before the next question."""
         waiting = Waiting()
         waiting.deadline_ms = self._runtime.now_ms() + delay_ms
         try:
@@ -86,21 +86,21 @@ class TransactionQuestions:
             answers = errors_of(response, [question for question, _, _ in wanted])
         except KafkaError as error:
             answers = [_unanswered(question, error.code) for question, _, _ in wanted]
-        finally:  # whatever happened, and when the node stops: clients wait for this
+        finally:  # also on failure or shutdown: clients wait for this
             for (_, _, waiting), errors in zip(wanted, answers, strict=True):
                 waiting.response = errors
                 waiting.finish()
 
 
 def _unanswered(question: Question, code: ErrorCode) -> Errors:
-    """A broker that knows no such question is older than the check: it guards its transactions as it did then. Nothing can be
-    added there, though."""
+    """A coordinator that does not know verification is older than KIP-890, so verifying is skipped; adding partitions is
+    impossible there."""
     skipped = code is ErrorCode.UNSUPPORTED_VERSION and not question.adds
     return dict.fromkeys(question.partitions, ErrorCode.NONE if skipped else ErrorCode.NETWORK_EXCEPTION)
 
 
 def questions_request(questions: Sequence[Question]) -> AddPartitionsToTxnRequest:
-    """All of them at once, of one transactional id at most one."""
+    """One request for all of them; at most one question per transactional id."""
     transactions = []
     for question in questions:
         topics: dict[str, AddPartitionsToTxnTopic] = {}
@@ -119,7 +119,7 @@ def questions_request(questions: Sequence[Question]) -> AddPartitionsToTxnReques
 
 
 def errors_of(response: AddPartitionsToTxnResponse, questions: Sequence[Question]) -> list[Errors]:
-    """What the coordinator says to each question; what it passes over is UNKNOWN_SERVER_ERROR."""
+    """The coordinator's answer to each question; UNKNOWN_SERVER_ERROR for a partition that it omits."""
     if response.error_code:
         code = ErrorCode(response.error_code)
         told = ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code

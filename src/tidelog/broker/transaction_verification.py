@@ -1,9 +1,8 @@
-"""Asking a transaction's coordinator about partitions before a partition takes the transaction's first batch (KIP-890).
+"""Asks a transaction's coordinator before a partition accepts the transaction's first batch (KIP-890).
 
-Producers below transaction.version 2 add their partitions themselves, so the coordinator is only asked whether they did; for
-newer ones a write is what adds the partition. Either way a late batch of a transaction that is over finds out here, before it
-could hold the last stable offset back for ever. The partition's half of this (a guard held while the question is out) is in
-``storage``.
+Producers below transaction.version 2 add their partitions themselves, so the coordinator only verifies that they did; for newer
+ones the write itself adds the partition. Either way a late batch of a finished transaction is rejected here, before it could hold
+back the last stable offset for good. The partition's part (a guard held while the question is in flight) is in ``storage``.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from tidelog.model.ids import NO_BROKER, TRANSACTION_STATE_TOPIC, TopicPartition
 
 
 class Operation(Enum):
-    """What a client's version asks for."""
+    """The operation that a client's version requires."""
 
     VERIFY_OLD = "verify, for clients that do not know TRANSACTION_ABORTABLE"
     VERIFY = "verify"
@@ -30,12 +29,12 @@ class Operation(Enum):
 
 
 def operation_of_produce(version: int) -> Operation:
-    """Of a transactional Produce at ``version``."""
+    """For a transactional Produce at ``version``."""
     return _operation(version, knows_abortable=11, adds=12)
 
 
 def operation_of_offset_commit(version: int) -> Operation:
-    """Of a TxnOffsetCommit at ``version``."""
+    """For a TxnOffsetCommit at ``version``."""
     return _operation(version, knows_abortable=4, adds=5)
 
 
@@ -53,12 +52,12 @@ async def verify_or_add(
     partitions: Sequence[TopicPartition],
     operation: Operation,
 ) -> Errors:
-    """The coordinator's word on each of ``partitions``: NONE when it belongs to the producer's transaction (now).
+    """The coordinator's answer for each of ``partitions``: NONE when it belongs to the producer's transaction.
 
     Errors: INVALID_PRODUCER_EPOCH for a fenced producer, INVALID_PRODUCER_ID_MAPPING, INVALID_REQUEST, CONCURRENT_TRANSACTIONS
-    while the transaction before is being completed (an ADD waits for add.partitions.to.txn.retry.backoff.max.ms first),
+    while the previous transaction is being completed (an ADD first waits for add.partitions.to.txn.retry.backoff.max.ms),
     TRANSACTION_ABORTABLE (INVALID_TXN_STATE for VERIFY_OLD) when a partition does not belong to it, NOT_COORDINATOR,
-    COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE while nobody coordinates, NETWORK_EXCEPTION.
+    COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE without a coordinator, NETWORK_EXCEPTION.
     """
     coordinator = _coordinator(ctx, transactional_id)
     if isinstance(coordinator, ErrorCode):
@@ -72,7 +71,8 @@ async def verify_or_add(
 
 
 def _coordinator(ctx: BrokerContext, transactional_id: str) -> int | ErrorCode:
-    """The broker that coordinates the transactional id. While there is no topic for any, this one says that it does not."""
+    """The broker that coordinates the transactional id. While the topic does not exist this broker is asked, and answers that
+    it is not the coordinator."""
     topic = ctx.image.topics.by_name.get(TRANSACTION_STATE_TOPIC)
     if topic is None:
         return ctx.node.node_id
@@ -111,8 +111,8 @@ async def _ask_here(
 
 
 async def _ask_there(ctx: BrokerContext, coordinator: int, question: Question) -> Errors:
-    """A coordinator elsewhere answers at once that it completes the transaction before: it is asked again for as long as a
-    producer should not hear of that."""
+    """A remote coordinator reports at once that it is completing the previous transaction. Retry up to the back-off limit, so
+    that producers rarely see this error."""
     config, questions = ctx.config, ctx.node.transaction_questions
     until_ms = ctx.now_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
     while True:
@@ -125,7 +125,7 @@ async def _ask_there(ctx: BrokerContext, coordinator: int, question: Question) -
 
 def _as_told(error: ErrorCode, operation: Operation) -> ErrorCode:
     if error is ErrorCode.PRODUCER_FENCED:
-        # A producer may still abort on this one; the other one would end it (KIP-588).
+        # After INVALID_PRODUCER_EPOCH a producer may still abort; PRODUCER_FENCED would be fatal (KIP-588).
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error is ErrorCode.TRANSACTION_ABORTABLE and operation is Operation.VERIFY_OLD:
         return ErrorCode.INVALID_TXN_STATE
@@ -141,8 +141,8 @@ _NOT_YET = (
 
 
 def produce_error(error: ErrorCode, operation: Operation) -> ErrorCode:
-    """What a producer is told. Older ones do not retry a Produce for a coordinator's sake: NOT_ENOUGH_REPLICAS makes them,
-    without a look at the metadata. Newer ones meet CONCURRENT_TRANSACTIONS often, and know it."""
+    """The error for the producer. Older producers do not retry a Produce on coordinator errors; NOT_ENOUGH_REPLICAS makes them
+    retry without a metadata refresh. Newer ones know CONCURRENT_TRANSACTIONS and see it often."""
     if error in _NOT_YET or (error is ErrorCode.CONCURRENT_TRANSACTIONS and operation is not Operation.ADD):
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return error

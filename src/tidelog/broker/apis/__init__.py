@@ -1,1 +1,1 @@
-"""A handler for each API, in modules by subject. The table of them is ``broker.table``."""
+"""API handlers, in modules by subject. The table of APIs is ``broker.table``."""

@@ -1,4 +1,4 @@
-"""Client quotas as Apache Kafka enforces them: limits, rates, token buckets, and the time a client has to wait.
+"""Client quotas as Apache Kafka enforces them: limits, rates, token buckets, and throttle times.
 
-Everything here is told what time it is, and waits for nothing: ``server.quotas`` has the clocks and the sockets.
+Nothing here reads a clock or waits: ``server.quotas`` has the clocks and the sockets.
 """

@@ -1,8 +1,8 @@
-"""All quotas of one node: what was used is recorded, and who has used too much is told how long to wait.
+"""All quotas of one node: records usage and computes throttle times.
 
-What is recorded, and when, is Kafka's. A Produce counts with all its bytes; a Fetch with its records, and not at all when it
-is answered with nothing because of its quota; a request with the share of a second that the loop spent on it. A client that waits
-for its share of time waits for one window at most, for bytes as long as it takes.
+What counts, and when, is the same as in Kafka. A Produce counts with all its bytes. A Fetch counts with its records, and not at
+all when its quota makes the answer empty. A request counts with the share of a second that the loop spent on it. A request-time
+throttle lasts one window at most, a byte throttle as long as it takes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tidelog.broker.quotas.usage import Usage
 from tidelog.metadata.image import QuotaEntity
 
 _NS_PER_PERCENT = 10_000_000
-"""Of a second."""
+"""One percent of a second."""
 
 
 class Measured:
-    """What one client, or several that share a limit, have used, and how long they were told to wait."""
+    """The usage and throttle times of one client, or of several that share a limit."""
 
     __slots__ = ("rate", "throttles", "waits_ms")
 
@@ -33,7 +33,7 @@ class Measured:
 
 
 class Observed(NamedTuple):
-    """For metrics: whose, of what, how much by the second, and how long a wait was on average."""
+    """For metrics: the rate per second of a client, and its average throttle time in ms."""
 
     kind: Kind
     client: Client
@@ -42,8 +42,6 @@ class Observed(NamedTuple):
 
 
 class ClientQuotas:
-    """See the module."""
-
     __slots__ = ("_buckets", "_hosts", "_limits", "_measured", "_mutation_windows", "_windows")
 
     def __init__(self, windows: Windows = Windows(), mutation_windows: Windows = Windows()) -> None:
@@ -55,26 +53,26 @@ class ClientQuotas:
         self._hosts: Usage[str, SampledRate] = Usage(SampledRate)
 
     def change(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Other limits from now on; what was used stays known."""
+        """Replace the limits; recorded usage is kept."""
         self._limits = Limits(quotas)
 
     @property
     def for_clients(self) -> bool:
-        """Whether requests have to be looked at."""
+        """Whether requests have to be metered."""
         return self._limits.any_for_clients
 
     @property
     def for_mutations(self) -> bool:
-        """Whether some client may be limited in what it has controllers change."""
+        """Whether some client has a limit on controller mutations."""
         return self._limits.any_of(Kind.MUTATION)
 
     @property
     def for_hosts(self) -> bool:
-        """Whether new connections have to be looked at."""
+        """Whether new connections have to be metered."""
         return self._limits.any_for_hosts
 
     def produced(self, client: Client, size: int, now_ms: int) -> int:
-        """A Produce of ``size`` bytes came in: how many ms its client has to wait."""
+        """Record a Produce of ``size`` bytes; returns the client's throttle time in ms."""
         limit = self._limits.of(Kind.PRODUCE, client)
         if limit is None:
             return 0
@@ -83,15 +81,16 @@ class ClientQuotas:
         return throttle_ms(rate.measure(now_ms, self._windows), limit.bound)
 
     def most_to_fetch(self, client: Client) -> int | None:
-        """How much may be fetched at once without a wait for certain; more would never be answered."""
+        """The largest fetch that the quota can ever allow; a larger one would never be answered."""
         limit = self._limits.of(Kind.FETCH, client)
         return None if limit is None or limit.bound == math.inf else int(limit.bound * self._windows.whole_s)
 
     def fetched(self, client: Client, size: int, now_ms: int, waits: bool = False) -> int:
-        """``size`` bytes are to be sent: how many ms the client has to wait instead, and nothing is sent. ``waits``: it has to
-        in any case.
+        """Record ``size`` bytes about to be sent; returns the throttle time in ms, and then nothing is sent. ``waits``: the
+        client is throttled anyway.
 
-        A batch that is larger than all windows together is sent to who was sent nothing in them: its reader would never get on.
+        A batch larger than all windows together is sent to a client that received nothing in them; otherwise the reader could
+        never progress.
         """
         limit = self._limits.of(Kind.FETCH, client)
         if limit is None:
@@ -107,7 +106,7 @@ class ClientQuotas:
         return wait_ms
 
     def worked(self, client: Client, ns: int, now_ms: int) -> int:
-        """The loop has spent ``ns`` on a request: how many ms its client has to wait."""
+        """Record ``ns`` of loop time for a request; returns the client's throttle time in ms."""
         limit = self._limits.of(Kind.REQUEST, client)
         if limit is None:
             return 0
@@ -116,7 +115,7 @@ class ClientQuotas:
         return min(throttle_ms(rate.measure(now_ms, self._windows), limit.bound), self._windows.size_ms)
 
     def mutations(self, client: Client, now_ms: int, *, strict: bool) -> MutationQuota | None:
-        """What one request of this client may change; None: whatever it likes."""
+        """The mutation quota of one request of this client; None without a limit."""
         limit = self._limits.of(Kind.MUTATION, client)
         if limit is None:
             return None
@@ -124,7 +123,8 @@ class ClientQuotas:
         return MutationQuota(bucket, limit.bound, self._mutation_windows, strict=strict, now_ms=now_ms)
 
     def connected(self, host: str, now_ms: int) -> int:
-        """Somebody connects from this address: how many ms until this one, which is not served, is closed; 0: it is served."""
+        """Record a new connection from this address. Returns 0 if it may be served; otherwise the delay in ms after which it
+        is closed unserved."""
         bound = self._limits.of_host(host)
         if bound is None:
             return 0
@@ -136,7 +136,7 @@ class ClientQuotas:
         return wait_ms
 
     def throttled(self, kind: Kind, client: Client, wait_ms: int, now_ms: int) -> None:
-        """It was told to wait because of that quota; for metrics."""
+        """Record a throttle time caused by that quota, for metrics."""
         limit = self._limits.of(kind, client)
         if limit is not None and kind is not Kind.MUTATION:
             measured = self._measured.of((kind, limit.shared_by), now_ms)
@@ -144,7 +144,7 @@ class ClientQuotas:
             measured.throttles.record(1, now_ms, self._windows)
 
     def observe(self, now_ms: int) -> Iterator[Observed]:
-        """All that is measured now."""
+        """All current measurements."""
         windows = self._windows
         self._measured.forget(now_ms)
         for (kind, client), measured in self._measured.items():

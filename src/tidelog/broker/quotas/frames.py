@@ -1,7 +1,7 @@
-"""How long a client has to wait, in an answer that is encoded already.
+"""Sets the throttle time in an encoded answer.
 
-Answers are made as if there were no quotas. The few whose client has to wait are changed here: nearly all begin with that
-time, so that four bytes are written; the others are read and written again.
+Answers are built as if there were no quotas; the few that are throttled are patched here. Nearly all begin with the throttle
+time, so four bytes are overwritten; the others are decoded and encoded again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FIELD = "throttle_time_ms"
 
 
 class _Place:
-    """Where the answers of an API in one version have it: ``at`` in the frame, None where that depends on the answer."""
+    """Where the answers of an API version have the throttle time: ``at`` in the frame, None if that depends on the answer."""
 
     __slots__ = ("at", "has")
 
@@ -43,7 +43,7 @@ def _place(api_key: int, version: int) -> _Place:
 
 
 def _encoded(cls: type[Message], version: int, wait_ms: int) -> bytes | None:
-    """An answer that says nothing else; None when the version has no such field, and none that could be dropped."""
+    """An answer with only this throttle time, or without it when the version has no such field; None when even that fails."""
     message = cls()
     setattr(message, _FIELD, wait_ms)
     out = bytearray()
@@ -55,7 +55,7 @@ def _encoded(cls: type[Message], version: int, wait_ms: int) -> bytes | None:
 
 
 def told_wait(api_key: int, version: int, parts: Sequence[Part]) -> int:
-    """The time that an answer says, where it begins with it."""
+    """The throttle time of an answer that begins with it; otherwise 0."""
     at, first = _place(api_key, version).at, parts[0]
     if at is None or isinstance(first, FileSlice) or len(first) < at + 4:
         return 0
@@ -64,7 +64,8 @@ def told_wait(api_key: int, version: int, parts: Sequence[Part]) -> int:
 
 
 def with_wait(api_key: int, version: int, parts: list[Part], wait_ms: int) -> list[Part]:
-    """The same answer with that time in it, as far as its version can say so. Its parts may be others' too, and stay."""
+    """The answer with this throttle time, if its version has the field. Parts may be shared with other answers, so they are
+    not modified."""
     place = _place(api_key, version)
     if not place.has:
         return parts

@@ -1,11 +1,11 @@
-"""Which limit holds for a client, and who shares it.
+"""Which limit applies to a client, and which clients share it.
 
-The most specific one counts, in Kafka's order: a user with a client id, the user with any client id, the user alone; the same
-three for any user; then the client id alone, and any client id. A limit for users alone is shared by all clients of a user;
-each of the others is that of one client id, or of one client id of one user. A limit for "any" is not shared by all of them: each
-name has one like it.
+The most specific limit applies, in Kafka's order: a user with a client id, the user with any client id, the user alone; the same
+three for any user; then the client id alone, and any client id. A limit for a user alone is shared by all clients of that user;
+each of the others applies to one client id, or to one client id of one user. A limit for "any" is not shared: each name has its
+own.
 
-Hosts have one limit, their own or that for any host. A host is named by its address: names are not looked up.
+Hosts have one limit, their own or that for any host. A host is an address: names are not resolved.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidelog.metadata.image import QuotaEntity
 
 
 class Kind(StrEnum):
-    """What is limited, by the name under which it is set."""
+    """The limited resource, by the name of its quota."""
 
     PRODUCE = PRODUCER_BYTE_RATE.name
     FETCH = CONSUMER_BYTE_RATE.name
@@ -42,21 +42,21 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 
 class Client(NamedTuple):
-    """Who asks. ``client_id`` is empty where the request has none."""
+    """The client of a request. ``client_id`` is empty if the request has none."""
 
     user: str
     client_id: str
 
 
 class Limit(NamedTuple):
-    """``bound`` by the second, shared by all who come to the same ``shared_by``; an empty name there is everybody's."""
+    """``bound`` per second, shared by all clients with the same ``shared_by``; an empty name in it stands for every name."""
 
     bound: float
     shared_by: Client
 
 
 class Limits:
-    """The quotas of an image, as they are looked up."""
+    """The quotas of an image, indexed for lookup."""
 
     __slots__ = ("_by_ip", "_by_kind", "_default_ip")
 
@@ -66,7 +66,7 @@ class Limits:
         self._default_ip: float | None = None
         for entity, limits in quotas.items():
             for name, said in limits.items():
-                # Apache Kafka's controllers let it pass, and its brokers make nobody wait for it.
+                # Apache Kafka's controllers accept NaN, and its brokers never throttle for it.
                 bound = math.inf if math.isnan(said) else said
                 if entity[0][0] == IP:
                     self._set_host(entity, name, bound)
@@ -84,20 +84,20 @@ class Limits:
 
     @property
     def any_for_clients(self) -> bool:
-        """Whether some client may be limited in anything."""
+        """Whether there is any limit for clients."""
         return bool(self._by_kind)
 
     def any_of(self, kind: Kind) -> bool:
-        """Whether some client may be limited in this."""
+        """Whether there is a limit of this kind."""
         return kind in self._by_kind
 
     @property
     def any_for_hosts(self) -> bool:
-        """Whether some host may be limited."""
+        """Whether there is a limit for hosts."""
         return self._default_ip is not None or bool(self._by_ip)
 
     def of(self, kind: Kind, client: Client) -> Limit | None:
-        """What limits this client, if anything does. Who has no client id is limited as a user only."""
+        """The limit for this client, or None. A client without a client id only has its user's limits."""
         bounds = self._by_kind.get(kind)
         if bounds is None:
             return None
@@ -124,12 +124,12 @@ class Limits:
         return None
 
     def of_host(self, host: str) -> float | None:
-        """How many connections a second may come from this address."""
+        """Connections per second allowed from this address; None without a limit."""
         return self._by_ip.get(host, self._default_ip)
 
 
 def _plain(host: str) -> str:
-    """The address as a socket writes it; a name stays what it is, and no address is like it."""
+    """The address in the form that sockets report; a host name is unchanged and never matches."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

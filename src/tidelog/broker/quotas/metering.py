@@ -1,11 +1,11 @@
-"""Requests of a listener's clients while there are quotas: recorded, answered with how long to wait, and their connection muted.
+"""Meters the requests of a listener while client quotas exist: records usage, sets throttle times and mutes connections.
 
-This stands in the place of ``Dispatcher.handle``, and only while there are quotas for clients: without any, a request goes
-straight to the dispatcher and nothing here is asked. Handlers know nothing of it, but for Fetch: whether its records are sent
-depends on the quota (``RequestContext.fetch_quota``).
+It replaces ``Dispatcher.handle`` only while there are quotas for clients; otherwise requests go straight to the dispatcher.
+Handlers do not know about it, except for Fetch: the quota decides whether its records are sent (``RequestContext.fetch_quota``).
 
-A Produce is judged when its records are in the log, all others when they are answered (KIP-219: the answer leaves at once, and
-the connection is not read until the wait is over). Of two waits the longer one counts. What brokers ask of each other is exempt.
+A Produce is judged when its records are in the log, any other request when it is answered (KIP-219: the answer is sent at once,
+and the connection is not read until the throttle time is over). Of two throttle times the longer one applies. Requests between
+brokers are exempt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tidelog.protocol.fastpath import FetchView
 
 
 class Metered:
-    """One request: whose it is, and how long the loop has been at it."""
+    """One request: its client, and the loop time spent on it."""
 
     __slots__ = (
         "_clock_ns",
@@ -53,28 +53,28 @@ class Metered:
         self.quota = Kind.REQUEST
         self.exempt = False
         self.judged = False
-        """Whether it is decided how long the client waits: so long, ``wait_ms``."""
+        """Whether the throttle time, ``wait_ms``, has been decided."""
         self.wait_ms = 0
         self._clock_ns = clock_ns
         self._spent_ns = 0
         self._since_ns = clock_ns()
 
     def begin(self) -> None:
-        """The loop is at it."""
+        """The loop starts to work on the request."""
         self._since_ns = self._clock_ns()
 
     def pause(self) -> None:
-        """The loop does something else."""
+        """The loop stops working on the request."""
         self._spent_ns += self._clock_ns() - self._since_ns
 
     def take_spent_ns(self) -> int:
-        """What was not taken into account yet."""
+        """The time not yet recorded; resets it."""
         spent, self._spent_ns = self._spent_ns, 0
         return spent
 
 
 class FetchQuota:
-    """What a consumer's Fetch asks before its records are sent."""
+    """Asked by a consumer's Fetch before its records are sent."""
 
     __slots__ = ("_metering", "request")
 
@@ -83,12 +83,11 @@ class FetchQuota:
         self.request = request
 
     def wait_ms(self, size: int) -> int:
-        """See ``request.FetchQuota``."""
         return self._metering.fetched(self.request, size)
 
 
 class Metering:
-    """One listener's. ``now_ms`` must not jump; ``clock_ns`` is for how long something takes."""
+    """Meters one listener. ``now_ms`` must be monotonic; ``clock_ns`` measures durations."""
 
     def __init__(
         self, node: Node, quotas: ClientQuotas, apis: Mapping[int, Route], now_ms: Callable[[], int], clock_ns: Callable[[], int]
@@ -100,7 +99,7 @@ class Metering:
         self.dispatcher = Dispatcher(node, {key: self._bounded(route) for key, route in apis.items()})
 
     def handle(self, session: Session, frame: memoryview) -> Outgoing | Coroutine[Any, Any, Outgoing]:
-        """As ``Dispatcher.handle``."""
+        """Like ``Dispatcher.handle``."""
         request = Metered(len(frame), self._clock_ns)
         outgoing = self.dispatcher.handle(session, frame, partial(self._begun, request))
         request.pause()
@@ -119,11 +118,11 @@ class Metering:
     # -- answers --------------------------------------------------------------------------------------------------------
 
     def _judged(self, request: Metered, outgoing: Any) -> Any:
-        """The same, with what the client has to know in it."""
+        """The outgoing answer with its throttle time."""
         if type(outgoing) is list:
             return self._answered(request, outgoing)
         if outgoing is NO_RESPONSE:
-            # Kafka asks for no time of who gets no answer.
+            # As in Kafka, a request without an answer does not count against request time.
             self._mute(request, Kind.PRODUCE, self._quotas.produced(request.client, request.size, self._now_ms()))
             return outgoing
         if outgoing is CLOSE_CONNECTION:
@@ -139,7 +138,7 @@ class Metering:
     def _answered(self, request: Metered, parts: list[Any]) -> list[Any]:
         key, version = request.ctx.api_key, request.ctx.api_version
         if request.judged:
-            # What is left of its time counts for the next one.
+            # Time spent after the decision counts for the client's next request.
             self._quotas.worked(request.client, request.take_spent_ns(), self._now_ms())
             if request.quota is Kind.FETCH:
                 return parts
@@ -148,7 +147,7 @@ class Metering:
         return with_wait(key, version, parts, request.wait_ms) if request.wait_ms else parts
 
     def _judge(self, request: Metered, told_ms: int = 0) -> None:
-        """How long the client has to wait: ``told_ms`` at least, as the controller said."""
+        """Decide the throttle time: at least ``told_ms``, which the controller returned."""
         now_ms = self._now_ms()
         kind, wait_ms = Kind.REQUEST, self._quotas.worked(request.client, request.take_spent_ns(), now_ms)
         if request.quota is Kind.PRODUCE:
@@ -170,7 +169,7 @@ class Metering:
         return self._judged(request, await _Steps(request, answering))
 
     def go_on(self, request: Metered, waiting: Waiting) -> Any:
-        """What a request waited for is there."""
+        """Resume a request whose wait is over."""
         request.begin()
         outgoing = resume(waiting)
         request.pause()
@@ -194,7 +193,7 @@ class Metering:
         return fetch(ctx, request)
 
     def fetched(self, request: Metered, size: int) -> int:
-        """See ``FetchQuota``."""
+        """The throttle time of a Fetch with ``size`` bytes of records."""
         now_ms = self._now_ms()
         request.pause()
         request.begin()
@@ -207,7 +206,7 @@ class Metering:
 
 
 class MeteredWaiting(Waiting):
-    """The same wait, whose answer is judged."""
+    """A wait whose answer is judged."""
 
     __slots__ = ("_inner", "_metering", "_request", "lets_next_in")
 
@@ -227,7 +226,7 @@ class MeteredWaiting(Waiting):
 
 
 class _Steps:
-    """Awaited: a handler's coroutine, each of its steps on the loop timed."""
+    """Awaits a handler's coroutine and times each of its steps on the loop."""
 
     __slots__ = ("_coroutine", "_request")
 

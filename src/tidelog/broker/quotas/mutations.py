@@ -1,7 +1,7 @@
-"""Topics and partitions that clients make and delete, within their quota (KIP-599).
+"""Quotas on creating and deleting topics and partitions (KIP-599).
 
-Decided is where the records are made: on the node whose controller is active, which keeps the token buckets. A broker elsewhere
-passes the request on with its client's name (``broker.envelope``), and makes the client wait as the controller says.
+The node with the active controller decides and keeps the token buckets. Another broker forwards the request with its client's
+principal and client id (``broker.envelope``) and applies the throttle time that the controller returns.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from tidelog.controller.result import ControllerResult
 
 MutationHandler = Callable[..., "ControllerResult"]
-"""A method of the controller, unbound: (controller, request, now_ms, quota) -> records and response."""
+"""An unbound method of the controller: (controller, request, now_ms, quota) -> records and response."""
 
 
 async def submit_mutation(ctx: Context, handler: MutationHandler, request: Any, strict_from: int) -> Any:
-    """The controller's response. From version ``strict_from`` on topics beyond the quota are refused; before, all is done and the
-    client waits."""
+    """The controller's response. From version ``strict_from`` on topics over the quota are refused; before, all are processed
+    and the client is throttled."""
     asker = Asker(ctx.principal, ctx.client_id, ctx.peer_host)
     return await submit_for(ctx.node, asker, handler, request, version=ctx.api_version, strict=ctx.api_version >= strict_from)
 
@@ -34,7 +34,8 @@ async def submit_mutation(ctx: Context, handler: MutationHandler, request: Any, 
 async def submit_for(
     node: Node, asker: Asker, handler: MutationHandler, request: Any, *, version: int | None, strict: bool
 ) -> Any:
-    """The same on behalf of ``asker``. A controller elsewhere is told the client: it would take the broker for the client."""
+    """``submit_mutation`` on behalf of ``asker``. A remote controller gets the client's identity; otherwise it would charge
+    the broker."""
     even_ms = node.runtime.even_ms
     quota = node.quotas.mutations(Client(asker.principal.name, asker.client_id or ""), even_ms(), strict=strict)
     response = await node.controller.submit(handler if quota is None else _within(quota, handler), request, version, asker)
@@ -45,7 +46,8 @@ async def submit_for(
 
 
 async def submit_own(node: Node, handler: MutationHandler, request: Any) -> Any:
-    """What this broker itself creates counts for no client, here and at a controller elsewhere: the asker has no client id."""
+    """What the broker itself creates counts against no client's quota, here or on a remote controller: the asker has no client
+    id."""
     return await node.controller.submit(handler, request, None, Asker(ANONYMOUS, None, "127.0.0.1"))
 
 

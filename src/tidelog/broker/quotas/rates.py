@@ -1,7 +1,7 @@
-"""How much was used over the last windows, and how long to wait until that is within a limit again.
+"""The usage over the last windows, and the throttle time until it is within a limit.
 
-As Kafka measures it: a window begins with the first use after the one before has ended, one more is kept than are looked at, and
-windows that are missing count as windows without use. So the first seconds may take as much as all windows together.
+Measured as in Kafka: a window begins with the first use after the previous one ended, one more is kept than is counted, and
+missing windows count as unused. So the first seconds may use as much as all windows together.
 """
 
 from __future__ import annotations
@@ -9,30 +9,30 @@ from __future__ import annotations
 from typing import NamedTuple
 
 LONGEST_MS = 2_147_483_647
-"""What an answer can say."""
+"""The largest throttle time that fits in an answer."""
 
 
 class Windows(NamedTuple):
-    """Over how many windows it is measured, and how long one is."""
+    """The number of windows, and the size of each."""
 
     number: int = 11
     size_ms: int = 1000
 
     @property
     def whole_s(self) -> float:
-        """The windows that have passed, without the one that goes on."""
+        """The duration of the complete windows, without the current one."""
         return (self.number - 1) * self.size_ms / 1000
 
 
 class Rate(NamedTuple):
-    """What was used by the second, over ``span_ms``."""
+    """Usage per second, over ``span_ms``."""
 
     value: float
     span_ms: int
 
 
 class _Sample:
-    """One window: when it began, when it was last used, how much."""
+    """One window: its start, its last use, and the usage."""
 
     __slots__ = ("last_ms", "start_ms", "value")
 
@@ -45,7 +45,7 @@ class _Sample:
 
 
 class SampledRate:
-    """What one client, or several that share a limit, have used."""
+    """The usage of one client, or of several that share a limit."""
 
     __slots__ = ("_current", "_samples")
 
@@ -54,7 +54,7 @@ class SampledRate:
         self._current = 0
 
     def record(self, value: float, now_ms: int, windows: Windows) -> None:
-        """So much more was used; a negative value takes back what was recorded at the same time."""
+        """Add usage; a negative value removes what was recorded at the same time."""
         samples = self._samples
         if not samples:
             samples.append(_Sample(now_ms))
@@ -70,12 +70,12 @@ class SampledRate:
         sample.last_ms = now_ms
 
     def total(self, now_ms: int, windows: Windows) -> float:
-        """What counts now."""
+        """The usage in the counted windows."""
         self._purge(now_ms, windows)
         return sum(sample.value for sample in self._samples)
 
     def measure(self, now_ms: int, windows: Windows) -> Rate:
-        """What was used by the second."""
+        """The usage per second."""
         total = self.total(now_ms, windows)
         span_ms = now_ms - min((sample.start_ms for sample in self._samples), default=now_ms)
         missing = windows.number - 1 - span_ms // windows.size_ms
@@ -92,10 +92,10 @@ class SampledRate:
 
 
 def throttle_ms(rate: Rate, bound: float) -> int:
-    """How long nothing may be used so that the rate is down to its bound: with O observed and T allowed over a span W,
-    O * W / (W + X) = T has X = (O - T) / T * W."""
+    """How long nothing may be used until the rate is down to its bound: with O observed and T allowed over a span W, O * W /
+    (W + X) = T gives X = (O - T) / T * W."""
     if rate.value <= bound:
         return 0
     if bound <= 0:
         return LONGEST_MS
-    return int(min((rate.value - bound) / bound * rate.span_ms + 0.5, LONGEST_MS))  # which may be infinite before
+    return int(min((rate.value - bound) / bound * rate.span_ms + 0.5, LONGEST_MS))  # the quotient may be infinite before the min

@@ -1,7 +1,7 @@
-"""Token buckets for what controllers are asked to change (KIP-599).
+"""Token buckets for controller mutations (KIP-599).
 
-A bucket holds what all windows together allow, and is full at the beginning. A request takes one for each partition; as long as
-there is not less than nothing in the bucket it may take whatever it wants, and what it took too much has to flow back first.
+A bucket holds what all windows together allow, and starts full. A request takes one token per partition. While the bucket is not
+negative, a request may take any number; what it takes too much has to flow back first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from tidelog.broker.quotas.rates import LONGEST_MS, Windows
 
 
 class TokenBucket:
-    """What is left to one client, or to several that share a limit; it may be less than nothing."""
+    """The tokens left to one client, or to several that share a limit; may be negative."""
 
     __slots__ = ("_tokens", "_updated_ms")
 
@@ -19,7 +19,7 @@ class TokenBucket:
         self._updated_ms = 0
 
     def tokens(self, now_ms: int, bound: float, windows: Windows) -> float:
-        """What is in it now."""
+        """The current tokens."""
         most = windows.number * windows.size_ms / 1000 * bound
         if self._tokens is None:
             self._tokens = most
@@ -29,11 +29,11 @@ class TokenBucket:
         return self._tokens
 
     def take(self, count: float, now_ms: int, bound: float, windows: Windows) -> None:
-        """Take so many, whether or not they are there."""
+        """Take ``count`` tokens, even below zero."""
         self._tokens = self.tokens(now_ms, bound, windows) - count
 
     def wait_ms(self, now_ms: int, bound: float, windows: Windows) -> int:
-        """How long until it holds not less than nothing."""
+        """Milliseconds until the bucket is no longer negative."""
         missing = -self.tokens(now_ms, bound, windows)
         if missing <= 0:
             return 0
@@ -41,7 +41,8 @@ class TokenBucket:
 
 
 class MutationQuota:
-    """What one request may change. Strict: nothing when the bucket is overdrawn. Else: all of it, and the client waits."""
+    """The quota of one request. Strict: nothing is allowed while the bucket is negative. Otherwise all of it is, and the
+    client is throttled."""
 
     __slots__ = ("_bound", "_bucket", "_now_ms", "_strict", "_wait_ms", "_windows")
 
@@ -54,7 +55,7 @@ class MutationQuota:
         self._wait_ms = 0
 
     def take(self, partitions: int) -> bool:
-        """Whether so many partitions may be made or deleted."""
+        """Take tokens for this many partitions; whether the request may create or delete them."""
         bucket, now_ms, bound, windows = self._bucket, self._now_ms, self._bound, self._windows
         if self._strict:
             if bucket.tokens(now_ms, bound, windows) < 0:
@@ -67,5 +68,5 @@ class MutationQuota:
         return True
 
     def throttle_ms(self, now_ms: int) -> int:
-        """How long the client has to wait; what has passed since counts."""
+        """The remaining throttle time."""
         return max(0, self._wait_ms - (now_ms - self._now_ms))

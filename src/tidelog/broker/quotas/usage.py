@@ -1,7 +1,7 @@
-"""What was measured of whom, within bounds: whoever invents client ids must not fill the memory.
+"""Usage by client, within bounds: a client that invents client ids must not fill the memory.
 
-Forgotten is who was idle for an hour, as in Kafka, and, where there are too many, who was idle longest. Who is forgotten begins
-anew with nothing used.
+As in Kafka, entries idle for an hour are dropped; when there are too many, those idle longest go first. A dropped client starts
+again at zero usage.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Generic, TypeVar
 
 IDLE_MS = 3_600_000
 MOST = 10_000
-"""Some kilobytes each when it is in use all the time."""
+"""Each takes a few kilobytes when in constant use."""
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Usage(Generic[K, V]):
-    """By whom, what ``make`` made when it was first asked for."""
+    """Usage by key; ``make`` creates an entry on first use."""
 
     __slots__ = ("_make", "_most", "_used")
 
@@ -27,13 +27,13 @@ class Usage(Generic[K, V]):
         self._make = make
         self._most = most
         self._used: OrderedDict[K, tuple[int, V]] = OrderedDict()
-        """When it was last used, and what it is; longest idle first."""
+        """(last use in ms, entry) by key; longest idle first."""
 
     def __len__(self) -> int:
         return len(self._used)
 
     def of(self, key: K, now_ms: int) -> V:
-        """It is used now."""
+        """The entry of ``key``, created if needed; counts as a use."""
         used = self._used
         known = used.get(key)
         if known is None:
@@ -48,11 +48,10 @@ class Usage(Generic[K, V]):
         return value
 
     def forget(self, now_ms: int) -> None:
-        """Those that were idle for too long."""
+        """Drop the entries that were idle for too long."""
         used = self._used
         while used and now_ms - next(iter(used.values()))[0] >= IDLE_MS:
             used.popitem(last=False)
 
     def items(self) -> Iterator[tuple[K, V]]:
-        """All that is known."""
         return ((key, value) for key, (_, value) in self._used.items())

@@ -1,4 +1,4 @@
-"""Access control lists, on a node without an authorizer: everybody may do everything, and there are no lists to work on."""
+"""ACLs on a node without an authorizer: every client may do everything, and there are no ACLs."""
 
 from __future__ import annotations
 

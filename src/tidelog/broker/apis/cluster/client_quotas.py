@@ -1,4 +1,4 @@
-"""Client quotas are described from the image, and changed by the controller."""
+"""Client quotas: described from the metadata image, changed by the controller."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tidelog.protocol.messages.describe_client_quotas import (
 
 
 class Match(IntEnum):
-    """Which names of its type a component of the filter takes."""
+    """Which entity names of its type a filter component matches."""
 
     EXACT = 0
     DEFAULT = 1
@@ -30,14 +30,14 @@ class Match(IntEnum):
 
 
 INVALID_FILTER_COMBINATION = "Invalid entity filter component combination"
-"""Apache Kafka's words, which its ClientQuotasRequestTest looks for."""
+"""The wording of Apache Kafka, which its ClientQuotasRequestTest expects."""
 
 Filter = Mapping[str, tuple[Match, str | None]]
 """By entity type."""
 
 
 async def alter_client_quotas(ctx: BrokerContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
-    """Sent by admin clients and kafka-configs (KIP-546): limits of users, client ids and IP addresses are set and removed.
+    """Sent by admin clients and kafka-configs (KIP-546): sets and removes limits of users, client ids and IP addresses.
 
     Errors per entity: see ``controller.client_quotas``.
     """
@@ -46,10 +46,11 @@ async def alter_client_quotas(ctx: BrokerContext, request: AlterClientQuotasRequ
 
 
 def describe_client_quotas(ctx: BrokerContext, request: DescribeClientQuotasRequest) -> DescribeClientQuotasResponse:
-    """Sent by admin clients and kafka-configs (KIP-546): quotas of the entities that the filter takes; an empty one takes all.
+    """Sent by admin clients and kafka-configs (KIP-546): the quotas of the entities that match the filter; an empty filter
+    matches all.
 
-    An entity has to have every type that the filter names and, where it is strict, no other. Errors: INVALID_REQUEST (a type
-    twice or empty, a match that is none, IP addresses together with others), UNSUPPORTED_VERSION for a type that there is not.
+    An entity must have every type in the filter and, if the filter is strict, no other. Errors: INVALID_REQUEST (a type twice or
+    empty, an invalid match, IP addresses together with other types), UNSUPPORTED_VERSION for an unknown type.
     """
     wanted = _filter(request.components)
     quotas = ctx.image.quotas
@@ -66,7 +67,7 @@ def describe_client_quotas(ctx: BrokerContext, request: DescribeClientQuotasRequ
 
 
 def _filter(components: Sequence[ComponentData]) -> Filter:
-    """KafkaError when nothing can be asked so."""
+    """KafkaError for an invalid filter."""
     wanted: dict[str, tuple[Match, str | None]] = {}
     for component in components:
         kind = component.entity_type
@@ -107,11 +108,11 @@ def _takes(wanted: Filter, entity: QuotaEntity, *, strict: bool) -> bool:
 
 
 def _order(entity: QuotaEntity) -> tuple[int, list[tuple[str, str]]]:
-    """The wider entity before those within it, defaults before names: answers to the same question are the same."""
+    """A wider entity before those within it, defaults before names: the order of an answer is stable."""
     return len(entity), [(kind, name or "") for kind, name in entity]
 
 
 def _key_order(limit: tuple[str, float]) -> tuple[bool, str]:
-    """By name, but what is produced last: Apache Kafka's order of the three limits that clients set."""
+    """By name, but the producer limit last: Apache Kafka's order of the three limits that clients set."""
     key, _ = limit
     return key == PRODUCER_BYTE_RATE.name, key

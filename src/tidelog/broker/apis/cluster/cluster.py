@@ -1,4 +1,4 @@
-"""Who is in the cluster, and who is no more."""
+"""DescribeCluster and UnregisterBroker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def describe_cluster(ctx: BrokerContext, request: DescribeClusterRequest) -> Des
                 broker_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack, is_fenced=broker.fenced
             )
         )
-    # A broker that is in service: administrators ask it, and it passes on what the controller decides.
+    # An unfenced broker: administrators send requests to it, and it forwards what the controller decides.
     alive = [each.broker_id for each in brokers if not each.is_fenced]
     controller_id = ctx.node.node_id if ctx.node.node_id in alive else next(iter(alive), NO_BROKER)
     response = DescribeClusterResponse(
@@ -52,6 +52,6 @@ def describe_cluster(ctx: BrokerContext, request: DescribeClusterRequest) -> Des
 
 
 async def unregister_broker(ctx: BrokerContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
-    """Sent by kafka-cluster: a broker will not come back. Error: BROKER_ID_NOT_REGISTERED."""
+    """Sent by kafka-cluster: removes a broker that will not return. Error: BROKER_ID_NOT_REGISTERED."""
     response: UnregisterBrokerResponse = await ctx.submit(QuorumController.unregister_broker, request)
     return response

@@ -9,7 +9,7 @@ from tidelog.protocol.messages.update_features import UpdateFeaturesRequest, Upd
 
 
 async def update_features(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    """Sent by kafka-features. v1 added dry runs and kinds of downgrade, v2 answers for all updates together.
+    """Sent by kafka-features. v1 added dry runs and downgrade types, v2 one result for all updates.
 
     Errors: see ``controller.features``.
     """

@@ -24,11 +24,11 @@ from tidelog.raft.description import QuorumDescription, ReplicaDescription
 def describe_quorum(
     ctx: BrokerContext, request: DescribeQuorumRequest
 ) -> DescribeQuorumResponse | Coroutine[Any, Any, DescribeQuorumResponse]:
-    """Sent by kafka-metadata-quorum and admin clients, for partition 0 of ``__cluster_metadata`` and nothing else.
+    """Sent by kafka-metadata-quorum and admin clients, for partition 0 of ``__cluster_metadata`` only.
 
-    v1 added when a replica last fetched, v2 directory ids, messages and the controllers' endpoints. Error per partition:
-    UNKNOWN_TOPIC_OR_PARTITION for any other one. Where another controller leads, a broker passes on its answer
-    (REQUEST_TIMED_OUT while no controller leads).
+    v1 added the last fetch time of a replica, v2 directory ids, messages and the controllers' endpoints. Error per partition:
+    UNKNOWN_TOPIC_OR_PARTITION for any other one. If another controller leads, the broker forwards its answer (REQUEST_TIMED_OUT
+    while no controller leads).
     """
     if (refused := _of_others(request)) is not None:
         return refused
@@ -37,7 +37,7 @@ def describe_quorum(
 
 
 def describe_quorum_here(ctx: ControllerContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Sent by kafka-metadata-quorum and by brokers; a controller that does not lead says NOT_LEADER_OR_FOLLOWER.
+    """Sent by kafka-metadata-quorum and by brokers; a controller that does not lead answers NOT_LEADER_OR_FOLLOWER.
 
     Otherwise as on a broker.
     """
@@ -51,7 +51,7 @@ def describe_quorum_here(ctx: ControllerContext, request: DescribeQuorumRequest)
 
 
 def _of_others(request: DescribeQuorumRequest) -> DescribeQuorumResponse | None:
-    """The answer to a request for other partitions than the metadata log's only one."""
+    """The response to a request for any partition but the one of the metadata log; None for that one."""
     asked = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked == [(METADATA_TOPIC, [0])]:
         return None
@@ -79,7 +79,7 @@ async def _forwarded(ctx: BrokerContext, request: DescribeQuorumRequest) -> Desc
     try:
         response: DescribeQuorumResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request)
     except KafkaError as error:
-        # This node may have been elected while it asked.
+        # This node may have been elected meanwhile.
         quorum = ctx.node.controller.describe_quorum()
         if quorum is not None:
             return _answer(ctx, quorum)
@@ -90,7 +90,7 @@ async def _forwarded(ctx: BrokerContext, request: DescribeQuorumRequest) -> Desc
 def _replicas(
     replicas: tuple[ReplicaDescription, ...], leader_id: int, now_ms: int, *, with_directories: bool
 ) -> list[ReplicaState]:
-    """The leader needs not fetch: it is always as far as it can be."""
+    """The leader does not fetch: its times are always the current time."""
     return [
         ReplicaState(
             replica_id=each.id,

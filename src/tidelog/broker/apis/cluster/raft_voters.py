@@ -1,4 +1,4 @@
-"""AddRaftVoter and RemoveRaftVoter on a broker's listener: the metadata quorum's leader decides, the broker passes them on."""
+"""AddRaftVoter and RemoveRaftVoter on a broker's listener: forwarded to the leader of the metadata quorum."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ async def add_raft_voter(ctx: BrokerContext, request: AddRaftVoterRequest) -> Ad
 
 
 async def remove_raft_voter(ctx: BrokerContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
-    """Sent by kafka-metadata-quorum. Errors: as AddRaftVoter."""
+    """Sent by kafka-metadata-quorum. Errors: the same as for AddRaftVoter."""
     response: RemoveRaftVoterResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request)
     return response

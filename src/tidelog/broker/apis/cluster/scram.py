@@ -1,4 +1,4 @@
-"""SCRAM credentials of users, as far as the metadata has them: who they have been made for, not what they are."""
+"""SCRAM credentials in the metadata: the users that have some, not the credentials."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tidelog.protocol.messages.describe_user_scram_credentials import (
 def describe_user_scram_credentials(
     ctx: BrokerContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:
-    """Sent by admin clients, and by kafka-configs whenever it describes users (KIP-554); no user named means all of them.
+    """Sent by admin clients, and by kafka-configs when it describes users (KIP-554); no user named means all of them.
 
-    Errors per user: DUPLICATE_RESOURCE for one that was named twice, RESOURCE_NOT_FOUND for one without credentials.
+    Errors per user: DUPLICATE_RESOURCE for one named twice, RESOURCE_NOT_FOUND for one without credentials.
     """
     found: dict[str, list[CredentialInfo]] = {}
     for (user, mechanism), credential in sorted(ctx.image.scram.items()):

@@ -1,4 +1,4 @@
-"""Requests of features that this version of tidelog does not have."""
+"""Requests of features that tidelog does not have."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from tidelog.protocol.structure import Message
 
 
 def switched_off(ctx: BrokerContext, request: Any) -> Message:
-    """Sent by clients that did not look at ApiVersions. UNSUPPORTED_VERSION."""
+    """Sent by clients that ignore ApiVersions. UNSUPPORTED_VERSION."""
     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "This version of tidelog has neither share groups nor streams groups.")

@@ -17,11 +17,11 @@ _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 
 
 def api_versions(ctx: Context, request: ApiVersionsRequest | None) -> ApiVersionsResponse:
-    """What is served, and the cluster's feature levels. Sent by every client; ``request`` is None at a version we do not know.
+    """The served versions and the cluster's feature levels. Sent by every client; ``request`` is None at an unknown version.
 
-    v3 added the client's software name and version, and features; v4 may name features whose lowest level is 0, which
-    readers of v3 take for an error (KAFKA-17011). Errors: UNSUPPORTED_VERSION (answered in version 0 with the whole list),
-    INVALID_REQUEST for a software name or version that is none.
+    v3 added the client's software name and version, and features; v4 may name features whose lowest level is 0, which readers of
+    v3 treat as an error (KAFKA-17011). Errors: UNSUPPORTED_VERSION (answered in version 0 with the whole list), INVALID_REQUEST
+    for an invalid software name or version.
     """
     if request is None:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=_api_keys(ctx))

@@ -1,7 +1,7 @@
-"""Being a member of a group of the consumer protocol (KIP-848), and looking at such groups.
+"""Groups of the consumer protocol (KIP-848): membership and description.
 
-Both are served where ``group.coordinator.rebalance.protocols`` has ``consumer`` and the cluster's group.version is 1; elsewhere
-the answer is UNSUPPORTED_VERSION, as in Kafka, and the groups that there are stay as they are.
+Served if ``group.coordinator.rebalance.protocols`` has ``consumer`` and the cluster's group.version is 1. Otherwise the answer is
+UNSUPPORTED_VERSION, as in Kafka, and existing groups are left unchanged.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def _is_served(ctx: BrokerContext) -> bool:
 
 
 def consumer_group_heartbeat(ctx: BrokerContext, request: ConsumerGroupHeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """ConsumerGroupHeartbeat: consumers. Epoch 0 joins, -1 leaves, -2 leaves for a while (static members); v1 member ids are the
-    client's, and patterns are RE2's. Errors: 14, 16, 25, 35, 42, 69, 81, 82, 110, 111, 112, 128."""
+    """ConsumerGroupHeartbeat: consumers. Epoch 0 joins, -1 leaves, -2 leaves for a while (static members); v1: the client
+    chooses the member id, and patterns are RE2's. Errors: 14, 16, 25, 35, 42, 69, 81, 82, 110, 111, 112, 128."""
     if not _is_served(ctx):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     try:
@@ -55,7 +55,7 @@ def _refused(error: ErrorCode) -> ConsumerGroupHeartbeatResponse:
 
 
 async def consumer_group_describe(ctx: BrokerContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    """ConsumerGroupDescribe: administrators. v1 says which protocol a member speaks. Errors by group: 14, 16, 24, 35, 69."""
+    """ConsumerGroupDescribe: administrators. v1 adds the protocol of each member. Errors by group: 14, 16, 24, 35, 69."""
     groups = []
     for group_id in request.group_ids:
         group = await _describe(ctx, group_id)

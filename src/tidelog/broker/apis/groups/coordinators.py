@@ -1,7 +1,8 @@
-"""FindCoordinator: which broker answers for a group, or for a transactional id.
+"""FindCoordinator: the broker that coordinates a group or a transactional id.
 
-Either lives on the partition of an internal topic that its name hashes to; that partition's leader is its coordinator. The first
-question creates the topic; until it has leaders the answer is COORDINATOR_NOT_AVAILABLE, and clients ask again.
+A group or transactional id belongs to the partition of an internal topic that its name hashes to; the leader of that partition is
+its coordinator. The first request creates the topic. Until it has leaders the answer is COORDINATOR_NOT_AVAILABLE, and clients
+retry.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ NOT_SERVED = (
 
 @dataclass(frozen=True, slots=True)
 class _Internal:
-    """An internal topic as it is created."""
+    """An internal topic to create."""
 
     name: str
     partitions: int
@@ -82,12 +83,13 @@ _NAMES: Mapping[int, str] = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACT
 
 
 def find_coordinator(ctx: BrokerContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Sent by consumers, transactional producers and administrators. v1 key types, v3 and later by tags, v4 several keys at once.
+    """Sent by consumers, transactional producers and administrators. v1 added key types, v3 tagged fields, v4 several keys per
+    request.
 
     The topic gets the replicas that its settings demand (offsets.topic.replication.factor,
-    transaction.state.log.replication.factor), and is not there before so many brokers have registered.
-    Errors: 15 while the topic is being created or its partition has no leader, and where this broker, cut off, may have been
-    replaced; 35 for kinds that are not served. The empty name has a coordinator like any other, as in Kafka.
+    transaction.state.log.replication.factor), so it cannot be created before that many brokers have registered. Errors: 15 while
+    the topic is being created, while its partition has no leader, and when this broker is cut off and may have been replaced; 35
+    for unknown key types. The empty name has a coordinator like any other, as in Kafka.
     """
     if ctx.api_version >= BATCHED_FROM:
         return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in request.coordinator_keys])
@@ -133,7 +135,7 @@ def _create(broker: Broker, topic: _Internal) -> None:
 
 
 async def create_internal_topics(broker: Broker) -> None:
-    """Those that coordinators need, now; else the first client that asks for one waits for its next try."""
+    """Create the internal topics in advance; otherwise the first client that needs one has to retry."""
     for topic in (make(broker.config) for make in _TOPICS.values()):
         if topic.name not in broker.image.topics.by_name and topic.name not in broker.topics_being_created:
             broker.topics_being_created[topic.name] = None
@@ -143,7 +145,7 @@ async def create_internal_topics(broker: Broker) -> None:
 async def _created(broker: Broker, topic: _Internal) -> None:
     replicas, min_isr = topic.replication_factor, topic.min_isr
     if broker.config.embedded:
-        # A node whose roles were left to us is a cluster of one for ever, and a coordinator that never starts helps nobody.
+        # An embedded node stays a cluster of one; with more replicas its coordinators could never start.
         replicas, min_isr = 1, None if min_isr is None else 1
     configs = dict(topic.configs)
     if min_isr is not None:
@@ -162,7 +164,7 @@ async def _created(broker: Broker, topic: _Internal) -> None:
     try:
         response: CreateTopicsResponse = await submit_own(broker, QuorumController.create_topics, request)
     except KafkaError as error:
-        # The client asks again, and so do we then.
+        # The client retries, and that tries again.
         _refused(broker, topic.name, str(error))
         return
     finally:
@@ -173,7 +175,7 @@ async def _created(broker: Broker, topic: _Internal) -> None:
 
 
 def _refused(broker: Broker, name: str, why: str) -> None:
-    """Clients ask many times a second; the log says once why they wait."""
+    """Clients ask many times a second; log each reason once."""
     if broker.creations_refused.get(name) != why:
         broker.creations_refused[name] = why
         log.warning("%s cannot be created: %s", name, why)

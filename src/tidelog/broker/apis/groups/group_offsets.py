@@ -1,7 +1,7 @@
-"""How far groups have read: OffsetCommit, OffsetFetch, OffsetDelete.
+"""Committed offsets of groups: OffsetCommit, OffsetFetch, OffsetDelete.
 
-Topics are named until v9 and known by id since v10. A commit for a partition that does not exist is refused for that partition
-alone; an offset that nobody committed is -1, not an error.
+Topics are addressed by name up to v9 and by id since v10. A commit for an unknown partition fails for that partition alone; a
+partition without a committed offset is answered -1, not an error.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ GROUPS_FROM = 8
 
 
 def offset_commit(ctx: BrokerContext, request: OffsetCommitRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """OffsetCommit: consumers, administrators. v6 leader epochs, v7 static members, v9 member epochs, v10 topic ids.
-    Errors: 3, 12, 14, 16, 22, 25, 27, 69, 82, 100."""
+    """OffsetCommit: consumers, administrators. v6 leader epochs, v7 static members, v9 member epochs, v10 topic ids. Errors:
+    3, 12, 14, 16, 22, 25, 27, 69, 82, 100."""
     refused: dict[tuple[int, int], ErrorCode] = {}
     known: list[OffsetCommitRequestTopic] = []
     for place, topic in enumerate(request.topics):
@@ -86,7 +86,7 @@ def offset_commit(ctx: BrokerContext, request: OffsetCommitRequest) -> Answer | 
 
 
 def _resolve(ctx: BrokerContext, topic: OffsetCommitRequestTopic) -> tuple[ErrorCode | None, int]:
-    """Completes name and id from each other; an error, or how many partitions there are."""
+    """Fill in the topic's name or id; returns an error, or the partition count."""
     topics = ctx.image.topics
     if ctx.api_version >= TOPIC_IDS_FROM:
         image = topics.by_id.get(Uuid(topic.topic_id))
@@ -102,7 +102,7 @@ def _resolve(ctx: BrokerContext, topic: OffsetCommitRequestTopic) -> tuple[Error
 
 
 def commit_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """Every partition of the request with the same error."""
+    """The response with this error for every partition."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -127,7 +127,7 @@ async def _merge_later(
 def _merge(
     request: OffsetCommitRequest, refused: dict[tuple[int, int], ErrorCode], answer: OffsetCommitResponse | None
 ) -> OffsetCommitResponse:
-    """The machine's answer for what exists and ours for what does not, in the order of the request."""
+    """Combine the coordinator's answer for existing partitions with ``refused`` for the others, in the order of the request."""
     if not refused and answer is not None:
         return answer
     answered = {
@@ -147,8 +147,8 @@ def _merge(
 
 
 async def offset_fetch(ctx: BrokerContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """OffsetFetch: v1 to v7 one group, since v8 several; v2 a null list of topics means all; v7 require_stable: an offset that an
-    open transaction may change is an error; v9 member epochs; v10 topic ids. Errors: 14, 16, 22, 25, 88, 100, 113."""
+    """OffsetFetch: one group up to v7, several since v8; v2: a null list of topics means all; v7 require_stable: an error for
+    an offset that an open transaction may change; v9 member epochs; v10 topic ids. Errors: 14, 16, 22, 25, 88, 100, 113."""
     if ctx.api_version >= GROUPS_FROM:
         return OffsetFetchResponse(groups=[await _fetch_group(ctx, group, request.require_stable) for group in request.groups])
     topics = request.topics
@@ -183,7 +183,7 @@ async def offset_fetch(ctx: BrokerContext, request: OffsetFetchRequest) -> Offse
 
 
 async def _fetch_group(ctx: BrokerContext, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
-    """What was committed waits behind commits that are not safe yet: nobody is told of an offset that may be lost."""
+    """The answer waits for earlier commits that are not safe yet, so that it never contains an offset that may be lost."""
 
     def read(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
         return Outcome(replies=(Reply(token, _found(ctx, machine, group, require_stable)),))
@@ -207,7 +207,7 @@ def _found(
         topics = _all_topics(ctx, machine, group.group_id)
     else:
         topics = [_fetch_topic(ctx, machine, group.group_id, topic) for topic in group.topics]
-        # As in Kafka, ids of no topic come last.
+        # As in Kafka, unknown topic ids come last.
         topics.sort(key=_is_unknown)
     if require_stable and machine.offsets.stored.in_transaction(group.group_id):
         for topic in topics:
@@ -216,7 +216,7 @@ def _found(
 
 
 def _member_error(machine: GroupCoordinator, group: OffsetFetchRequestGroup) -> ErrorCode | None:
-    """Members of the consumer protocol say who they are since v9; who was fenced is told so."""
+    """The error for a member of the consumer protocol, which sends its id and epoch since v9: for example, that it is fenced."""
     return machine.offsets.fetch_error(group.group_id, group.member_id, group.member_epoch)
 
 
@@ -257,7 +257,7 @@ def _all_topics(ctx: BrokerContext, machine: GroupCoordinator, group_id: str) ->
         if entry is None:
             image = ctx.image.topics.by_name.get(name)
             if image is None and ctx.api_version >= TOPIC_IDS_FROM:
-                # A topic that is gone has no id by which the client could know it.
+                # A deleted topic has no id to name it by.
                 continue
             entry = topics[name] = OffsetFetchResponseTopics(name=name, topic_id=ZERO_UUID if image is None else image.id)
         entry.partitions.append(_partition(index, committed, ErrorCode.NONE))
@@ -306,7 +306,7 @@ def offset_delete(ctx: BrokerContext, request: OffsetDeleteRequest) -> Answer | 
 def _split_by_existence(
     ctx: BrokerContext, request: OffsetDeleteRequest
 ) -> tuple[OffsetDeleteRequest, list[OffsetDeleteResponseTopic]]:
-    """The request for partitions that exist, and the answer for the others."""
+    """The request for the partitions that exist, and the errors for the others."""
     known = OffsetDeleteRequest(group_id=request.group_id)
     missing = []
     for topic in request.topics:
@@ -334,7 +334,7 @@ async def _add_missing_later(
 
 
 def _add_missing(answer: OffsetDeleteResponse, missing: list[OffsetDeleteResponseTopic]) -> OffsetDeleteResponse:
-    """An error for the group stands alone; otherwise each topic is answered once, with all of its partitions."""
+    """An error for the group stands alone; otherwise each topic appears once, with all of its partitions."""
     if answer.error_code == ErrorCode.NONE:
         answered = {topic.name: topic for topic in answer.topics}
         for topic in missing:

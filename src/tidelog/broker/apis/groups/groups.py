@@ -1,8 +1,8 @@
-"""Finding a coordinator, being a member of a classic group, and looking at groups.
+"""Classic groups: membership, listing, description and deletion.
 
-Each handler finds the shard of ``__consumer_offsets`` that owns the group, gives it the request, and answers what the machine
-says. Where there is no shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16), and
-COORDINATOR_NOT_AVAILABLE (15) where too few replicas are in sync: clients retry.
+Each handler passes the request to the shard of ``__consumer_offsets`` that owns the group and returns the coordinator's answer.
+Without a shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16), and COORDINATOR_NOT_AVAILABLE (15) when
+too few replicas are in sync: clients retry.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidelog.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 from tidelog.protocol.messages.sync_group import SyncGroupRequest
 
 NAMED_PROTOCOL_FROM = 5
-"""SyncGroup has to name the protocol since this version."""
+"""From this version on SyncGroup has to name the protocol."""
 
 Call = Callable[[GroupCoordinator, Token, int], Outcome]
 R = TypeVar("R")
@@ -38,13 +38,13 @@ R = TypeVar("R")
 def ask(
     ctx: BrokerContext, group_id: str, call: Call, refuse: Callable[[ErrorCode], R], *, writes: bool = True
 ) -> R | Coroutine[Any, Any, R]:
-    """The machine's answer to ``call``, at once when it is there at once; ``refuse(error)`` when no shard can say."""
+    """The coordinator's answer to ``call``, directly if it is ready; ``refuse(error)`` when no shard can answer."""
     return asking.ask(ctx, ctx.node.groups, group_id, call, lambda answer: answer, refuse, writes=writes)
 
 
 def join_group(ctx: BrokerContext, request: JoinGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """JoinGroup: classic consumers, Connect. v4 hands ids out first, v5 static members, v7 the protocol type, v8 a reason, v9
-    lets a static leader skip the assignment. Errors: 14, 16, 23, 24, 25, 26, 79, 81, 82."""
+    """JoinGroup: classic consumers, Connect. v4 assigns the member id first, v5 static members, v7 the protocol type, v8 a
+    reason, v9 lets a static leader skip the assignment. Errors: 14, 16, 23, 24, 25, 26, 79, 81, 82."""
     version = ctx.api_version
 
     def call(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
@@ -54,16 +54,16 @@ def join_group(ctx: BrokerContext, request: JoinGroupRequest) -> Answer | Corout
 
 
 def sync_group(ctx: BrokerContext, request: SyncGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """SyncGroup: the leader brings the assignments, everybody gets a part. v5 names the protocol.
-    Errors: 14, 16, 22, 23, 25, 27, 82."""
+    """SyncGroup: the leader sends the assignments, each member receives its own. v5 names the protocol. Errors: 14, 16, 22,
+    23, 25, 27, 82."""
     if ctx.api_version >= NAMED_PROTOCOL_FROM and (request.protocol_type is None or request.protocol_name is None):
         return rebalance.sync_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     return ask(ctx, request.group_id, lambda machine, token, now: machine.sync(token, request, now), rebalance.sync_error)
 
 
 def heartbeat(ctx: BrokerContext, request: HeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """Heartbeat. v3 knows static members. Errors: 16, 22, 25, 27 (join again), 82. While the group is loading nobody can say
-    whether the member belongs to it, so it is left in peace, as by Kafka: aiokafka's heartbeats end for good with a 14."""
+    """Heartbeat. v3 added static members. Errors: 16, 22, 25, 27 (join again), 82. While the group is loading its members are
+    unknown, so the answer is no error, as in Kafka: aiokafka stops its heartbeats after a 14."""
 
     def refuse(error: ErrorCode) -> HeartbeatResponse:
         return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
@@ -72,7 +72,7 @@ def heartbeat(ctx: BrokerContext, request: HeartbeatRequest) -> Answer | Corouti
 
 
 def leave_group(ctx: BrokerContext, request: LeaveGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """LeaveGroup: v0 to v2 one member, since v3 several, by id or by instance (administrators). Errors: 14, 16, 25, 82."""
+    """LeaveGroup: one member up to v2, several since v3, by id or by instance (administrators). Errors: 14, 16, 25, 82."""
     version = ctx.api_version
     return ask(
         ctx,
@@ -83,8 +83,8 @@ def leave_group(ctx: BrokerContext, request: LeaveGroupRequest) -> Answer | Coro
 
 
 async def describe_groups(ctx: BrokerContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """DescribeGroups: administrators. v3 authorized operations, v4 static members, v6 an error for an unknown group.
-    Errors by group: 14, 15, 16, 69."""
+    """DescribeGroups: administrators. v3 authorized operations, v4 static members, v6 an error for an unknown group. Errors by
+    group: 14, 15, 16, 69."""
     return DescribeGroupsResponse(groups=[await _describe(ctx, request, group_id) for group_id in request.groups])
 
 
@@ -105,7 +105,7 @@ async def _describe(ctx: BrokerContext, request: DescribeGroupsRequest, group_id
 
 
 async def list_groups(ctx: BrokerContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """ListGroups: the groups whose coordinator is this broker. v4 filters by state, v5 by type. Errors: 14, 15, 16."""
+    """ListGroups: the groups that this broker coordinates. v4 filters by state, v5 by type. Errors: 14, 15, 16."""
 
     def listed(machine: GroupCoordinator) -> list[ListedGroup]:
         return describing.list_groups(machine, request.states_filter, request.types_filter)

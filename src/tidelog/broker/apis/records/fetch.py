@@ -1,8 +1,8 @@
 """Fetch: records to consumers and to followers.
 
-What is decided here: how a request becomes a ``replication.fetch.Fetch`` and its answer a frame. Records never become bytes
-here: they stay slices of files between the bytes around them. When a fetch has enough, and what an incremental answer leaves
-out, is decided in ``replication``.
+This module turns a request into a ``replication.fetch.Fetch`` and its result into a frame. Records stay file slices between the
+bytes around them; they are not loaded here. When a fetch has enough, and what an incremental answer omits, is decided in
+``replication``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _READ_COMMITTED = 1
 
 
 def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any, Answer]:
-    """Sent by consumers, and by brokers that follow. v7 has sessions, v9 fences by leader epoch, v10 may be sent zstd, v12 tells
-    where logs diverge, v13 addresses topics by id, v15 says in a tag which replica asks, v16 names the new leader.
+    """Sent by consumers and followers. v7 added sessions, v9 leader epoch fencing, v10 zstd, v12 the diverging epoch, v13
+    topic ids, v15 the replica id in a tag, v16 the new leader.
 
-    Waits up to ``max_wait_ms`` for ``min_bytes``, but not when there is an error to tell.
-    Errors of the request: 70, 71, 106. Of a partition: 1, 3, 6, 56, 74, 75, 76, 100, 103.
+    Waits up to ``max_wait_ms`` for ``min_bytes``, but not when there is an error. Errors of the request: 70, 71, 106. Of a
+    partition: 1, 3, 6, 56, 74, 75, 76, 100, 103.
     """
     replicas = ctx.node.replicas
     now_ms = ctx.node.runtime.even_ms()
@@ -62,7 +62,7 @@ def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any
 
 
 def refuse(ctx: BrokerContext, request: FetchView | FetchRequest, error: KafkaError) -> Answer:
-    """The partitions that the request names with this error; where it names none, the whole answer."""
+    """The error for each partition that the request names; the top-level error if it names none."""
     if isinstance(request, FetchRequest):
         return REGULAR(ctx, request, error)
     named = [(name, topic_id, [each[0] for each in partitions]) for name, topic_id, partitions in request.topics]
@@ -81,8 +81,8 @@ def _refused(
 
 
 class _Poll(Waiting):
-    """A fetch that found too little, until there is enough or its time is over: by the even clock, for it may wait more than
-    once, and somebody may set the wall clock in between."""
+    """A long poll: a fetch with too few bytes, until there are enough or the deadline passes. The deadline uses the monotonic
+    clock, because the poll may park more than once and the wall clock may be set in between."""
 
     __slots__ = ("_ctx", "_deadline_ms", "_work")
 
@@ -112,7 +112,7 @@ class _Poll(Waiting):
 
 
 async def _warmed(ctx: BrokerContext, work: Fetch, deadline_ms: int) -> Outgoing:
-    """What would have waited for a disk is read with the help of a thread."""
+    """Load in a thread what would have waited for a disk, then read it."""
     await ctx.run_blocking(work.warm_up)
     work.read_warm()
     over = work.is_complete or ctx.node.runtime.even_ms() >= deadline_ms
@@ -167,7 +167,7 @@ def _answer(ctx: BrokerContext, work: Fetch) -> Frame:
 
 
 def _throttled(ctx: BrokerContext, work: Fetch, wait_ms: int) -> Frame:
-    """Nothing is sent, and the session does not move on: what was read is read again when the client comes back."""
+    """An empty response. The session does not advance: the client's next fetch reads the same records again."""
     answer = work.context.put_off()
     parts, _ = encode_fetch_response(
         ctx.correlation_id, ctx.api_version, (), throttle_time_ms=wait_ms, error_code=answer.error, session_id=answer.session_id
@@ -178,7 +178,7 @@ def _throttled(ctx: BrokerContext, work: Fetch, wait_ms: int) -> Frame:
 def _explain(
     ctx: BrokerContext, wanted: FetchPartition, read: PartitionRead, result: FetchResult, leaders: dict[tuple[int, int], None]
 ) -> None:
-    """What goes with an error or a divergence: where the logs part, and who leads now."""
+    """Add the details of an error or a divergence: where the logs diverge, and the current leader."""
     result.diverging_epoch = read.diverging
     result.preferred_read_replica = read.preferred_replica
     if wanted.partition is not None and read.error is not _NONE:

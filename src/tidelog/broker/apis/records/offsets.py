@@ -1,7 +1,7 @@
 """ListOffsets, OffsetForLeaderEpoch and DeleteRecords: where a partition's log begins, ends, and what lies between.
 
-What is decided here: which special timestamps a version knows, and that a partition named twice is an error of both. What the
-offsets are: ``replication.offset_lookup``.
+Decided here: the special timestamps that a version knows, and that a partition named twice gets an error for both entries. The
+offsets themselves: ``replication.offset_lookup``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SINCE = {
     ids.LATEST_TIERED_TIMESTAMP: 9,
     ids.EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
 }
-"""The special timestamps, and the version that brought each."""
+"""The special timestamps, each with its first version."""
 _LEADER_EPOCH_SINCE = 4
 _OFFSET_NOT_AVAILABLE_SINCE = 5
 _READ_COMMITTED = 1
@@ -56,8 +56,8 @@ _CONSUMER = -1
 
 
 def list_offsets(ctx: BrokerContext, request: ListOffsetsRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """Sent by consumers without a position, and by tools. v4 fences by leader epoch and tells the epoch of the record found, v5
-    may say OFFSET_NOT_AVAILABLE, v7, v8, v9 and v11 each brought a special timestamp, v10 a timeout.
+    """Sent by consumers without a position, and by tools. v4 fences by leader epoch and returns the epoch of the record found,
+    v5 may answer OFFSET_NOT_AVAILABLE, v7, v8, v9 and v11 each added a special timestamp, v10 a timeout.
 
     A search by time reads batches, so it runs in a thread. Errors, per partition: 3, 5, 6, 35, 42, 56, 74, 75, 78.
     """
@@ -124,9 +124,8 @@ def _fill(result: ListOffsetsPartitionResponse, answer: OffsetAnswer, version: i
 
 
 def offset_for_leader_epoch(ctx: BrokerContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    """Sent by consumers after a change of leader, and by followers that know no epoch: where did this epoch end? v3 says which
-    replica asks. Errors, per partition: 3, 6, 56, 74, 75; an epoch that is not known is answered -1, -1.
-    """
+    """Sent by consumers after a change of leader, and by followers that know no epoch: where did this epoch end? v3 added the
+    replica id. Errors, per partition: 3, 6, 56, 74, 75; an unknown epoch is answered -1, -1."""
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
         results: list[EpochEndOffset] = []
@@ -149,8 +148,8 @@ def offset_for_leader_epoch(ctx: BrokerContext, request: OffsetForLeaderEpochReq
 
 
 def delete_records(ctx: BrokerContext, request: DeleteRecordsRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """Sent by tools and by Kafka Streams: raise the log start, so that older records are gone for all. Offset -1 is the high
-    watermark. Waits up to ``timeout_ms`` until the replicas on brokers that live have followed.
+    """Sent by tools and Kafka Streams: raises the log start offset, which deletes older records everywhere. Offset -1 is the
+    high watermark. Waits up to ``timeout_ms`` for the replicas on live brokers.
 
     Errors, per partition: 1, 3, 6, 7, 17, 44, 56.
     """
@@ -197,5 +196,5 @@ async def _until_deleted(
 
 
 def _is_deleted(partition: Partition, offset: int) -> bool:
-    """Whether there is nothing to wait for any more: it is gone everywhere, or this broker leads no longer."""
+    """Whether the wait is over: all replicas deleted the records, or this broker no longer leads."""
     return not partition.is_leader or low_watermark(partition) >= offset

@@ -1,11 +1,12 @@
 """Produce: records from clients.
 
-What is decided here: how a request is taken apart and its answer put together. A request of one partition, by far the most
-common, has a path of its own whose answer is packed in one call; the general path says the same more slowly, and a test holds
-them equal. May records be appended: ``storage.validation`` and ``replication.partition``. When are they safe: there, too.
+This module takes a request apart and builds its answer. A request of one partition, by far the most common, has a fast path that
+packs its answer in one call. The general path gives the same answer more slowly; a test compares the two. Whether records may be
+appended, and when they are safe: ``storage.validation`` and ``replication.partition``.
 
-The first batch of a transaction in a partition waits for its coordinator's word (``broker.transaction_verification``); the
-partition holds a proof meanwhile, and refuses the batch when a marker came in between. The batches after it go straight in.
+The first batch of a transaction in a partition waits for the coordinator's confirmation (``broker.transaction_verification``).
+Meanwhile the partition holds a proof, and it rejects the batch if a marker was written in between. Later batches are appended at
+once.
 """
 
 from __future__ import annotations
@@ -35,28 +36,28 @@ _NONE = ErrorCode.NONE
 _OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 _WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _ATTRIBUTES = 22
-"""Where a batch has the low byte of its attributes."""
+"""Offset of the low attributes byte in a batch."""
 _TRANSACTIONAL_BIT = 0x10
 _PRODUCER = Struct(">qhi")
 _PRODUCER_AT = 43
-"""Where a batch has producer id, producer epoch and base sequence."""
+"""Offset of producer id, producer epoch and base sequence in a batch."""
 _ZSTD_FROM = 7
 _FLEXIBLE_FROM = 9
 _BY_ID_FROM = 13
 _NO_ERRORS_NO_THROTTLE = bytes((1, 0, 0, 0, 0, 0, 0, 0, 0))
-"""What ends an answer about one partition: no record errors, no message, tags, the topic's tags, throttle time, tags."""
+"""The end of an answer about one partition: no record errors, no message, tags, the topic's tags, throttle time, tags."""
 _ADMIN_CLIENT = "__admin_client"
 """The one client id that may write to internal topics, as in Kafka."""
 _NO_RECORDS = memoryview(b"")
 
 
 def produce(ctx: BrokerContext, request: ProduceView) -> Answer | Coroutine[Any, Any, Answer]:
-    """Sent by every producer. v5 answers the log start offset, v7 allows zstd, v8 has errors of single records, v10 names the new
-    leader and its address, v12 adds partitions to the transaction by itself, v13 addresses topics by id.
+    """Sent by every producer. v5 added the log start offset to the answer, v7 zstd, v8 errors of single records, v10 the new
+    leader and its address, v12 adds partitions to the transaction implicitly, v13 addresses topics by id.
 
-    acks 0 is never answered: an error closes the connection, so that the producer notices. acks -1 waits until all in-sync
-    replicas have the records, acks 1 for the leader alone; both wait for a flush where the topic demands one.
-    Errors, per partition: 2, 3, 6, 7, 10, 17, 18, 19, 20, 21, 32, 45, 47, 48, 49, 51, 53, 56, 76, 87, 100, 120.
+    acks=0 gets no response; an error closes the connection so that the producer notices. acks=-1 waits until all in-sync replicas
+    have the records, acks=1 only for the leader; both wait for a flush if the topic demands one. Errors, per partition: 2, 3, 6,
+    7, 10, 17, 18, 19, 20, 21, 32, 45, 47, 48, 49, 51, 53, 56, 76, 87, 100, 120.
     """
     acks = request.acks
     topics = request.topics
@@ -80,7 +81,7 @@ def produce(ctx: BrokerContext, request: ProduceView) -> Answer | Coroutine[Any,
 
 
 def refuse(ctx: BrokerContext, request: ProduceView, error: KafkaError) -> Answer:
-    """Every partition of the request with this error."""
+    """The response with this error for every partition."""
     if request.acks == 0:
         return CLOSE_CONNECTION
     topics: list[ProduceTopicResult] = [
@@ -107,7 +108,7 @@ def _packed(partition: Partition, version: int, correlation_id: int, result: App
 
 
 class _Unverified:
-    """A batch whose transaction the coordinator is to be asked about first."""
+    """A batch whose transaction the coordinator has to confirm first."""
 
     __slots__ = ("producer_epoch", "producer_id", "proof", "records")
 
@@ -122,7 +123,7 @@ _Result = AppendResult | DeepValidation | _Unverified
 
 
 class _Entry:
-    """One partition of a request, and what has become of its append so far."""
+    """One partition of a request, and the state of its append."""
 
     __slots__ = ("index", "name", "partition", "proof", "result", "topic_id")
 
@@ -146,13 +147,13 @@ def _append(ctx: BrokerContext, request: ProduceView, partition: Partition, reco
 
 
 def _append_transactional(ctx: BrokerContext, request: ProduceView, partition: Partition, records: memoryview) -> _Result:
-    """Into the open transaction at once; else the coordinator is asked first."""
+    """Append to an open transaction at once; otherwise ask the coordinator first."""
     if request.transactional_id is None:
         return refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     now_ms, zstd_allowed = ctx.now_ms(), ctx.api_version >= _ZSTD_FROM
     producer_id, epoch, sequence = _producer_of(records)
     if producer_id < 0 or sequence < 0:
-        # It is refused for that, and must not count as what its producer sent first.
+        # The append rejects such a batch; it must not count as the producer's first sequence.
         return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed)
     operation = operation_of_produce(ctx.api_version)
     proof = begin_verification(
@@ -172,7 +173,7 @@ def _append_transactional(ctx: BrokerContext, request: ProduceView, partition: P
 
 
 def _producer_of(records: memoryview) -> tuple[int, int, int]:
-    """Producer id, epoch and base sequence; id -1 where there is not even a whole header."""
+    """Producer id, epoch and base sequence; id -1 if the header is incomplete."""
     if len(records) < HEADER_SIZE:
         return -1, -1, -1
     producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
@@ -180,8 +181,8 @@ def _producer_of(records: memoryview) -> tuple[int, int, int]:
 
 
 def _refused_as_a_whole(request: ProduceView) -> ErrorCode:
-    """What is wrong with a request whose transactional batches do not belong together: its coordinator is asked about one
-    producer at one epoch, and a batch at another epoch would stay open for ever."""
+    """The error of a request whose transactional batches have different producers or epochs. The coordinator is asked about
+    one producer at one epoch; a batch at another epoch would never be completed."""
     producers: set[tuple[int, int]] = set()
     for _, _, wanted in request.topics:
         for _, records in wanted:
@@ -193,7 +194,7 @@ def _refused_as_a_whole(request: ProduceView) -> ErrorCode:
 
 
 def _append_all(ctx: BrokerContext, request: ProduceView) -> list[_Entry]:
-    """Append to each partition that the request names; each may be named once."""
+    """Append to each partition that the request names; one named twice is refused."""
     replicas = ctx.node.replicas
     entries: list[_Entry] = []
     seen: set[Partition] = set()
@@ -220,7 +221,7 @@ def _append_all(ctx: BrokerContext, request: ProduceView) -> list[_Entry]:
 
 
 class _Acks(Waiting):
-    """The request is answered when its records are safe, or when its time is over."""
+    """Answers the request when its records are safe or its deadline has passed."""
 
     __slots__ = ("_unsafe", "_work")
 
@@ -247,9 +248,10 @@ class _Acks(Waiting):
 
 
 class _Work:
-    """A request whose batches were appended, or wait for a walk over their records, until it can be answered.
+    """A request from its appends to its answer; some batches may first need a verification or a deep validation.
 
-    It keeps of its request what the answer needs, and none of the bytes: while it is not acknowledged, the connection goes on.
+    It keeps only what the answer needs, none of the request's bytes: the connection continues while the request is
+    unacknowledged.
     """
 
     __slots__ = ("_ctx", "acks", "entries")
@@ -260,7 +262,7 @@ class _Work:
         self.entries = entries
 
     def go_on(self, request: ProduceView) -> Outgoing | Coroutine[Any, Any, Outgoing]:
-        """The answer, or what it waits for."""
+        """The answer, or a wait for it."""
         deadline_ms = self._ctx.now_ms() + request.timeout_ms
         if any(entry.result.__class__ is not AppendResult for entry in self.entries):
             return self._checked(request, deadline_ms)
@@ -283,7 +285,7 @@ class _Work:
         ]
 
     def wait_for(self, unsafe: list[_Entry], deadline_ms: int) -> Waiting:
-        """Some of the request's records are not safe yet."""
+        """Wait until these entries are safe."""
         parked = ParkedAppend(deadline_ms, self.acks)
         for index, entry in enumerate(unsafe):
             assert entry.partition is not None and isinstance(entry.result, AppendResult)
@@ -291,7 +293,7 @@ class _Work:
         return _Acks(parked, self, unsafe)
 
     async def _checked(self, request: ProduceView, deadline_ms: int) -> Outgoing:
-        """Batches that were not appended at once are asked about or walked over first; the request's bytes stay until then."""
+        """Verify or validate the batches that were not appended at once; the request's bytes are kept until then."""
         ctx, acks = self._ctx, self.acks
         unverified = [entry for entry in self.entries if entry.result.__class__ is _Unverified]
         try:
@@ -302,14 +304,14 @@ class _Work:
                     assert entry.partition is not None
                     verdict = await ctx.run_blocking(entry.result.run)
                     entry.result = entry.partition.append_validated(verdict, ctx.now_ms(), acks, proof=entry.proof)
-        finally:  # also when the client went away meanwhile
+        finally:  # also if the client has disconnected
             for entry in unverified:
                 if entry.proof is not None:
                     entry.proof.served()
         return self._acknowledged(deadline_ms)
 
     async def _verify(self, request: ProduceView, entries: list[_Entry]) -> None:
-        """Asks the coordinator about these partitions, and appends to those that are part of the transaction."""
+        """Ask the coordinator about these partitions, and append to those that are part of the transaction."""
         ctx = self._ctx
         operation = operation_of_produce(ctx.api_version)
         names = [entry.partition.topic_partition for entry in entries if entry.partition is not None]
@@ -337,7 +339,7 @@ class _Work:
             )
 
     def answer(self) -> Frame | Signal:
-        """What became of each batch."""
+        """The result of each batch."""
         ctx, version = self._ctx, self._ctx.api_version
         if len(self.entries) == 1 and version >= _FLEXIBLE_FROM and self.acks != 0:
             (only,) = self.entries
@@ -359,7 +361,8 @@ class _Work:
             failed = failed or result.error is not _NONE
             leader = None
             if result.error is _OUT_OF_ORDER and entry.partition is not None and not ctx.node.leads(entry.partition):
-                # Its producer may have gone on with our successor, whom we do not know: it is to look there, not to give up.
+                # The producer may have continued with a new leader that we do not know yet: make it look for that leader instead
+                # of giving up.
                 result = refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             elif result.error in _WRONG_LEADER:
                 leader = current_leader(ctx, entry.name, entry.topic_id, entry.index)
@@ -384,13 +387,13 @@ class _Work:
 
 @lru_cache(maxsize=512)
 def _layout(prefix_length: int) -> tuple[Callable[..., bytes], int]:
-    """How an answer about one partition is packed whose beginning has this length, and the size that its frame states."""
+    """The packer of an answer about one partition with a prefix of this length, and the frame's size field."""
     layout = Struct(f">iib{prefix_length}shqqq{len(_NO_ERRORS_NO_THROTTLE)}s")
     return layout.pack, layout.size - 4
 
 
 def _frame(partition: Partition, version: int) -> tuple[Callable[..., bytes], int, bytes]:
-    """Remembered with the partition: all that never changes in the good answer about it alone."""
+    """The constant part of a successful answer about this partition alone; cached with the partition."""
     prefix = bytearray(b"\x02")
     if version >= _BY_ID_FROM:
         prefix += partition.topic_id

@@ -1,4 +1,4 @@
-"""DescribeProducers: what partitions remember of their producers."""
+"""DescribeProducers: the producer state of partitions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tidelog.storage.producer_state import ProducerEntry
 
 
 def describe_producers(ctx: BrokerContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
-    """Sent by kafka-transactions, to the leader or to the broker that is named (``--broker-id``), to find transactions that hang.
-    Each replica answers by its own log.
+    """Sent by kafka-transactions, to the leader or to the broker given by ``--broker-id``, to find hanging transactions. Each
+    replica answers from its own log.
 
     Errors per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR.
     """

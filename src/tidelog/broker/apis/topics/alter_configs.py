@@ -1,7 +1,7 @@
-"""Settings are changed, and resources that have some are listed.
+"""AlterConfigs, IncrementalAlterConfigs and ListConfigResources.
 
-What the controller decides is sent to it in one request; what only this broker can decide (its loggers, whether it is the
-broker that is meant) is decided here. Each resource is answered by itself, in the order of the request.
+Changes that the controller decides are sent to it in one request. What only this broker can decide (its loggers, whether the
+request names this broker) is decided here. Each resource has its own result, in the order of the request.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def incremental_alter_configs(
 ) -> incremental.IncrementalAlterConfigsResponse:
     """Sent by admin clients and consoles (KIP-339): sets, deletes, appends to and subtracts from single settings.
 
-    Levels of this broker's loggers change at once and are not kept. Errors per resource: INVALID_REQUEST (named twice, another
+    Logger levels of this broker change at once and are not persisted. Errors per resource: INVALID_REQUEST (named twice, another
     broker), INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION; see ``controller.configs``.
     """
     answers: list[incremental.AlterConfigsResourceResponse | None] = []
@@ -76,7 +76,7 @@ async def incremental_alter_configs(
 
 
 async def alter_configs(ctx: Context, request: legacy.AlterConfigsRequest) -> legacy.AlterConfigsResponse:
-    """Sent by old admin clients: a resource gets exactly the settings that are named. Errors as above; no loggers."""
+    """Sent by old admin clients: replaces all settings of a resource. Errors as for IncrementalAlterConfigs; no loggers."""
     answers: list[legacy.AlterConfigsResourceResponse | None] = []
     forwarded: list[legacy.AlterConfigsResource] = []
     for resource in request.resources:
@@ -104,10 +104,10 @@ def _legacy_answer(resource: legacy.AlterConfigsResource, error: KafkaError) -> 
 
 
 def list_config_resources(ctx: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    """Sent by kafka-configs and admin clients: the names under which settings can be described.
+    """Sent by kafka-configs and admin clients: the resources whose settings can be described.
 
-    v0 (it was called ListClientMetricsResources) knows client metrics only; v1 names the types wanted, none for all. Error:
-    UNSUPPORTED_VERSION for a type that there is none of.
+    v0 (then called ListClientMetricsResources) lists client metrics only; v1 names the types wanted, none for all. Error:
+    UNSUPPORTED_VERSION for an unknown type.
     """
     wanted = _LISTED if not request.resource_types else tuple(dict.fromkeys(request.resource_types))
     if ctx.api_version == 0:
@@ -127,8 +127,8 @@ def _names(image: ClusterImage, kind: int) -> Sequence[str]:
 
 
 def _check_is_this_broker(ctx: Context, resource_type: int, name: str) -> None:
-    """What a broker may be set to, the broker itself knows best; so the request has to come to it. A controller takes it from
-    whoever passes it on."""
+    """Only the broker itself knows which settings it accepts, so the request must be sent to it. A controller accepts it from
+    any broker."""
     if isinstance(ctx.node, ControllerSide):
         return
     if resource_type != BROKER_RESOURCE or not name:

@@ -1,4 +1,4 @@
-"""DescribeConfigs: what every setting is and where it comes from."""
+"""DescribeConfigs: the value and source of every setting."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tidelog.protocol.messages.describe_configs import (
 def describe_configs(ctx: BrokerContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Sent by admin clients, Connect, Streams and consoles. v1 added sources and synonyms, v3 types and documentation.
 
-    No list of names means all settings. Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST
-    for another broker or a kind of resource that has no settings here.
+    A null list of names means all settings. Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION,
+    INVALID_REQUEST for another broker or a type of resource without settings.
     """
     return DescribeConfigsResponse(results=[_result(ctx, request, resource) for resource in request.resources])
 
@@ -99,7 +99,7 @@ def _broker_loggers(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -
 
 
 def _check_is_this_broker(ctx: BrokerContext, name: str, besides: str) -> None:
-    """Nobody else knows what a broker was started with."""
+    """Only the broker itself knows its static settings."""
     if not name.isdecimal():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != ctx.node.node_id:

@@ -1,7 +1,6 @@
-"""Where a partition's leader is, for answers that tell a client who came to the wrong broker (KIP-951).
+"""The current leader of a partition, for answers to clients that sent a request to the wrong broker (KIP-951).
 
-What is decided here: that the metadata image is what clients are told, and that a leader without an endpoint on the client's
-listener is not named.
+It comes from the metadata image. A leader without an endpoint on the client's listener is not named.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tidelog.protocol.fastpath import NodeEndpoint
 
 
 def current_leader(ctx: BrokerContext, name: str | None, topic_id: Uuid, index: int) -> tuple[int, int] | None:
-    """(leader's id, leader epoch) of a partition named by name or, when that is None, by id; None while nobody leads it."""
+    """(leader id, leader epoch) of a partition, by topic name or, if that is None, by id; None while it has no leader."""
     topics = ctx.image.topics
     topic: TopicImage | None = topics.by_id.get(topic_id) if name is None else topics.by_name.get(name)
     if topic is None or not 0 <= index < len(topic.partitions):
@@ -25,7 +24,7 @@ def current_leader(ctx: BrokerContext, name: str | None, topic_id: Uuid, index: 
 
 
 def node_endpoints(ctx: BrokerContext, leaders: Iterable[tuple[int, int]]) -> list[NodeEndpoint]:
-    """The addresses of ``leaders``, each once, on the listener that the client came in on."""
+    """The addresses of ``leaders``, each once, on the client's listener."""
     endpoints: dict[int, NodeEndpoint] = {}
     for broker_id, _ in leaders:
         broker = ctx.image.brokers.get(broker_id)

@@ -1,4 +1,4 @@
-"""Log dirs: which replicas lie in them, how much room there is, and replicas that move from one to another."""
+"""Log dirs: their replicas and free space, and moves of replicas between them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _WHOLE_ERROR_FROM = 3
 
 
 async def describe_log_dirs(ctx: BrokerContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    """Sent by kafka-log-dirs and consoles; null asks for all partitions. Partitions that are not here are left out.
+    """Sent by kafka-log-dirs and consoles; null asks for all partitions. Partitions that are not on this broker are omitted.
 
-    v3 added an error for the whole answer, v4 the volume's size and free space, v5 whether new partitions stay away.
-    Errors per dir: KAFKA_STORAGE_ERROR when it is offline.
+    v3 added an error for the whole answer, v4 the volume's size and free space, v5 whether the dir is cordoned. Errors per dir:
+    KAFKA_STORAGE_ERROR when it is offline.
     """
     logs = ctx.node.replicas.logs
     online = [log_dir.path for log_dir in logs.online_dirs()]
@@ -57,14 +57,14 @@ async def describe_log_dirs(ctx: BrokerContext, request: DescribeLogDirsRequest)
 
 
 def refuse_describe(ctx: BrokerContext, request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
-    """Versions before 3 can say it of a log dir only: one without a name."""
+    """Before version 3 an error belongs to a log dir, so the answer has one with an empty name."""
     if ctx.api_version < _WHOLE_ERROR_FROM:
         return DescribeLogDirsResponse(results=[DescribeLogDirsResult(error_code=error.code)])
     return DescribeLogDirsResponse(error_code=error.code)
 
 
 def _volumes(ctx: BrokerContext, paths: list[str]) -> dict[str, tuple[int, int]]:
-    """(total, usable) bytes by dir. A dir that cannot be asked is left out: it is about to go offline."""
+    """(total, usable) bytes by dir. A dir whose usage cannot be read is omitted: it is about to go offline."""
     found: dict[str, tuple[int, int]] = {}
     for path in paths:
         try:
@@ -104,7 +104,7 @@ def _is_cordoned(ctx: BrokerContext, log_dir: LogDir) -> bool:
 
 
 def alter_replica_log_dirs(ctx: BrokerContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
-    """Sent by kafka-reassign-partitions: replicas are to lie in other dirs of this broker. Answered when the moves have begun.
+    """Sent by kafka-reassign-partitions: moves replicas to other dirs of this broker. Answered when the moves have started.
 
     Errors per partition: LOG_DIR_NOT_FOUND, KAFKA_STORAGE_ERROR (one of the dirs is offline), UNKNOWN_TOPIC_OR_PARTITION,
     NOT_LEADER_OR_FOLLOWER (no replica is here).
@@ -122,7 +122,7 @@ def alter_replica_log_dirs(ctx: BrokerContext, request: AlterReplicaLogDirsReque
 
 
 def refuse_alter(ctx: BrokerContext, request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
-    """The request goes by dirs, its answer by topics: each partition says it once."""
+    """The request is grouped by dir, the answer by topic: each partition appears once."""
     topics: dict[str, dict[int, None]] = {}
     for topic in (topic for wanted in request.dirs for topic in wanted.topics):
         topics.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions))

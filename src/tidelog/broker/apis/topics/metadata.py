@@ -1,7 +1,7 @@
-"""Metadata: which topics there are, who leads their partitions, and where the brokers are.
+"""Metadata: topics, the leaders of their partitions, and the brokers' addresses.
 
-Every client asks for it, again and again, mostly the same question; so answers are kept, encoded, until the image changes.
-An answer that says "not there" to a client that lets us create topics starts the creation, and is not kept.
+Every client asks again and again, mostly with the same request, so encoded answers are cached until the image changes. An answer
+that reports a missing topic to a client that allows auto-creation starts the creation and is not cached.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from tidelog.protocol.messages.metadata import (
 _NULL_NAME_FROM = 12
 MAX_KEPT_REQUEST_BYTES = 4096
 PARTITIONS_AT_ONCE = 2000
-"""Described in a turn of the loop: some ten milliseconds."""
+"""Partitions described per turn of the loop: about ten milliseconds."""
 MAX_BEING_CREATED = 1000
-"""Topics being created at once because somebody asked for them; further ones wait for the client's next question."""
+"""Auto-created topics in progress at one time; others wait for the client's next request."""
 
 
 class Question:
-    """A Metadata request, read only if its answer is not at hand."""
+    """A Metadata request, decoded only if its answer is not cached."""
 
     __slots__ = ("body", "version")
 
@@ -46,23 +46,23 @@ class Question:
         self.version = version
 
     def read(self) -> MetadataRequest:
-        """The request; ProtocolViolation when it is none."""
+        """The decoded request; ProtocolViolation if it is invalid."""
         return MetadataRequest.read(self.body, 0, self.version)
 
 
 def read(frame: memoryview, position: int, version: int) -> Question:
-    """Nothing is decoded yet."""
+    """Keep the body; it is decoded later, if at all."""
     return Question(frame[position:], version)
 
 
 def metadata(ctx: BrokerContext, question: Question) -> Encoded | Coroutine[Any, Any, Encoded]:
     """Sent by every client. v0 asks for all topics with an empty list, later versions with null.
 
-    v1 added controller and rack, v4 a say in auto creation, v5 offline replicas, v7 leader epochs, v8 to v10 the cluster's
-    authorized operations, v10 topic ids, v12 questions by id, v13 an error for the whole answer.
-    Errors per topic: UNKNOWN_TOPIC_OR_PARTITION (also after its creation was refused), UNKNOWN_TOPIC_ID,
-    INVALID_TOPIC_EXCEPTION, LEADER_NOT_AVAILABLE while it is being created, INVALID_REQUEST for ids where the version has none.
-    Per partition: LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
+    v1 added controller and rack, v4 the auto-creation flag, v5 offline replicas, v7 leader epochs, v8 to v10 the cluster's
+    authorized operations, v10 topic ids, v12 requests by id, v13 an error for the whole answer. Errors per topic:
+    UNKNOWN_TOPIC_OR_PARTITION (also after its creation was refused), UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION,
+    LEADER_NOT_AVAILABLE while it is being created, INVALID_REQUEST for ids in a version without them. Per partition:
+    LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
     """
     answers = ctx.node.metadata_answers
     key = None
@@ -82,8 +82,8 @@ def metadata(ctx: BrokerContext, question: Question) -> Encoded | Coroutine[Any,
 
 
 def refuse(ctx: BrokerContext, question: Question, error: KafkaError) -> MetadataResponse:
-    """The topics that were asked for, or all there are, with this error. The brokers are named all the same, so that the client
-    has where to ask again."""
+    """The error for each requested topic, or for every topic if all were requested. The brokers are listed all the same, so
+    that the client knows where to retry."""
     request, version, image = question.read(), ctx.api_version, ctx.image
     asked = image.topics.by_name.values() if _asks_for_all(request, version) else request.topics or ()
     topics = [
@@ -101,7 +101,7 @@ def refuse(ctx: BrokerContext, question: Question, error: KafkaError) -> Metadat
 
 
 def _answer(ctx: BrokerContext, request: MetadataRequest) -> tuple[MetadataResponse, bool]:
-    """The response, and whether it says that a topic is on its way."""
+    """The response, and whether a topic in it is being created."""
     version = ctx.api_version
     image = ctx.image
     endpoints = _endpoints(ctx, image)
@@ -139,7 +139,7 @@ def _size(topic: TopicImage) -> int:
 
 
 async def _all_topics(ctx: BrokerContext, request: MetadataRequest, key: AnswerKey | None) -> Encoded:
-    """Of a large cluster, as it is now: others have their turns while it is described."""
+    """All topics of a large cluster, from one image. Other requests get their turn meanwhile."""
     image, answers, version = ctx.image, ctx.node.metadata_answers, ctx.api_version
     endpoints = _endpoints(ctx, image)
     with_operations = request.include_topic_authorized_operations
@@ -165,7 +165,7 @@ async def _all_topics(ctx: BrokerContext, request: MetadataRequest, key: AnswerK
 
 
 def _endpoints(ctx: BrokerContext, image: ClusterImage) -> dict[int, Endpoint]:
-    """Where brokers that are in service are reached by who came on this listener."""
+    """The addresses of unfenced brokers on the client's listener."""
     return {
         broker.id: endpoint
         for broker in image.brokers.values()
@@ -196,14 +196,14 @@ def _response(
 
 
 def _once(asked: Iterable[MetadataRequestTopic]) -> Iterable[MetadataRequestTopic]:
-    """The topics of a request without repetitions, in its order."""
+    """The topics of a request in order, without duplicates."""
     return {(topic.topic_id, topic.name): topic for topic in asked}.values()
 
 
 def _find(image: ClusterImage, asked: MetadataRequestTopic, version: int) -> TopicImage | MetadataResponseTopic:
     by_id = asked.topic_id != ZERO_UUID
     if version < 12 and (by_id or asked.name is None):
-        # The fields exist since version 10, their meaning since version 12.
+        # The fields exist since version 10 but have a meaning only since version 12.
         return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id)
     if by_id or asked.name is None:
         found = image.topics.by_id.get(Uuid(asked.topic_id))
@@ -220,7 +220,7 @@ def _find(image: ClusterImage, asked: MetadataRequestTopic, version: int) -> Top
 def _describer(
     image: ClusterImage, endpoints: dict[int, Endpoint], version: int, with_operations: bool
 ) -> Callable[[TopicImage], MetadataResponseTopic]:
-    # Before version 6 a client knows no LISTENER_NOT_FOUND.
+    # Before version 6 clients do not know LISTENER_NOT_FOUND.
     no_listener = ErrorCode.LISTENER_NOT_FOUND if version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
 
     def offline(replica: int, of: PartitionImage) -> bool:

@@ -1,7 +1,8 @@
-"""Metadata of all topics of a large cluster: each topic's bytes are kept as long as the topic and the brokers are what they were.
+"""Cached bytes of Metadata for all topics of a large cluster: those of a topic are kept while the topic and the brokers are
+unchanged.
 
-An answer about 200,000 partitions takes seconds to make. A change touches few topics, and what is said of the others stays; so
-only what changed is described anew, and the answer is put together from bytes.
+An answer about 200,000 partitions takes seconds to build, and a change touches few topics. So only changed topics are described
+again, and the answer is joined from bytes.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from tidelog.protocol.messages.metadata import MetadataResponse
 from tidelog.protocol.primitives import write_uvarint
 
 Kind = tuple[int, str, bool]
-"""(version, listener, with what is authorized): what topics are described as depends on it."""
+"""(version, listener, with authorized operations): the description of a topic depends on it."""
 
 AnswerKey = tuple[int, str, bytes]
-"""(version, listener, the request's body)."""
+"""(version, listener, body of the request)."""
 MAX_KEPT_ANSWERS = 64
 _COUNT = Struct(">i")
 CLUSTER_OPERATIONS_IN = range(8, 11)
@@ -29,7 +30,7 @@ Described = dict[Uuid, tuple[TopicImage, bytes]]
 
 
 class TopicBytes:
-    """Of the kind of question that was asked last: one client asks again and again, and others mostly the same."""
+    """Described topics for the last kind of request: clients repeat their requests, and most send the same."""
 
     __slots__ = ("_brokers", "_described", "_kind")
 
@@ -39,9 +40,10 @@ class TopicBytes:
         self._described: Described = {}
 
     def of(self, kind: Kind, brokers: Mapping[int, BrokerImage], topics: Mapping[Uuid, TopicImage]) -> Described:
-        """What was described for such a question: of a topic it counts if the image is the same. Add to it."""
+        """The described topics for this kind of request; an entry is valid only if its image is identical. Callers add to the
+        result."""
         if kind != self._kind or brokers is not self._brokers:
-            # Whoever is still at another one goes on with what he has.
+            # A request still using the old dictionary keeps it.
             self._kind, self._brokers, self._described = kind, brokers, {}
         elif len(self._described) > 2 * len(topics):
             self._described = {topic_id: known for topic_id, known in self._described.items() if topic_id in topics}
@@ -49,7 +51,7 @@ class TopicBytes:
 
 
 def put_together(response: MetadataResponse, topics: Sequence[bytes], version: int) -> bytes:
-    """``response``, which names no topics, with these: byte for byte what it would be encoded to."""
+    """The encoded ``response``, which has no topics, with ``topics`` inserted: byte for byte the regular encoding."""
     assert not response.topics, "they come as bytes"
     body = response.encode(version)
     flexible = version >= MetadataResponse.FLEXIBLE_FROM
@@ -64,25 +66,25 @@ def put_together(response: MetadataResponse, topics: Sequence[bytes], version: i
 
 
 class Answers:
-    """Encoded answers to questions that were asked before, for one image."""
+    """Cached encoded answers for one image."""
 
     __slots__ = ("_image", "_kept", "topics")
 
     def __init__(self) -> None:
         self.topics = TopicBytes()
-        """What was said of each topic to who asked for all of them."""
+        """Descriptions of each topic for requests about all topics."""
         self._image: ClusterImage | None = None
         self._kept: dict[AnswerKey, bytes] = {}
 
     def get(self, image: ClusterImage, key: AnswerKey) -> bytes | None:
-        """The answer, unless the cluster has changed since."""
+        """The cached answer, unless the image has changed since."""
         if self._image is not image:
             self._image = image
             self._kept.clear()
         return self._kept.get(key)
 
     def keep(self, key: AnswerKey, answer: bytes) -> None:
-        """Remember it, in place of the oldest when there are too many."""
+        """Cache an answer, evicting the oldest when the cache is full."""
         if len(self._kept) >= MAX_KEPT_ANSWERS:
             del self._kept[next(iter(self._kept))]
         self._kept[key] = answer

@@ -1,4 +1,4 @@
-"""Partitions of topics: more of them, a page of them described, and who leads them."""
+"""CreatePartitions, ElectLeaders and DescribeTopicPartitions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def create_partitions(ctx: BrokerContext, request: CreatePartitionsRequest
 
 
 async def elect_leaders(ctx: BrokerContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
-    """Sent by admin clients and kafka-leader-election; null asks for all partitions and is told only of those that changed.
+    """Sent by admin clients and kafka-leader-election; null means all partitions and returns only those that changed.
 
     v1 added the type (0 preferred, 1 unclean) and an error for the whole answer. Errors per partition: see
     ``controller.elections``.
@@ -52,11 +52,10 @@ async def elect_leaders(ctx: BrokerContext, request: ElectLeadersRequest) -> Ele
 
 
 def describe_topic_partitions(ctx: BrokerContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    """Sent by Java's admin client (KIP-966); topics in the order of their names, at most so many partitions at once.
+    """Sent by Java's admin client (KIP-966); topics are sorted by name, and a page has a limited number of partitions.
 
-    The cursor in an answer says where the next page begins. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION,
-    INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for all of them when the cursor names a topic that was not asked for, or a
-    negative partition.
+    The cursor in an answer is the start of the next page. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION;
+    INVALID_REQUEST for all of them when the cursor names a topic that was not requested, or a negative partition.
     """
     image = ctx.image
     names = [topic.name for topic in request.topics]

@@ -1,4 +1,4 @@
-"""Replicas that move from broker to broker."""
+"""AlterPartitionReassignments and ListPartitionReassignments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidelog.protocol.messages.list_partition_reassignments import (
 async def alter_partition_reassignments(
     ctx: Context, request: AlterPartitionReassignmentsRequest
 ) -> AlterPartitionReassignmentsResponse:
-    """Sent by kafka-reassign-partitions and tools that balance clusters. v1 may forbid another number of replicas.
+    """Sent by kafka-reassign-partitions and cluster balancers. v1 may forbid a change of the replication factor.
 
     Errors per partition: see ``controller.reassignments``.
     """
@@ -27,5 +27,5 @@ async def alter_partition_reassignments(
 
 
 def list_partition_reassignments(ctx: Context, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
-    """Sent by the same tools, to see how far it is; null asks for all topics."""
+    """Sent by kafka-reassign-partitions and cluster balancers to watch progress; null asks for all topics."""
     return reassignments.list_partition_reassignments(ctx.image, request)

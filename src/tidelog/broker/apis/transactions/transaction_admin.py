@@ -1,4 +1,4 @@
-"""Looking at transactions: DescribeTransactions and ListTransactions, sent by kafka-transactions."""
+"""DescribeTransactions and ListTransactions, sent by kafka-transactions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tidelog.protocol.messages.list_transactions import ListTransactionsRequest,
 
 
 async def describe_transactions(ctx: BrokerContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    """Transactional ids whose coordinator is this broker. Errors by id: 14, 15, 16, 42 for the empty one, 105."""
+    """Describes transactional ids that this broker coordinates. Errors by id: 14, 15, 16, 42 for the empty one, 105."""
     return DescribeTransactionsResponse(transaction_states=[await _described(ctx, each) for each in request.transactional_ids])
 
 
@@ -45,8 +45,8 @@ async def _described(ctx: BrokerContext, transactional_id: str) -> TransactionSt
 
 
 async def list_transactions(ctx: BrokerContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    """Those whose coordinator is this broker. v1 filters by duration (KIP-994), v2 by a pattern in RE2's syntax (KIP-1152).
-    Errors: 14, 15, 16, 128."""
+    """The transactions that this broker coordinates. v1 filters by duration (KIP-994), v2 by a pattern in RE2's syntax
+    (KIP-1152). Errors: 14, 15, 16, 128."""
     filters = Filters(
         request.state_filters, request.producer_id_filters, request.duration_filter, request.transactional_id_pattern
     )

@@ -1,9 +1,9 @@
-"""What transactional producers ask their coordinator: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn.
+"""Requests of transactional producers to their coordinator: InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, EndTxn.
 
-InitProducerId without a transactional id is for every broker: each plain Java producer asks for an id. The others find the shard
-of ``__transaction_state`` that owns the transactional id; without one the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or
-NOT_COORDINATOR (16): clients retry. Old clients are told INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED, which they do not
-know (KIP-588).
+InitProducerId without a transactional id is answered by every broker: each plain Java producer asks for an id. The others are
+passed to the shard of ``__transaction_state`` that owns the transactional id; without one the answer is
+COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16): clients retry. Old clients get INVALID_PRODUCER_EPOCH instead of
+PRODUCER_FENCED, which they do not know (KIP-588).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OTHERS_KNOW_FENCED_FROM = 2
 BATCHED_FROM = 4
 """The versions of AddPartitionsToTxn that brokers send, for several transactions at once."""
 BUMPING_FROM = 5
-"""The versions of EndTxn whose senders expect the next epoch in the answer (KIP-890)."""
+"""The versions of EndTxn whose response carries the next epoch (KIP-890)."""
 
 
 def _told(ctx: BrokerContext, error: ErrorCode, fenced_from: int) -> ErrorCode:
@@ -57,10 +57,10 @@ def _told(ctx: BrokerContext, error: ErrorCode, fenced_from: int) -> ErrorCode:
 
 
 def init_producer_id(ctx: BrokerContext, request: InitProducerIdRequest) -> Later:
-    """Idempotent and transactional producers. v3 and later may name the id and epoch they had (KIP-360), v4 knows
-    PRODUCER_FENCED, v5 TRANSACTION_ABORTABLE. v6 (two-phase commit) is unstable and not offered.
+    """Idempotent and transactional producers. v3 added the current id and epoch (KIP-360), v4 PRODUCER_FENCED, v5
+    TRANSACTION_ABORTABLE. v6 (two-phase commit) is unstable and not offered.
 
-    Errors: 14 also while no block of ids can be had, 16, 42, 47, 50, 51 while an open transaction is being aborted, 90.
+    Errors: 14 also while no block of ids is available, 16, 42, 47, 50, 51 while an open transaction is being aborted, 90.
     """
     named = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_PRODUCER_EPOCH
     if named[0] != named[1] or request.transactional_id == "":
@@ -70,7 +70,7 @@ def init_producer_id(ctx: BrokerContext, request: InitProducerIdRequest) -> Late
     expected = Producer(request.producer_id, request.producer_epoch) if named[0] else None
     refused = ctx.node.transactions.find(request.transactional_id)
     if isinstance(refused, ErrorCode):
-        # No id is needed for that; a broker that is cut off would wait for one in vain.
+        # This case needs no producer id; a broker that is cut off would wait for one in vain.
         return _no_id(refused)
     return _with_ids(
         ctx, lambda: _init_transactional(ctx, request.transactional_id or "", request.transaction_timeout_ms, expected)
@@ -78,7 +78,7 @@ def init_producer_id(ctx: BrokerContext, request: InitProducerIdRequest) -> Late
 
 
 def _with_ids(ctx: BrokerContext, answer: Callable[[], Later]) -> Later:
-    """``answer()`` when producer ids are at hand, fetching a block first when there are none."""
+    """``answer()`` with producer ids available; fetches a block first if there are none."""
     ids = ctx.node.producer_ids
     if ids.has_id:
         later = answer()
@@ -92,7 +92,7 @@ async def _after_refill(ctx: BrokerContext, answer: Callable[[], Later]) -> Answ
     try:
         await _refill(ctx.node)
     except KafkaError:
-        # No block could be had: the client asks again.
+        # No block is available: the client retries.
         return _no_id(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     later = answer()
     return await later if isinstance(later, Coroutine) else later
@@ -101,7 +101,7 @@ async def _after_refill(ctx: BrokerContext, answer: Callable[[], Later]) -> Answ
 def _idempotent(ctx: BrokerContext) -> InitProducerIdResponse:
     producer_id = ctx.node.producer_ids.take()
     if producer_id is None:
-        # Others took all of it meanwhile; the client tries again.
+        # Other requests used up the block; the client retries.
         return _no_id(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
@@ -125,7 +125,7 @@ def _init_transactional(ctx: BrokerContext, transactional_id: str, timeout_ms: i
 
 
 async def _prefetch(broker: Broker) -> None:
-    """The same before there is need: then it may fail."""
+    """Fetch the next block in advance; a failure only causes a warning."""
     try:
         await _refill(broker)
     except KafkaError as error:
@@ -133,7 +133,7 @@ async def _prefetch(broker: Broker) -> None:
 
 
 async def _refill(broker: Broker) -> None:
-    """One more block. KafkaError when the controller gives none."""
+    """Fetch a block. KafkaError when the controller refuses."""
     registration = broker.image.brokers.get(broker.node_id)
     if registration is None:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "this broker is not registered yet")
@@ -159,11 +159,11 @@ def _no_id(code: ErrorCode) -> InitProducerIdResponse:
 
 
 def add_partitions_to_txn(ctx: BrokerContext, request: AddPartitionsToTxnRequest) -> Later:
-    """v0 to v3: a producer below transaction.version 2 adds partitions to its transaction. v4 and v5: a broker adds them, or asks
-    whether they belong to it (``verify_only``), for several transactions at once (KIP-890).
+    """v0 to v3: a producer below transaction.version 2 adds partitions to its transaction. v4 and v5: a broker adds them, or
+    asks whether they belong to it (``verify_only``), for several transactions at once (KIP-890).
 
-    Errors: 3 and, where a client names an internal topic, 29, with 55 for the other partitions; 14, 16, 42, 47, 49, 51, 90, 120
-    for what does not belong to it.
+    Errors: 3 and, if a client names an internal topic, 29, with 55 for the other partitions; 14, 16, 42, 47, 49, 51, 90, 120 for
+    partitions that are not in the transaction.
     """
     if ctx.api_version >= BATCHED_FROM:
         return _add_batched(ctx, request)
@@ -196,7 +196,7 @@ async def _add_batched(ctx: BrokerContext, request: AddPartitionsToTxnRequest) -
 
 
 def _add_one(ctx: BrokerContext, asked: AddPartitionsToTxnTransaction, client_version: int) -> Any:
-    """The results by topic of one transaction, or a coroutine of them. One partition that is refused fails all of them."""
+    """The results of one transaction by topic, or a coroutine that returns them. If one partition is refused, all fail."""
     producer = Producer(asked.producer_id, asked.producer_epoch)
     partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
     refused = {partition: _refusal(ctx, partition) for partition in partitions}
@@ -220,8 +220,8 @@ def _add_one(ctx: BrokerContext, asked: AddPartitionsToTxnTransaction, client_ve
 
 
 def _refusal(ctx: BrokerContext, partition: TopicPartition) -> ErrorCode:
-    """Why a partition cannot join a transaction; NONE when it can. Clients do not write to internal topics: of a group's offsets
-    they tell by AddOffsetsToTxn, and a broker adds those by itself."""
+    """Why a partition cannot join a transaction; NONE when it can. Clients do not write to internal topics: they announce a
+    group's offsets with AddOffsetsToTxn, and brokers add that partition themselves."""
     if ctx.api_version < BATCHED_FROM and partition.topic in INTERNAL_TOPICS:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = ctx.image.topics.by_name.get(partition.topic)
@@ -247,8 +247,8 @@ def _results(
 
 
 def add_offsets_to_txn(ctx: BrokerContext, request: AddOffsetsToTxnRequest) -> Later:
-    """A producer below transaction.version 2 is going to commit offsets of a group: its partition of ``__consumer_offsets`` joins
-    the transaction. Errors: as AddPartitionsToTxn."""
+    """A producer below transaction.version 2 is about to commit a group's offsets: the group's partition of
+    ``__consumer_offsets`` joins the transaction. Errors as for AddPartitionsToTxn."""
     producer = Producer(request.producer_id, request.producer_epoch)
     topic = ctx.image.topics.by_name.get(OFFSETS_TOPIC)
     count = ctx.config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
@@ -273,8 +273,8 @@ def add_offsets_to_txn(ctx: BrokerContext, request: AddOffsetsToTxnRequest) -> L
 
 
 def end_txn(ctx: BrokerContext, request: EndTxnRequest) -> Later:
-    """Commit or abort. v5 means transaction.version 2: the answer carries the producer's next epoch, and a retry with the epoch
-    before is answered the same (KIP-890). Errors: 14, 16, 42, 47, 48, 49, 51 while it is being completed, 90."""
+    """Commit or abort. v5 implies transaction.version 2: the answer carries the producer's next epoch, and a retry with the
+    previous epoch gets the same answer (KIP-890). Errors: 14, 16, 42, 47, 48, 49, 51 while it is being completed, 90."""
     producer = Producer(request.producer_id, request.producer_epoch)
     bumping = ctx.api_version >= BUMPING_FROM
 
@@ -285,7 +285,7 @@ def end_txn(ctx: BrokerContext, request: EndTxnRequest) -> Later:
         return response
 
     if bumping and ctx.node.producer_ids.wants_block:
-        # A producer without epochs left gets a new id; where there is none it is told 14, and asks again.
+        # A producer whose epochs are exhausted gets a new id; if none is available it gets 14 and retries.
         ctx.node.runtime.spawn(_prefetch(ctx.node), "prefetching producer ids")
     return ask(
         ctx,

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers: a transaction coordinator tells partitions here how transactions ended."""
+"""WriteTxnMarkers: a transaction coordinator reports to partitions how transactions ended."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Outcome = ErrorCode | Awaitable[ErrorCode]
 
 
 async def write_txn_markers(ctx: BrokerContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-    """Sent by brokers, and by kafka-transactions to end a transaction that hangs; answered when all markers are safe.
+    """Sent by brokers, and by kafka-transactions to end a hanging transaction; answered when all markers are safe.
 
-    v2 carries the transaction version, by which the epoch of a marker is judged (KIP-1228); v1 counts as version 0.
-    One producer's markers are answered once per partition, by the last one. Errors per partition: 3, 6, 7, 19, 42 for producer
-    ids and epochs that nobody has, 47, 52, 56.
+    v2 added the transaction version, which decides how a marker's epoch is checked (KIP-1228); v1 counts as version 0. Markers of
+    one producer are answered once per partition, with the result of the last one. Errors per partition: 3, 6, 7, 19, 42 for
+    impossible producer ids and epochs, 47, 52, 56.
     """
     now_ms = ctx.now_ms()
     begun: dict[int, dict[TopicPartition, Outcome]] = {}
@@ -64,7 +64,7 @@ async def _result(producer_id: int, outcomes: dict[TopicPartition, Outcome]) -> 
     for where, outcome in outcomes.items():
         error = outcome if isinstance(outcome, ErrorCode) else await outcome
         if error is ErrorCode.UNKNOWN_TOPIC_ID:
-            # Topics are named here.
+            # The request names topics, not ids.
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         topic = topics.setdefault(where.topic, WritableTxnMarkerTopicResult(name=where.topic))
         topic.partitions.append(WritableTxnMarkerPartitionResult(partition_index=where.partition, error_code=error))

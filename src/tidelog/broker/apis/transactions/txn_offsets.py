@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: how far a group has read, as part of a producer's transaction."""
+"""TxnOffsetCommit: a group's offsets, committed as part of a producer's transaction."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ _TOLD_AS = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What went wrong with the partition behind a group, in the words that clients of a coordinator know."""
+"""Errors of the group's partition, mapped to errors that clients of a coordinator know."""
 
 
 async def txn_offset_commit(ctx: BrokerContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    """Sent by transactional producers to the coordinator of the group. v2 leader epochs, v3 the member and its generation
-    (KIP-447), v4 may be told TRANSACTION_ABORTABLE, v5 adds the group's partition to the transaction by itself (KIP-890).
+    """Sent by transactional producers to the coordinator of the group. v2 added leader epochs, v3 the member and its
+    generation (KIP-447), v4 may answer TRANSACTION_ABORTABLE, v5 adds the group's partition to the transaction implicitly
+    (KIP-890).
 
     Errors: 3, 12, 14, 15, 16, 22, 24, 25, 47, 48, 49, 51, 82, 120.
     """
@@ -43,7 +44,7 @@ async def txn_offset_commit(ctx: BrokerContext, request: TxnOffsetCommitRequest)
 
 
 def _existing(ctx: BrokerContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRequest:
-    """The same request for the partitions that exist."""
+    """The request, reduced to the partitions that exist."""
     topics = []
     for topic in request.topics:
         partitions = [
@@ -93,7 +94,7 @@ async def _commit(ctx: BrokerContext, request: TxnOffsetCommitRequest) -> TxnOff
 async def _proof(
     ctx: BrokerContext, request: TxnOffsetCommitRequest, shard: Shard[GroupCoordinator]
 ) -> Verification | ErrorCode | None:
-    """That the transaction's coordinator knows of the group's partition; None where its transaction is open there already."""
+    """A proof that the transaction coordinator knows the group's partition; None if the transaction is already open there."""
     operation = operation_of_offset_commit(ctx.api_version)
     proof = begin_verification(
         shard.partition,
@@ -113,7 +114,7 @@ async def _proof(
         errors = await verify_or_add(
             ctx, request.transactional_id, request.producer_id, request.producer_epoch, [where], operation
         )
-    except BaseException:  # the client went away meanwhile
+    except BaseException:  # the client has disconnected
         proof.served()
         raise
     error = errors[where]
