@@ -1,12 +1,12 @@
-"""BrokerLife: a broker's standing with the controller, from registration to its orderly end (KIP-631).
+"""A broker's session with the controller, from registration to controlled shutdown (KIP-631).
 
-    register      until it is taken: a controller that cannot be reached, or still knows an earlier life of this broker, is asked
-                  again; its answer is the broker epoch
-    heartbeats    each broker.heartbeat.interval.ms, at once when there is something to say, and at once to a new controller;
-                  fenced until this node is ready and has caught up, and again whenever the controller heard nothing for too long
-    shut down     leaderships move away; then the process may end, or when the controller has been silent for too long
+    register      retried until it succeeds, also while the controller cannot be reached or still has a session of this broker's
+                  previous process; the answer is the broker epoch
+    heartbeats    every broker.heartbeat.interval.ms, and immediately when there is news or a new controller; the broker is fenced
+                  until this node is ready and has caught up, and again whenever the controller heard nothing for too long
+    shut down     leaderships move away; the process may end when the controller agrees, or has been silent for too long
 
-A broker that the controller does not know any more registers again. Log dirs that failed are named in every heartbeat.
+A broker that the controller does not know registers again. Every heartbeat names the failed log dirs.
 """
 
 from __future__ import annotations
@@ -31,28 +31,26 @@ from tidelog.server.runtime import LoopRuntime
 log = logging.getLogger(__name__)
 
 PURPOSE = "broker life"
-"""A connection of their own: nothing that takes long may hold up a sign of life."""
+"""A separate connection: no slow request may delay a heartbeat."""
 SOON_MS = 10
-"""Until the next heartbeat, while the controller waits for this node to catch up; doubled each time."""
+"""Time to the next heartbeat while the controller waits for this node to catch up; doubled each time."""
 RETRY_MS = 100
-"""After an attempt that was not answered, unless the leader changes before."""
+"""Back-off after an unanswered attempt; a change of the leader ends it."""
 REFUSED_MS = 500
-"""After a registration that was refused, mostly because an earlier life of this broker is not over for the controller."""
+"""Back-off after a refused registration, usually because the controller still has a session of this broker's previous process."""
 SHUT_DOWN_MS = 20
-"""Between heartbeats of a broker that stops: with each, some hundreds of its leaderships move."""
+"""Heartbeat interval during a controlled shutdown; each one moves a few hundred leaderships."""
 FIRST_PROGRESS_MS = 3000
 PROGRESS_MS = 5000
 ALONE_MS = 500
-"""How long a broker that stops waits for a controller when no other broker is left to take its leaderships over."""
+"""How long a stopping broker waits for a controller when no other broker is left to take over its leaderships."""
 LONGEST_SHUT_DOWN_MS = 300_000
-"""Kafka's bound on handing over leaderships."""
+"""Kafka's limit on handing over leaderships."""
 _HOPELESS = (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _UNKNOWN = (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
 
 
 class BrokerLife:
-    """See the module."""
-
     def __init__(self, config: BrokerConfig, link: ControllerLink, replica: MetadataReplica, runtime: LoopRuntime) -> None:
         self._config = config
         self._link = link
@@ -62,19 +60,19 @@ class BrokerLife:
         self.epoch = -1
         """The broker epoch; -1 before the first registration."""
         self.fenced = True
-        """As of the latest heartbeat."""
+        """As of the last heartbeat."""
         self._ready = False
         self._leaving = False
         self._may_stop = False
         self._unreachable = False
-        """As of the latest attempt: nobody answered, or only to say that another controller leads."""
+        """Whether the last attempt got no answer, or only that another controller leads."""
         self._soon_ms = SOON_MS
         self._offline: tuple[Uuid, ...] = ()
         self.cordoned: Callable[[], list[bytes]] = list
-        """Which log dirs take no new replicas (KIP-1066); asked at each heartbeat."""
+        """Log dirs that take no new replicas (KIP-1066); called for each heartbeat."""
         self._heard_ms = 0
         self._standing_ms = 0
-        """When the latest heartbeat was sent that was answered, or the registration: since then the session counts."""
+        """Send time of the last answered heartbeat, or the time of the registration; the session counts from here."""
         self._poked: asyncio.Future[None] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._registering = False
@@ -83,21 +81,22 @@ class BrokerLife:
 
     @property
     def in_touch(self) -> bool:
-        """Whether a heartbeat was answered so lately that this broker's session cannot be over."""
+        """Whether a heartbeat was answered so recently that this broker's session cannot have expired."""
         return self._runtime.real_ms() - self._standing_ms < self._config.broker_session_timeout_ms
 
     def why_not_ready(self) -> str | None:
-        """Why clients are not served by this broker; None when they are."""
+        """Why this broker does not serve clients; None when it does."""
         if self._leaving or self._replica.stopped:
             return "the broker stops"
         return "the broker is fenced by the active controller" if self.fenced else None
 
-    # What the node says
+    # Called by the node
 
     async def register(self, request: BrokerRegistrationRequest) -> None:
-        """Returns when this node's image holds the registration; heartbeats have begun.
+        """Registers and starts heartbeats; returns when this node's image contains the registration.
 
-        KafkaError when the controller will never take it, or did not within initial.broker.registration.timeout.ms.
+        KafkaError when the controller refuses for good, or did not register the broker within
+        initial.broker.registration.timeout.ms.
         """
         self._request = request
         self._heard_ms = self._runtime.real_ms()
@@ -106,7 +105,7 @@ class BrokerLife:
         await self._replica.until(lambda: self._caught_up or self._replica.stopped)
 
     async def serve(self) -> None:
-        """The node is ready: returns when it is unfenced, or is told to stop."""
+        """Called when the node is ready; returns when it is unfenced or stopping."""
         self._ready = True
         self.poke()
         told_ms = self._runtime.real_ms()
@@ -117,19 +116,20 @@ class BrokerLife:
                 log.info("waiting to be unfenced by the active controller (%s)", self._leader())
 
     def report_offline(self, directories: Sequence[Uuid]) -> None:
-        """These log dirs have failed, besides those that were named before."""
+        """Adds failed log dirs to those reported before."""
         self._offline = tuple(dict.fromkeys((*self._offline, *directories)))
         self.poke()
 
     def unregistered(self) -> None:
-        """The image has this broker no more."""
+        """Called when the image no longer contains this broker: registers again."""
         if not self._leaving and not self._replica.stopped and not self._registering:
             log.warning("this broker was unregistered while it runs: it registers again")
             self._registering = True
             self.poke()
 
     async def shut_down(self) -> None:
-        """Returns when nothing is led here any more, or nobody is there to hand over to."""
+        """Controlled shutdown: returns when this broker leads nothing, or when no controller or other broker is there to hand
+        over to."""
         if self._beating is None:
             return
         self._leaving = True
@@ -159,7 +159,7 @@ class BrokerLife:
 
     @property
     def _patience_ms(self) -> int:
-        """How long a controller that was reached may be silent; without one, how long an election may take."""
+        """How long a reached controller may be silent; without a leader, how long an election may take."""
         config = self._config
         if self._replica.runner.leader_id >= 0 and not self._unreachable:
             return config.broker_session_timeout_ms
@@ -167,12 +167,12 @@ class BrokerLife:
         return min(config.broker_session_timeout_ms, election_ms)
 
     def stop(self) -> None:
-        """No heartbeat is sent any more."""
+        """Stops the heartbeats."""
         if self._beating is not None:
             self._beating.cancel()
 
     def poke(self) -> None:
-        """There is something to say, or somebody else to say it to."""
+        """Sends the next heartbeat now: there is news to report, or a new leader."""
         poked, self._poked = self._poked, None
         if poked is not None and not poked.done():
             poked.set_result(None)
@@ -215,7 +215,7 @@ class BrokerLife:
 
     @property
     def _caught_up(self) -> bool:
-        """Has this node read its own registration?"""
+        """Whether this node has read its own registration."""
         mine = self._replica.image.brokers.get(self._config.node_id)
         return mine is not None and mine.epoch == self.epoch
 
@@ -237,7 +237,7 @@ class BrokerLife:
                 await asyncio.wait([poked], timeout=wait_ms / 1000)
 
     async def _step(self) -> int:
-        """One heartbeat, or a registration; how long to wait for the next, in ms."""
+        """Sends one heartbeat, or registers; returns the time until the next in ms."""
         if self._registering:
             assert self._request is not None
             self._request.previous_broker_epoch = self.epoch
@@ -297,7 +297,7 @@ class BrokerLife:
         return RETRY_MS
 
     async def _attempt(self, handler: ControllerHandler, request: Any) -> Any:
-        """Once. KafkaError NOT_CONTROLLER when nobody answered, or the leader changed meanwhile."""
+        """One attempt. KafkaError NOT_CONTROLLER when there was no answer, or the leader changed meanwhile."""
         if self._link.is_here:
             return await self._replica.runner.submit(handler, request)
         place = self._replica.runner.leader_endpoint
@@ -312,7 +312,7 @@ class BrokerLife:
             return asking.result()
         finally:
             if asking.cancel():
-                # Nobody wants its answer any more, nor its failure.
+                # The result is dropped; retrieve the exception so that asyncio does not log it.
                 asking.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _poke(self) -> asyncio.Future[None]:

@@ -1,14 +1,13 @@
-"""Connections from this node to others, for whoever has a question and waits for its answer.
+"""Connections from this node to others, for requests whose callers wait for the answer.
 
-A channel is one TCP connection for one purpose, so that a long poll never holds up what is urgent. It is opened when somebody
-asks, agrees on versions once, and carries several requests, which are answered in their order. When the connection cannot be
-opened or is lost, everybody who waits is told at once, and whoever asks next waits for what is left of the pause after that:
-``BACKOFF_MS``, doubled with each failure in a row up to ``LONGEST_BACKOFF_MS``, a fifth more or less by chance
-(reconnect.backoff.ms, reconnect.backoff.max.ms).
+A channel is one TCP connection for one purpose, so that a long poll never delays urgent requests. It connects on the first
+request, negotiates versions once, and carries several requests, answered in order. When connecting fails or the connection is
+lost, all waiting requests fail immediately, and the next request waits for the rest of a back-off: ``BACKOFF_MS``, doubled with
+each consecutive failure up to ``LONGEST_BACKOFF_MS``, with 20 % jitter (reconnect.backoff.ms, reconnect.backoff.max.ms).
 
-An answer belongs to who asked for it: views of records stay valid for as long as they are held. A request that was sent and
-whose asker has gone keeps its place, for its answer still comes; when that is overdue too, the connection is given up, because
-nothing behind it can be answered.
+The caller owns the answer: views of records stay valid as long as they are held. A request that was sent and whose caller gave up
+keeps its place, because its answer will still arrive; when that is overdue too, the connection is closed, because nothing behind
+it can be answered.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ log = logging.getLogger(__name__)
 BACKOFF_MS = 50
 LONGEST_BACKOFF_MS = 1000
 SETUP_TIMEOUT_S = 10.0
-"""For name, connection and versions together (socket.connection.setup.timeout.ms)."""
+"""For name lookup, connecting and versions together (socket.connection.setup.timeout.ms)."""
 IN_FLIGHT = 16
-"""Requests sent and not answered; more wait for their turn."""
+"""Requests sent but unanswered; further ones are queued."""
 MOST_IDLE_CHANNELS = 256
 
 
@@ -42,13 +41,13 @@ class Failure(Enum):
     """Why a request has no answer."""
 
     DISCONNECTED = "disconnected"
-    """Nobody knows whether the other side has acted on it."""
+    """The outcome is unknown."""
     REFUSED = "refused"
-    """Nobody listens at that address; the request was never sent."""
+    """No process listens at that address; the request was never sent."""
     UNSUPPORTED = "unsupported"
-    """The other side does not serve the request, or not in a version that can say what it says; the connection goes on."""
+    """The other side does not serve the request, or no version that can express it; the connection stays open."""
     TIMEOUT = "timeout"
-    """As with DISCONNECTED."""
+    """The outcome is unknown."""
 
 
 class ChannelError(Exception):
@@ -60,7 +59,7 @@ class ChannelError(Exception):
 
 
 class Channel:
-    """One connection to one node for one purpose; made by ``Channels.to``."""
+    """One connection to one node for one purpose; created by ``Channels.to``."""
 
     def __init__(self, runtime: LoopRuntime, client_id: str, host: str, port: int, purpose: str) -> None:
         self._runtime = runtime
@@ -78,14 +77,14 @@ class Channel:
 
     @property
     def idle(self) -> bool:
-        """Not connected, and nobody waits for it."""
+        """Not connected and not connecting."""
         return self._line is None and self._opening is None
 
     async def ask(self, request: Any, *, timeout_ms: int, raw: bool = False, version: int | None = None) -> Any:
-        """The response to ``request`` (with ``raw``: a ``RawAnswer``), within ``timeout_ms`` of the machine's time.
+        """The response to ``request`` (with ``raw``: a ``RawAnswer``), within ``timeout_ms`` of real time.
 
-        ``version``: the highest to ask in; whoever passes a client's request on asks in the client's, which may say what later
-        ones cannot, and is answered in it. ChannelError when there is no response; it says why.
+        ``version``: the highest version to use. A forwarded client request is sent in the client's version, which may contain
+        fields that later ones lack, and answered in it. ChannelError, with the reason, when there is no response.
         """
         asked = self._asked(request, timeout_ms, raw, version)
         try:
@@ -97,7 +96,7 @@ class Channel:
             asked.answer.cancel()
 
     def begin(self, request: Any, *, timeout_ms: int) -> asyncio.Future[Any]:
-        """The same for who asks all the time: what ``ask`` returns or raises, without a coroutine. It may be cancelled."""
+        """``ask`` without a coroutine, for frequent requests: a future with its result or exception. It may be cancelled."""
         return self._asked(request, timeout_ms, False, None).answer
 
     def _asked(self, request: Any, timeout_ms: int, raw: bool, version: int | None) -> Asked:
@@ -112,7 +111,7 @@ class Channel:
         return asked
 
     def pump(self) -> None:
-        """Send what can be sent."""
+        """Sends as many queued requests as possible."""
         if self._closed:
             return
         line = self._line
@@ -141,7 +140,7 @@ class Channel:
         if self._failures:
             longest = min(BACKOFF_MS << min(self._failures - 1, 10), LONGEST_BACKOFF_MS)
             pause_s = longest * (0.8 + 0.4 * self._runtime.rng.random()) / 1000
-            # Who asks again long afterwards does not wait: it may be the first of the node's next life to ask.
+            # The back-off counts from the failure, so a request long afterwards does not wait; the node may have restarted.
             await asyncio.sleep(max(0.0, self._failed_s + pause_s - self._runtime.loop.time()))
         line = Line(ClientConnection(self._client_id), self.line_lost, self.pump, _without_answer)
         try:
@@ -164,17 +163,17 @@ class Channel:
 
     async def _connect(self, line: Line) -> None:
         if is_address(self.host):
-            # No thread: those may all wait for a slow disk.
+            # No thread needed: all threads may be waiting for a slow disk.
             await self._runtime.loop.create_connection(lambda: line, self.host, self.port)
             return
-        # In a thread of ours: names are looked up as the system does it, and whoever stops can wait for that.
+        # Looked up by the system in one of our worker threads, so that a stop can wait for it.
         found = await self._runtime.run_blocking(lambda: socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM))
         addresses = sorted(found, key=lambda each: each[0] != socket.AF_INET)
         address = addresses[self._failures % len(addresses)][4]
         await self._runtime.loop.create_connection(lambda: line, str(address[0]), self.port)
 
     def line_lost(self, line: Line, reason: Exception) -> None:
-        """A line has ended, or must end."""
+        """Handles a lost line, or ends one."""
         line.close(reason)
         if line is not self._line:
             return
@@ -191,7 +190,7 @@ class Channel:
             asked.settle(ChannelError(kind, f"{self}: {reason}"))
 
     def close(self) -> None:
-        """Everybody who waits is told; nobody is asked any more."""
+        """Closes the channel; all pending and later requests fail."""
         self._closed = True
         reason = ConnectionAbortedError("this node closed the connection")
         if self._opening is not None:
@@ -207,7 +206,7 @@ def _without_answer(reason: Exception) -> Exception:
 
 
 def is_address(host: str) -> bool:
-    """Is it an IP address, and no name that would have to be looked up?"""
+    """Whether ``host`` is an IP address, so that no name lookup is needed."""
     try:
         ip_address(host)
     except ValueError:
@@ -225,9 +224,10 @@ class Channels:
         self._closed = False
 
     def to(self, host: str, port: int, purpose: str) -> Channel:
-        """The channel for ``purpose`` to who listens there; it is connected when it is first asked.
+        """The channel for ``purpose`` to that address; it connects on its first request.
 
-        To be called for each question: addresses change, and channels that nobody has used are given up when there are many.
+        Call it for every request: addresses change, and idle channels are closed when there are ``MOST_IDLE_CHANNELS`` channels
+        or more.
         """
         key = (host, port, purpose)
         found = self._channels.get(key)
@@ -241,7 +241,7 @@ class Channels:
         return found
 
     def close(self) -> None:
-        """Everybody who waits is told; nobody is asked any more."""
+        """Closes all channels; pending and later requests fail."""
         self._closed = True
         for channel in list(self._channels.values()):
             channel.close()

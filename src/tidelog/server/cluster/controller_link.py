@@ -1,9 +1,8 @@
-"""ControllerLink: the active controller as this node reaches it: in this process when it is here, else over a connection.
+"""Reaches the active controller: in this process when it is here, otherwise over a connection.
 
-A request is sent until an active controller has answered it, or its time is over: a controller that is not active any more, one
-that is gone, and a quorum that has no leader yet are all waited out. So a request may reach two controllers, one after the other;
-what the first one committed, the second one knows. The response is there when the change is committed; this node's image may not
-have it yet.
+A request is retried until an active controller answers or its timeout expires; a controller that is no longer active, one that
+cannot be reached, and a quorum without a leader are waited out. So a request may reach two controllers in turn; the second one
+knows what the first one committed. The response arrives when the change is committed; this node's image may not contain it yet.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from tidelog.server.cluster.metadata_replica import MetadataReplica
 from tidelog.server.runtime import LoopRuntime
 
 PAUSE_MS = 50
-"""Between two attempts, unless the leader changes before."""
+"""Between two attempts; a change of the leader ends the wait."""
 GRACE_MS = 500
-"""When another controller leads by now: as long may the one that was asked still answer. It may hang."""
+"""How long the asked controller may still answer after another one became the leader. It may hang."""
 PURPOSE = "controller"
 
 
 class ControllerLink:
-    """See the module, and ``broker.ports.Controller``."""
+    """Implements ``broker.ports.Controller``."""
 
     def __init__(self, replica: MetadataReplica, channels: Channels, runtime: LoopRuntime, timeout_ms: int) -> None:
-        """``timeout_ms``: for requests that do not say themselves how long they may take."""
+        """``timeout_ms``: for requests without a timeout."""
         self._replica = replica
         self._channels = channels
         self._runtime = runtime
@@ -44,13 +43,13 @@ class ControllerLink:
 
     @property
     def is_here(self) -> bool:
-        """Is this process the active controller?"""
+        """Whether this process is the active controller."""
         return self._replica.member.controller is not None
 
     def submit(
         self, handler: ControllerHandler, request: Any, version: int | None = None, asker: Asker | None = None
     ) -> asyncio.Future[Any]:
-        """The work goes on whether or not the future is awaited."""
+        """Continues even if the future is not awaited."""
         local: asyncio.Future[Any] | None = None
         if self.is_here or self._replica.stopped:
             local = self._replica.runner.submit(handler, request)
@@ -72,7 +71,7 @@ class ControllerLink:
         asker: Asker | None,
         future: asyncio.Future[Any],
     ) -> None:
-        """It was decided here; when the leadership ended before it was committed, it is asked for anew."""
+        """Completes a request decided here, or asks again when the leadership ended before the commit."""
         if local.cancelled():
             future.cancel()
         elif _lost(local.exception()) and not self._replica.stopped:
@@ -105,19 +104,19 @@ class ControllerLink:
         self._runtime.spawn(deliver(), f"asking the controller: {type(request).__name__}")
 
     def describe_quorum(self) -> QuorumDescription | None:
-        """Who leads and votes; None when another node leads."""
+        """Leader and voters; None when another node leads."""
         return self._replica.runner.describe_quorum()
 
     @property
     def kraft_version(self) -> int:
-        """Of the metadata quorum, as far as this node has read."""
+        """The kraft.version of the metadata quorum, as far as this node has read."""
         return self._replica.runner.kraft_version
 
     async def forward(self, api_key: int, version: int, request: Any) -> Any:
-        """The leader's answer to a request that its Raft machine answers, such as AddRaftVoter; or, while another node leads, to
-        DescribeQuorum.
+        """The leader's answer to a request for its Raft machine, such as AddRaftVoter, or to DescribeQuorum while another node
+        leads.
 
-        KafkaError NOT_LEADER_OR_FOLLOWER when this node has begun to lead: whoever asked will find out here.
+        KafkaError NOT_LEADER_OR_FOLLOWER for DescribeQuorum when this node has become the leader: the caller can answer it here.
         """
 
         async def here() -> Any:
@@ -153,7 +152,7 @@ class ControllerLink:
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer in time: {why}.")
 
     async def _ask(self, request: Any, timeout_ms: int, version: int | None, asker: Asker | None) -> Any:
-        """``attempt``, given up when another controller leads and the one that was asked says nothing."""
+        """``attempt``, but gives up when another controller leads and the asked one does not answer."""
         place = self._replica.runner.leader_endpoint
         attempt = (
             self.attempt(request, timeout_ms, version=version)
@@ -175,7 +174,7 @@ class ControllerLink:
             asked.cancel()
 
     async def attempt(self, request: Any, timeout_ms: int, purpose: str = PURPOSE, version: int | None = None) -> Any:
-        """Ask, once, the active controller at its listener. KafkaError NOT_CONTROLLER when it was not reached."""
+        """Asks the active controller at its listener, once. KafkaError NOT_CONTROLLER when it was not reached."""
         place = self._replica.runner.leader_endpoint
         if place is None or self._replica.runner.leader_id == self._replica.config.node_id:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "nobody is known to lead the metadata quorum")
@@ -187,7 +186,7 @@ class ControllerLink:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, str(error)) from error
 
     async def _pass_on(self, request: Any, timeout_ms: int, version: int | None, asker: Asker) -> Any:
-        """``attempt``, telling the controller whose request it is."""
+        """``attempt`` in an envelope that names the client."""
         response = await self.attempt(sealed_request(asker, version, request), timeout_ms)
         try:
             return unsealed(response, version, request)
@@ -210,7 +209,7 @@ def _lost(error: BaseException | None) -> bool:
 
 
 def _not_active(api_key: int, response: Message) -> bool:
-    """Does the response say, as a whole or of what was asked first, that its sender is not the active controller?"""
+    """Whether the response, or its first item, says that its sender is not the active controller."""
     row = CONTROLLER_APIS.get(api_key)
     refusal = ErrorCode.NOT_CONTROLLER if row is None else row.api.not_active
     return first_error(response) in (refusal, ErrorCode.NOT_CONTROLLER)

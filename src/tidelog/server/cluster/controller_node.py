@@ -1,7 +1,7 @@
-"""A node that is a controller and no broker (``process.roles=controller``): a member of the metadata quorum with its listener.
+"""A node that is only a controller (``process.roles=controller``): a member of the metadata quorum with its listener.
 
-Start: addresses, log dir (locked), metadata log, listener, then the quorum: it votes when it can be reached. Stop: a leader hands
-over, no new connections, files are closed, locks released.
+Start: bind addresses, lock the log dir, open the metadata log and the listener, then join the quorum, so that it votes only when
+it can be reached. Stop: a leader hands over, no new connections are accepted, files are closed, locks released.
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ log = logging.getLogger(__name__)
 
 
 class ControllerNode:
-    """See the module."""
-
     def __init__(self, config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem | None = None) -> None:
         self.config = config
         self.runtime = runtime
         self.fs = fs or DiskFileSystem()
         self.failed = asyncio.Event()
-        """Set when the node cannot go on: its disk failed, or the quorum has lost what was committed."""
+        """Set when the node cannot continue: its disk failed, or the quorum has lost committed records."""
         self.monitoring = Monitoring(self)
 
     @property
@@ -55,8 +53,8 @@ class ControllerNode:
         return {listener.name: listener.port for listener in self.listeners}
 
     async def start(self) -> None:
-        """Returns when the listener is open and the quorum is looked for. ConfigError, StorageFailure, MetadataLogError or
-        UnsupportedFeatureLevel when that cannot be."""
+        """Returns when the listener is open and the node looks for the quorum. ConfigError, StorageFailure, MetadataLogError
+        or UnsupportedFeatureLevel when that fails."""
         config, runtime = self.config, self.runtime
         sockets = {p.listener: runtime.bind(p.listener, p.host, p.port) for p in config.controller_endpoints}
         try:
@@ -82,7 +80,7 @@ class ControllerNode:
         self.replica.start()
 
     async def stop(self) -> None:
-        """In order."""
+        """Stops cleanly."""
         await self.monitoring.stop()
         await self.replica.stop()
         self._dir.release()
@@ -91,13 +89,13 @@ class ControllerNode:
         return None if self.runner.leader_id >= 0 else "no leader of the metadata quorum is known"
 
     def ready_line(self, seconds: float) -> str:
-        """What is printed once the controller can be reached."""
+        """Printed once the controller can be reached."""
         points = self.config.controller_endpoints
         where = ", ".join(f"{each.listener}://{address_text(each.host, self.ports[each.listener])}" for each in points)
         return f"tidelog is ready: controller {self.config.node_id} at {where}, started in {seconds:.2f} s"
 
     def _open_dir(self) -> None:
-        """Only the metadata's directory: a controller has no other data."""
+        """Opens only the metadata log's directory: a controller has no other data."""
         path = (self.config.metadata_log_dir or settings.log_dirs(self.config)[0]).rstrip("/") or "/"
         self._dir = LogDir(self.fs, path)
         try:
@@ -113,7 +111,7 @@ class ControllerNode:
             self._follow_settings(new)
 
     def _follow_settings(self, image: ClusterImage) -> None:
-        """Decisions go by the settings of all nodes, where those are dynamic."""
+        """Applies dynamic settings; the controller's decisions depend on them."""
         try:
             self.config.apply_dynamic(image.cluster_configs, image.broker_configs(self.config.node_id))
         except ConfigError as error:

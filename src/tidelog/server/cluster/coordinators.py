@@ -1,4 +1,4 @@
-"""The coordinators of a node: built from its settings, driven by its loop, following the cluster's image."""
+"""The coordinators of a node: built from its settings, run by its loop, following the cluster's image."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tidelog.server.cluster.markers import MarkerCarrier, WriteMarker
 from tidelog.server.runtime import Alarm, LoopRuntime
 
 BATCH_ROOM = 1_024
-"""Bytes that a batch needs beside the key and value of its record; far more than it does."""
+"""Room in a batch beside the record's key and value, in bytes; generous."""
 
 
 class LoopWorld:
-    """What shards ask of the node: time, threads, tasks, and one alarm for each callback."""
+    """The node's services for the shards: time, threads, tasks, and one timer per callback."""
 
     def __init__(self, runtime: LoopRuntime, leads: Callable[[Partition], bool] = lambda partition: True) -> None:
         self._runtime = runtime
@@ -36,7 +36,7 @@ class LoopWorld:
         self._alarms: dict[Callable[[], None], Alarm] = {}
 
     def now_ms(self) -> int:
-        """Sessions and rebalances that end in three seconds end neither at once nor in an hour when somebody sets the clock."""
+        """Monotonic milliseconds: setting the wall clock neither ends nor prolongs sessions and rebalances."""
         return self._runtime.even_ms()
 
     def run_blocking(self, job: Callable[[], Any]) -> Awaitable[Any]:
@@ -46,7 +46,7 @@ class LoopWorld:
         return self._runtime.spawn(coroutine, name)
 
     def wake_at(self, deadline_ms: int, callback: Callable[[], None]) -> None:
-        """Replaces the callback's former alarm."""
+        """Replaces the callback's previous timer."""
         former = self._alarms.pop(callback, None)
         if former is not None:
             former.cancel()
@@ -54,18 +54,18 @@ class LoopWorld:
         self._alarms[callback] = self._runtime.call_later(delay_s, callback)
 
     def stop(self) -> None:
-        """No alarm rings any more."""
+        """Cancels all timers."""
         for alarm in self._alarms.values():
             alarm.cancel()
         self._alarms.clear()
 
 
 class Coordinators:
-    """The shards of both coordinators, and what makes them follow the cluster.
+    """The shards of both coordinators, which follow the cluster's image.
 
-    ``new_id`` gives producer ids; ``write_marker`` ends a transaction in one partition of this node, ``others`` are asked about
-    partitions that they lead. ``in_touch``: whether the controller has heard of this broker so lately that nobody else can have
-    been elected in its place. While all controllers are down, what followers ask for shows the same.
+    ``new_id`` allocates producer ids; ``write_marker`` writes a transaction marker to one partition of this node, ``others``
+    reaches the leaders of the rest. ``in_touch``: whether the controller has heard from this broker so recently that no other
+    broker can have been elected in its place. While all controllers are down, the followers' fetches prove the same.
     """
 
     def __init__(
@@ -116,8 +116,8 @@ class Coordinators:
         self.markers.shards = self.transactions
 
     def follow(self, delta: ClusterDelta | None = None) -> None:
-        """The replica manager has taken an image over. Offsets of topics that are gone go with them. A node that stops still
-        hears of the cluster, and begins nothing anew."""
+        """Called when the replica manager has applied an image. The offsets of deleted topics are dropped. A stopping node
+        ignores the image."""
         if self._stopped:
             return
         for shards in (self.groups, self.transactions):
@@ -131,7 +131,7 @@ class Coordinators:
             self.groups.tell_all(lambda machine: machine.offsets.forget_topics(names))
 
     def stop(self) -> None:
-        """Everybody who waits is answered."""
+        """Stops both coordinators and answers all waiting requests."""
         self._stopped = True
         self._world.stop()
         self.groups.stop()
@@ -139,7 +139,7 @@ class Coordinators:
 
 
 def transaction_settings(config: BrokerConfig) -> TransactionSettings:
-    """What the transaction machines go by."""
+    """The settings of the transaction machines."""
     return TransactionSettings(
         max_timeout_ms=config.transaction_max_timeout_ms,
         abort_check_interval_ms=config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
@@ -150,7 +150,7 @@ def transaction_settings(config: BrokerConfig) -> TransactionSettings:
 
 
 def group_settings(config: BrokerConfig) -> GroupSettings:
-    """What the group machines go by."""
+    """The settings of the group machines."""
     return GroupSettings(
         min_session_timeout_ms=config.group_min_session_timeout_ms,
         max_session_timeout_ms=config.group_max_session_timeout_ms,

@@ -1,11 +1,11 @@
-"""Brokers that died are fenced in moments where that can be known, instead of after a session's silence.
+"""Fences brokers whose process has died, within moments instead of after a session timeout.
 
-A process that dies closes its connections, and nobody listens at its address any more. So when the connection that a broker's
-heartbeats came on is closed, the active controller knocks at the broker's listeners; a new controller, whom nobody has told
-anything yet, knocks at all brokers once: the one that it follows was mostly a broker, too. When each of a broker's addresses
-refuses, again and again, and no heartbeat has come meanwhile, its session is over: its leaderships move with the next tick, and
-its next life may register at once. Anything else, an open port, an address that does not answer, a machine that is gone, proves
-nothing: then its silence counts, as in Kafka.
+A process that dies closes its connections, and its ports refuse new ones. So when the connection that carried a broker's
+heartbeats is closed, the active controller tries to connect to the broker's listeners. A new controller, which has had no
+heartbeats yet, tries all brokers once, because its predecessor was usually a broker too. When all of a broker's addresses refuse
+three times in a row and no heartbeat has arrived meanwhile, its session ends: its leaderships move with the next tick, and its
+next process may register immediately. Anything else (an open port, an address that does not answer, an unreachable machine)
+proves nothing; then the session timeout applies, as in Kafka.
 """
 
 from __future__ import annotations
@@ -23,16 +23,14 @@ from tidelog.server.runtime import LoopRuntime
 log = logging.getLogger(__name__)
 
 KNOCKS = 3
-"""So many refusals in a row: a listener that is opened anew must not look like none."""
+"""Consecutive refusals required, so that a listener that is being reopened does not count as dead."""
 PAUSE_S = 0.05
 ANSWER_S = 1.0
 AT_ONCE = 16
-"""Knocks under way at the same time: a new active controller of hundreds of brokers has other things to do, too."""
+"""Concurrent connection attempts: a new active controller of hundreds of brokers has other work, too."""
 
 
 class DeadBrokers(Lives):
-    """See the module."""
-
     def __init__(self, member: QuorumMember, runtime: LoopRuntime) -> None:
         self._member = member
         self._runtime = runtime
@@ -43,7 +41,7 @@ class DeadBrokers(Lives):
         self.stopped = False
 
     def leader_changed(self) -> None:
-        """If this process has become the active controller, it looks who lives."""
+        """Checks all brokers once if this process has become the active controller."""
         controller, epoch = self._member.controller, self._member.machine.epoch
         if controller is None or epoch == self._looked_in_epoch:
             return
@@ -63,7 +61,7 @@ class DeadBrokers(Lives):
         self._runtime.spawn(self._ask_after(broker_id, epoch), f"looking whether broker {broker_id} lives")
 
     def _registered(self, broker_id: int, epoch: int) -> BrokerImage | None:
-        """Its registration, while this is the active controller and counts on it."""
+        """The broker's registration, while this is the active controller and the broker is unfenced."""
         controller = self._member.controller
         broker = controller.image.brokers.get(broker_id) if controller is not None else None
         return broker if broker is not None and broker.epoch == epoch and not broker.fenced else None
@@ -84,7 +82,7 @@ class DeadBrokers(Lives):
             controller.heartbeats.gone(broker_id, epoch)
 
     async def _refused(self, broker: BrokerImage) -> bool:
-        """Does nobody listen at any of its addresses?"""
+        """Whether all of its addresses refuse connections."""
         for endpoint in broker.endpoints.values():
             try:
                 async with self._places, asyncio.timeout(ANSWER_S):

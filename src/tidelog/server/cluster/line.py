@@ -1,4 +1,4 @@
-"""What a ``ConnectionMachine`` has done outside of itself: by a socket and the loop, or by a test."""
+"""What a ``ConnectionMachine`` needs from its surroundings, provided by a socket and the loop, or by a test."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Then = Callable[[Outgoing, BaseException | None], None]
 
 
 class Line(Protocol):
-    """What a machine has done outside of itself."""
+    """Carries out a machine's decisions."""
 
     def send(self, parts: Frame) -> bool:
-        """Whether all has left; if not, ``sent`` is called once it has. A failure closes the machine."""
+        """Whether everything was sent; if not, ``sent`` is called later. A failure closes the machine."""
         ...
 
     def send_small(self, data: Buffer) -> bool:
@@ -45,25 +45,25 @@ class Line(Protocol):
         ...
 
     def pause(self) -> None:
-        """Call ``sent`` after other connections had their turn."""
+        """Calls ``sent`` after other connections had their turn."""
         ...
 
     def drive(self, coroutine: Coroutine[Any, Any, Outgoing], then: Then) -> Driving: ...
 
     def when_done(self, parked: Parked, then: Callable[[], Callable[[], None] | None]) -> None:
-        """``then`` is called when ``parked`` is done, and later what it returns."""
+        """Calls ``then`` when ``parked`` is done, and later what it returns."""
         ...
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Cancelable: ...
 
     def read(self, wanted: bool) -> None:
-        """Call ``received`` when bytes come; or do not."""
+        """Calls ``received`` when bytes arrive, or stops doing so."""
         ...
 
     def failed(self, error: BaseException) -> None:
-        """Say in the log why the connection ends."""
+        """Logs why the connection ends."""
         ...
 
     def release(self) -> None:
-        """It has ended: give back the socket."""
+        """Releases the socket of an ended connection."""
         ...

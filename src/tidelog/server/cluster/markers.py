@@ -1,8 +1,8 @@
-"""Carries transaction markers to the leaders of partitions, here and on other brokers, and their answers back to the coordinator.
+"""Sends transaction markers to the partition leaders, here and on other brokers, and returns their answers to the coordinator.
 
-Every partition answers once: with an error when its marker could not be written, or when nobody knows whether it was; then the
-coordinator asks again, and whoever leads the partition then is asked. Markers to one broker travel together, those of many
-transactions in one request; one request to a broker is under way at a time.
+Every partition is answered once, with an error when its marker was not written or the outcome is unknown; the coordinator then
+retries with the current leader of the partition. Markers for one broker are batched, across transactions, in one request; one
+request per broker is in flight at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WriteMarker = Callable[[TopicPartition, Marker], ErrorCode | Awaitable[ErrorCode
 RemoteLeader = Callable[[TopicPartition], int | None]
 
 MOST_AT_ONCE = 5_000
-"""Markers in one request; some hundred kilobytes."""
+"""Markers in one request; several hundred kilobytes."""
 PURPOSE = "markers"
 _EXPECTED = (
     ErrorCode.NONE,
@@ -41,12 +41,12 @@ _EXPECTED = (
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.REQUEST_TIMED_OUT,
 )
-"""What elections and restarts bring; no line in the log for each partition of each transaction."""
+"""Usual during elections and restarts; not logged for each partition of each transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Errand:
-    """One partition's marker on its way to another broker, and whom to tell."""
+    """One partition's marker on its way to another broker, and the shard that gets the answer."""
 
     shard: Shard[TransactionCoordinator]
     request: WriteMarkers
@@ -58,8 +58,8 @@ def _always_here(partition: TopicPartition) -> int | None:
 
 
 class MarkerCarrier:
-    """``write`` is what WriteTxnMarkers does with one partition of this broker; ``shards`` gets the answers. ``remote_leader``
-    names the broker that leads a partition, None where this one does or nobody."""
+    """``write`` does the work of WriteTxnMarkers for one partition of this broker; ``shards`` gets the answers.
+    ``remote_leader`` returns the broker that leads a partition; None when this broker leads it, or none does."""
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class MarkerCarrier:
         )
 
     def send(self, shard: Shard[TransactionCoordinator], request: WriteMarkers) -> None:
-        """Begins with all partitions of ``request``, those that are here in the next turn of the loop: a decision often becomes
-        safe while a follower's fetch is read, and what is appended in the middle of that, the fetch would not see."""
+        """Sends the markers for all partitions of ``request``; the local ones in the next turn of the loop. A decision often
+        becomes durable while a follower's fetch is being read, and that fetch would miss records appended in the middle."""
         marker = Marker(request.producer_id, request.producer_epoch, request.committed, shard.epoch, request.transaction_version)
         here = []
         for partition in request.partitions:
@@ -99,7 +99,7 @@ class MarkerCarrier:
         for partition in partitions:
             try:
                 result = self.write(partition, marker)
-            except Exception:  # the others must not go without their markers for it
+            except Exception:  # the other partitions must still get their markers
                 log.exception("%s: a marker of %s failed", partition, request.transactional_id)
                 result = ErrorCode.UNKNOWN_SERVER_ERROR
             if isinstance(result, ErrorCode):
@@ -112,13 +112,13 @@ class MarkerCarrier:
     ) -> None:
         try:
             error = await result
-        except Exception:  # as above: an answer in any case
+        except Exception:  # as above: there must be an answer
             log.exception("%s: a marker of %s failed", partition, request.transactional_id)
             error = ErrorCode.UNKNOWN_SERVER_ERROR
         self._answer(shard, request, partition, error)
 
     async def _carry(self, broker_id: int, errands: list[_Errand]) -> None:
-        # Whoever coordinates now sends what the stopped ones had to send; partitions would refuse these as late.
+        # The new coordinator sends the markers of a stopped shard; partitions would refuse these as late.
         errands = [errand for errand in errands if not errand.shard.failed]
         if not errands:
             return

@@ -1,7 +1,7 @@
-"""MetadataNews: a node's log says what becomes of brokers, topics, leaders and ISRs, as the committed metadata does.
+"""Logs committed changes of brokers, topics, leaders and ISRs.
 
-Brokers and topics are logged at once, changes of partitions half a second later, summed up. What this node had read in an earlier
-life is no news, nor is what happened long before it caught up.
+Brokers and topics are logged immediately, changes of partitions half a second later, summed up. Changes that a previous process
+of this node had read are not logged, nor are those committed more than a minute ago.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from tidelog.server.runtime import Alarm, LoopRuntime
 log = logging.getLogger(__name__)
 
 SUM_UP_S = 0.5
-"""For how long changes of partitions are counted before they are logged."""
+"""How long changes of partitions are collected before they are logged."""
 HISTORY_MS = 60_000
-"""Older steps are not logged: a node that was away catches up on them."""
+"""Older changes are not logged: a node that was away is catching up on them."""
 
 
 class MetadataNews:
-    """See the module. ``committed`` is a listener of the committed image."""
+    """``committed`` is a listener of the committed image."""
 
     def __init__(self, member: QuorumMember, runtime: LoopRuntime) -> None:
         self._member = member
         self._runtime = runtime
         self._old_until = member.log.end_offset - 1
-        """The last offset that an earlier life of this node had read; a step that begins below it is history."""
+        """The last offset that a previous process of this node had read; a change that begins below it is history."""
         self._partitions = PartitionNews()
         self._timer: Alarm | None = None
 
     def committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta | None) -> None:
-        """The committed metadata moved on. A snapshot (no ``delta``) says nothing about what happened."""
+        """Logs one change of the committed metadata. A snapshot (no ``delta``) does not say what happened."""
         if delta is None or old.offset < self._old_until or self._runtime.now_ms() - new.timestamp_ms > HISTORY_MS:
             return
         if delta.brokers.touched:
@@ -49,7 +49,7 @@ class MetadataNews:
             self._timer = self._runtime.call_later(SUM_UP_S, self._sum_up)
 
     def stop(self) -> None:
-        """What was counted is logged now."""
+        """Logs what was collected."""
         if self._timer is not None:
             self._timer.cancel()
             self._sum_up()

@@ -1,7 +1,7 @@
-"""MetadataReplica: what a process has of the metadata quorum: its log, its Raft machine, and, of a controller, the listeners.
+"""A process's share of the metadata quorum: the log, the Raft machine and, on a controller, the listeners.
 
-A controller votes, or waits to be let in; a broker alone observes. Whoever needs something to become true of the quorum waits for
-it here (``until``): it is looked at after each commit, each snapshot and each change of the leader.
+A controller votes, or waits to become a voter; a broker only observes. ``until`` waits for a condition, which is checked after
+every commit, every snapshot and every change of the leader.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from tidelog.server.upkeep import settings
 log = logging.getLogger(__name__)
 
 HANDOVER_MS = 5000
-"""How long a leader that stops waits for the others to hear of it."""
+"""How long a stopping leader waits for the other voters to learn that it resigns."""
 DRAIN_S = 1.0
 SNAPSHOT_CHECK_S = 5.0
 REGISTRATION_S = 0.2
 
 
 class MetadataReplica:
-    """See the module. ``open``, ``listen`` where the process is a controller, ``start``, ``stop``."""
+    """Lifecycle: ``open``, ``listen`` on a controller, ``start``, ``stop``."""
 
     def __init__(self, config: BrokerConfig, runtime: LoopRuntime, on_failure: Callable[[Exception], None]) -> None:
         self.config = config
@@ -59,7 +59,7 @@ class MetadataReplica:
         self.quotas = QuotaEnforcement(config, runtime)
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
         self.on_leader: list[Callable[[], None]] = []
-        """Called when who leads has changed, and when this process has become the active controller."""
+        """Called when the leader changes, and when this process becomes the active controller."""
 
     def open(
         self,
@@ -71,10 +71,10 @@ class MetadataReplica:
         ports: Mapping[str, int],
         partition_dir: str | None = None,
     ) -> None:
-        """Recovers the log. Blocks. ``ports``: of the controller's listeners, by name; they replace port 0. ``partition_dir``:
-        see ``MemberConfig``.
+        """Recovers the log; blocks. ``ports``: those of the controller's listeners by name, which replace port 0.
+        ``partition_dir``: see ``MemberConfig``.
 
-        ConfigError when nobody knows who votes; MetadataLogError, UnsupportedFeatureLevel or StorageFailure as ``QuorumMember``.
+        ConfigError when no voters are known; MetadataLogError, UnsupportedFeatureLevel or StorageFailure as for ``QuorumMember``.
         """
         config, runtime = self.config, self.runtime
         self.cluster_id = cluster_id
@@ -115,7 +115,8 @@ class MetadataReplica:
         ]
 
     def _configured(self) -> VoterSet:
-        """``controller.quorum.voters``. A node whose roles were left to us votes alone, and listens to nobody."""
+        """``controller.quorum.voters``. A node started without ``process.roles`` is the only voter and has no address for
+        others."""
         config = self.config
         if config.embedded and not config.voters and not config.controller_quorum_bootstrap_servers:
             return VoterSet.of([Voter(config.node_id, bytes(16), ())])
@@ -159,7 +160,7 @@ class MetadataReplica:
             )
 
     def listen(self, sockets: Mapping[str, socket.socket], count: ConnectionCount | None = None) -> None:
-        """Serve other controllers, brokers and admin clients, on sockets that are bound."""
+        """Serves other controllers, brokers and admin clients on bound sockets."""
         runtime = self.runtime
         self._dead_brokers = DeadBrokers(self.member, runtime)
         self.on_leader.append(self._dead_brokers.leader_changed)
@@ -183,7 +184,7 @@ class MetadataReplica:
             self.listeners.append(self.quotas.add(listener))
 
     def start(self) -> None:
-        """Look for the quorum; vote, or observe."""
+        """Looks for the quorum, to vote or to observe."""
         self.runner.start()
         self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.runner.snapshot_step)
         if not self.config.is_controller:
@@ -194,7 +195,8 @@ class MetadataReplica:
             self._every("signs of life", self.config.metadata_max_idle_interval_ms / 1000, self._live)
 
     async def stop(self) -> None:
-        """A leader hands over, and is reachable until it has: its successor wants its vote. Then the files are closed."""
+        """Stops. A leader hands over first and stays reachable until then, because its successor needs its vote. Then the
+        files are closed."""
         self._stopping = True
         self._leader_changed()
         for timer in self._timers.values():
@@ -209,24 +211,24 @@ class MetadataReplica:
             listener.stop_accepting()
         await asyncio.gather(*(listener.drain(DRAIN_S) for listener in self.listeners))
 
-    # What others ask
+    # Interface for the node
 
     @property
     def image(self) -> ClusterImage:
-        """Committed; what is served."""
+        """The committed image, which requests are served from."""
         return self.member.image
 
     def add_listener(self, listener: CommitListener) -> None:
-        """It is told of each step of the committed image from now on."""
+        """Calls ``listener`` at each change of the committed image from now on."""
         self.member.committed.listeners.append(listener)
 
     @property
     def stopped(self) -> bool:
-        """It stops, or has failed: nobody is asked any more."""
+        """Whether the replica is stopping or has failed; no more requests are sent."""
         return self._stopping
 
     async def until(self, what: Callable[[], bool]) -> None:
-        """Returns when it is true, or when this replica stops."""
+        """Returns when ``what()`` is true, or when this replica stops."""
         if what() or self._stopping:
             return
         entry = what, self.runtime.loop.create_future()
@@ -237,7 +239,8 @@ class MetadataReplica:
             self._waiting.remove(entry)
 
     def _tell_if_replaced(self) -> None:
-        """The vote of this node's id is another disk's: else nobody notices before the next controller fails."""
+        """Warns when the vote of this node's id belongs to another directory; otherwise that goes unnoticed until the next
+        controller fails."""
         config, machine = self.config, self.member.machine
         voter, me = machine.voters.by_id(config.node_id), machine.quorum.me
         replaced = voter is not None and machine.voters.find(me) is None

@@ -1,4 +1,4 @@
-"""Requests from this broker to others, by their ids: where each listens now is in the cluster's image."""
+"""Requests from this broker to others by broker id; the image has their current addresses."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _CODES = {
 
 
 class ChannelsToBrokers:
-    """``broker.ports.OtherBrokers`` over TCP. ``image()`` is the cluster as this node knows it; ``listener`` the one that
-    brokers use among themselves."""
+    """``broker.ports.OtherBrokers`` over TCP. ``image()`` returns this node's view of the cluster; ``listener`` is the
+    inter-broker listener."""
 
     def __init__(self, channels: Channels, image: Callable[[], ClusterImage], listener: str) -> None:
         self._channels = channels
@@ -27,7 +27,6 @@ class ChannelsToBrokers:
         self._listener = listener
 
     async def ask(self, broker_id: int, purpose: str, request: Any, timeout_ms: int) -> Any:
-        """See ``OtherBrokers``."""
         broker = self._image().brokers.get(broker_id)
         endpoint = broker.endpoints.get(self._listener) if broker is not None else None
         if endpoint is None:

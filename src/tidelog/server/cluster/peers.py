@@ -1,8 +1,8 @@
-"""Connections from this node to others, for requests that a machine wants sent: one exchange at a time with each node.
+"""Connections from this node to others for requests of a Raft machine: one exchange at a time with each node.
 
-A connection is kept while it serves. When the machine asks anew before there was an answer, it has given up on the old one:
-that connection is closed, because its answers come in order. How an exchange failed is told, as far as it matters: nobody
-listens there (``refused``), or the other side does not know the request in that version (``unsupported``).
+A connection is kept while it works. When the machine sends again before an answer, it has given up on the previous request; the
+connection is closed, because answers come in order. A failure is reported with what matters to the machine: no process listens
+there (``refused``), or the other side does not support the request in that version (``unsupported``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Answers(Protocol):
-    """Who takes what becomes of a request."""
+    """Receives the outcome of each request."""
 
     def answered(self, request_id: int, message: Any) -> None: ...
 
@@ -32,8 +32,6 @@ class Answers(Protocol):
 
 
 class Peers:
-    """See the module."""
-
     def __init__(self, runtime: LoopRuntime, answers: Answers, client_id: str) -> None:
         self._runtime = runtime
         self._answers = answers
@@ -44,7 +42,7 @@ class Peers:
         self._closed = False
 
     def send(self, request_id: int, to: Node, request: Any) -> None:
-        """The answer, or the failure, is told to ``answers`` later."""
+        """Sends a request; ``answers`` gets the answer or the failure later."""
         running = self._tasks.pop(to.id, None)
         if running is not None and not running.done():
             running.cancel()
@@ -77,13 +75,14 @@ class Peers:
                 self._answers.failed(request_id, refused=refused, unsupported=False)
 
         if self._tasks.get(to.id) is asyncio.current_task():
-            # Before it is told: the next request may go out from there.
+            # Before the callback, which may send the next request.
             del self._tasks[to.id]
         if not self._closed:
             tell()
 
     def _look(self, to: Node, message: Any) -> None:
-        """Who has the wrong disk, or asks at a wrong address, would wait for a leader for ever and not know why."""
+        """Logs an answer from another cluster: a node with the wrong disk or a wrong address would wait for a leader without
+        end."""
         if getattr(message, "error_code", 0) == ErrorCode.INCONSISTENT_CLUSTER_ID and to not in self._strangers:
             self._strangers.add(to)
             log.error(
@@ -97,7 +96,7 @@ class Peers:
     async def _connect(self, to: Node) -> Line:
         for old in [each for each in self._lines if each.id == to.id]:
             self._drop(old)
-        # In a thread of ours: names are looked up as the system does it, and whoever stops can wait for that.
+        # Looked up by the system in one of our worker threads, so that a stop can wait for it.
         found = await self._runtime.run_blocking(lambda: socket.getaddrinfo(to.host, to.port, type=socket.SOCK_STREAM))
         address = min(found, key=lambda each: each[0] != socket.AF_INET)[4]
         line = self._lines[to] = Line(ClientConnection(self._client_id), Line.close)
@@ -111,7 +110,7 @@ class Peers:
             line.close(ConnectionAbortedError("this node closed the connection"))
 
     def close(self) -> None:
-        """Nobody is asked any more, nobody is told."""
+        """Closes the connections; no more answers or failures are reported."""
         self._closed = True
         for task in self._tasks.values():
             task.cancel()

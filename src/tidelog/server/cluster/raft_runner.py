@@ -1,11 +1,11 @@
-"""Runs a quorum member's machine on the loop: effects in order, what blocks in threads, timers, requests of others.
+"""Runs a quorum member's Raft machine on the loop: its effects, blocking jobs, timers, and requests from other nodes.
 
-Effects are done one after another. A quorum-state file is synced in a thread before anything behind it happens: so no vote
-leaves before it is safe. The log is synced by one job at a time, for everything that was appended meanwhile; what is safe is
-reported with the generation of the log that the job was made in. Cutting the log waits for a job that is under way.
+Effects are done one after another. The quorum-state file is synced in a thread before any later effect, so no vote leaves before
+it is durable. One job at a time syncs the log, for everything appended since the last one; its result carries the generation of
+the log at the time of the job. Truncating the log waits for a running sync.
 
-The machine's time is the steady clock: setting the wall clock calls no election. When the disk fails, or the quorum says what
-cannot be, ``on_failure`` is told, once, and nothing goes out any more.
+The machine uses the monotonic clock, so a change of the wall clock starts no election. When the disk fails, or the quorum state
+is contradictory, ``on_failure`` is called once and nothing more is sent.
 """
 
 from __future__ import annotations
@@ -54,22 +54,20 @@ from tidelog.storage.flush import FlushJob
 log = logging.getLogger(__name__)
 
 FATAL = (StorageFailure, QuorumFault, MetadataLogError, UnsupportedFeatureLevel, OSError)
-"""What ends the node: its disk, or what the quorum says, cannot be worked with."""
+"""Errors that stop the node: the disk failed, or the quorum's data is unusable."""
 
 TURN_BYTES = 1 << 18
-"""Of a metadata log that this node catches up with, read at a time: some ten milliseconds of the loop."""
+"""Bytes read at a time while the node catches up with the metadata log; some ten milliseconds of the loop."""
 
 TICK_S = 0.1
-"""How often the active controller looks at what time alone brings: brokers that fell silent, leaders to be balanced."""
+"""How often the active controller does its timed work: fencing silent brokers, balancing leaders."""
 
 
 class RaftRunner:
-    """See the module."""
-
     def __init__(self, member: QuorumMember, runtime: LoopRuntime, on_failure: Callable[[Exception], None]) -> None:
         self.member = member
         self.on_leader: Callable[[], None] | None = None
-        """Told when who leads has changed, as far as this node knows."""
+        """Called when the leader changes, as far as this node knows."""
         self._runtime = runtime
         self._on_failure = on_failure
         self._failed = False
@@ -98,7 +96,7 @@ class RaftRunner:
         self._tick()
 
     async def stop(self, timeout_ms: int) -> None:
-        """A leader hands over; then the files are closed."""
+        """Stops; a leader hands over first. Then the files are closed."""
         if not self._failed:
             self._stopped = self._runtime.loop.create_future()
             self._do(lambda: self.member.machine.shut_down(self._steady(), timeout_ms))
@@ -116,13 +114,13 @@ class RaftRunner:
             await self._runtime.run_blocking(self.member.log.close)
 
     def _steady(self) -> int:
-        # The machine's own: a test that moves a node's time must not make it miss its peers, whose time goes on as it did.
+        # Real time, even in a test that shifts the node's clock: the other peers' clocks are not shifted with it.
         return self._runtime.real_ms()
 
     # Events
 
     def _do(self, event: Callable[[], list[Effect]]) -> None:
-        """An event for the machine; its effects are done as far as they can be now."""
+        """Passes an event to the machine and carries out its effects as far as possible now."""
         if self._failed:
             return
         try:
@@ -132,7 +130,7 @@ class RaftRunner:
             self._fail(problem)
 
     async def ask(self, api_key: int, version: int, listener: str, request: Any) -> Any:
-        """The answer to another node's request, when there is one."""
+        """The answer to another node's request. KafkaError BROKER_NOT_AVAILABLE when this controller has stopped."""
         if self._failed:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this controller has stopped")
         self._tokens += 1
@@ -152,7 +150,7 @@ class RaftRunner:
         self._do(lambda: self.member.machine.failed(request_id, self._steady(), refused=refused, unsupported=unsupported))
 
     def submit(self, handler: ControllerHandler, request: Any, version: Any = None, asker: Any = None) -> asyncio.Future[Any]:
-        """Decided now if this is the active controller, answered when committed. See ``broker.ports.Controller``."""
+        """Decides now if this is the active controller, answers once committed. See ``broker.ports.Controller``."""
         future = self._runtime.promise()
         if self._failed:
             future.set_exception(KafkaError(ErrorCode.NOT_CONTROLLER, self._refusal))
@@ -182,14 +180,14 @@ class RaftRunner:
         self._sync()
 
     def _when_settled(self, job: Callable[[], None]) -> None:
-        """Now, or when the effects that came before have been done: who decides appends where the log ends."""
+        """Runs ``job`` now, or once the pending effects are done, because a decision appends at the end of the log."""
         if self._busy or self._pumping or self._queue:
             self._deferred.append(job)
         else:
             job()
 
     def tell_signs_of_life(self, idle_ms: int) -> None:
-        """Called now and then."""
+        """Called periodically."""
         self._when_settled(lambda: self._by_itself(lambda now, steady: self.member.sign_of_life(now, steady, idle_ms)))
 
     def _tick(self) -> None:
@@ -211,7 +209,7 @@ class RaftRunner:
 
     @property
     def voters(self) -> VoterSet:
-        """Who votes, as far as this replica knows."""
+        """The voters, as far as this replica knows."""
         return self.member.machine.voters
 
     @property
@@ -220,17 +218,17 @@ class RaftRunner:
 
     @property
     def leader_id(self) -> int:
-        """-1 while it is not known."""
+        """-1 while unknown."""
         return self.member.machine.leader_id
 
     @property
     def leader_endpoint(self) -> tuple[str, int] | None:
-        """Where the leader listens, when that is known."""
+        """The leader's address, if known."""
         endpoints = self.member.machine.quorum.leader_endpoints
         return (endpoints[0].host, endpoints[0].port) if endpoints else None
 
     def describe_quorum(self) -> QuorumDescription | None:
-        """Who leads and votes, as the leader knows it; None when this is not the leader."""
+        """Leader and voters as the leader sees them; None on any other node."""
         offset_ms = self._runtime.now_ms() - self._steady()
         return describe_quorum(self.member.machine.quorum, offset_ms)
 
@@ -243,7 +241,7 @@ class RaftRunner:
         try:
             while not self._busy and not self._failed and (self._queue or self.member.may_activate):
                 self._one(self._queue.popleft()) if self._queue else self._activate()
-        except Exception as problem:  # whatever it is: an effect was taken and not done, machine and log are apart
+        except Exception as problem:  # any exception: an effect was taken but not done, so machine and log differ
             self._fail(problem)
         finally:
             self._pumping = False
@@ -259,7 +257,7 @@ class RaftRunner:
             self._stopped.set_result(None)
 
     def _decide_deferred(self) -> None:
-        """One after another, not one within the other: hundreds of brokers may have asked meanwhile. One sync serves all."""
+        """Runs the deferred decisions, perhaps hundreds, one after another instead of nested. One sync covers them all."""
         self._deciding = True
         try:
             while self._deferred and not self._busy and not self._failed:
@@ -295,7 +293,8 @@ class RaftRunner:
             self._to_log(effect)
 
     def _committed(self, effect: HighWatermarkMoved) -> None:
-        """What follows in the queue waits for the last turn; the loop does all else between two."""
+        """Applies committed records, ``TURN_BYTES`` per turn of the loop. Later effects wait for the last of these turns; the
+        loop does other work in between."""
         self._release(self.member.high_watermark_moved(effect.offset, TURN_BYTES))
         if self.member.behind:
             self._busy = True
@@ -335,7 +334,7 @@ class RaftRunner:
         future.add_done_callback(done)
 
     def _in_thread(self, job: Callable[[], Any], then: Callable[[Any], None]) -> None:
-        """What follows in the queue waits for it."""
+        """Runs ``job`` in a thread; later effects wait for it."""
         self._busy = True
 
         def done(future: asyncio.Future[Any]) -> None:
@@ -355,7 +354,7 @@ class RaftRunner:
         self._blocking(job, done)
 
     def _without_flush(self, change: Callable[[], None], generation: int) -> None:
-        """A change of the log's end, when no sync is under way."""
+        """Changes the end of the log once no sync is running."""
         self._when_flushed(lambda: self._in_thread(change, lambda _: setattr(self.member, "generation", generation)))
 
     def _when_flushed(self, do: Callable[[], None]) -> None:
@@ -456,7 +455,7 @@ class RaftRunner:
         self._do(lambda: self.member.machine.tick(self._steady()))
 
     def snapshot_step(self) -> None:
-        """Begin a snapshot when one is due; called now and then."""
+        """Begins a snapshot when one is due; called periodically."""
         if self._failed or not self.member.snapshot_due(self._runtime.now_ms()):
             return
         job = self.member.snapshot_job(self._runtime.now_ms())
@@ -495,5 +494,5 @@ class RaftRunner:
             if not future.done():
                 future.set_exception(error)
         while self._deferred:
-            # It finds that nothing is decided here any more.
+            # The job finds this controller stopped and fails its future.
             self._deferred.popleft()()

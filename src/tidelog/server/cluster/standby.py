@@ -1,4 +1,4 @@
-"""A standby controller registers with the active one, until the committed image says so."""
+"""Registers a standby controller with the active one until the committed image contains the registration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class Registration:
-    """Of one controller process."""
+    """The registration of one controller process."""
 
     def __init__(self, runner: RaftRunner, runtime: LoopRuntime) -> None:
         self._runner = runner
@@ -27,7 +27,7 @@ class Registration:
         self._requests = 0
 
     def step(self) -> None:
-        """Called now and then: asks if there is somebody to ask, and a need to."""
+        """Called periodically: registers if there is a leader and a need to."""
         member = self._runner.member
         quorum = member.machine.quorum
         known = member.image.controllers.get(self._me.id)
