@@ -1,8 +1,7 @@
-"""Logs of many new partitions are made in turns of the loop, with room between them for whoever else is there.
+"""Creates the logs of many new partitions over several turns of the loop, so that other work continues in between.
 
-A node that makes two thousand logs at once is not heard for seconds where the disk is busy: the controller in it loses its
-leadership, and clients their patience. Until its log is made, a partition is one of other brokers as far as clients can tell:
-they ask again.
+Creating two thousand logs at once can block a node for seconds when the disk is busy: its controller would lose the leadership,
+and clients would time out. Until its log is created, a partition looks to clients as if other brokers led it, so they retry.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from tidelog.server.runtime import LoopRuntime
 
 
 class Creating:
-    """``made`` is called with the partitions of each turn."""
+    """Calls ``made`` with the partitions created in each turn."""
 
     def __init__(self, replicas: ReplicaManager, runtime: LoopRuntime, made: Callable[[Sequence[Partition]], None]) -> None:
         self._replicas = replicas
@@ -38,7 +37,7 @@ class Creating:
             self._made(made)
 
     def stop(self) -> None:
-        """What is not made yet is made by the next process."""
+        """The next process creates the remaining logs."""
         self._replicas.on_postponed = None
         if self._next is not None:
             self._next.cancel()

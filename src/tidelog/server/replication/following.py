@@ -1,8 +1,8 @@
-"""One fetcher at work: asks its leader, and does to the logs here what the answers say.
+"""Runs one fetcher: sends Fetch requests to a leader and applies the responses to local logs.
 
-Appends are writes into the page cache, on the loop, a MiB at a time before others get their turn. Syncs run in threads, and the
-next Fetch waits for them: what a topic's flush settings demand (a follower's fetch tells the leader that it holds the records),
-and the cut of a truncated file.
+Appends are writes to the page cache, on the loop, which yields after each MiB. Syncs run in threads, and the next Fetch waits for
+them: syncs that a topic's flush settings demand (a follower's fetch tells the leader that it has the records), and syncs of a
+truncated file.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TURN_BYTES = 1 << 20
-"""Appended before others get their turn on the loop."""
+"""Bytes appended before the loop runs other work."""
 INTERRUPT_AFTER_S = 0.005
-"""Partitions that come within this time are asked for together."""
+"""Partitions added within this time are fetched together."""
 PARTITION_S = 0.0002
-"""What naming one partition anew may cost of the time between two interruptions; ten times what it does."""
+"""Minimum time between two interruptions, per partition named in the new session; ten times what naming one costs."""
 FLUSH_POLL_S = 0.002
 NOBODY_S = 0.1
-"""How often a leader's address is looked up that nobody knows yet."""
+"""How often the address of a leader is looked up while it is unknown."""
 FLUSH_DEADLINE_MS = 60_000
 LEADER_ACKS = 1
 
 
 class Following:
-    """Fetcher ``number`` of this broker at ``leader``."""
+    """Fetcher ``number`` of this broker from ``leader``."""
 
     def __init__(self, replication: Replication, leader: int, number: int, settings: FetcherSettings) -> None:
         self.leader = leader
@@ -67,11 +67,10 @@ class Following:
         return f"fetcher {self.number} from broker {self.leader}"
 
     def start(self) -> None:
-        """Fetch from now on."""
         self._task = self._runtime.spawn(self._run(), str(self))
 
     def end(self) -> asyncio.Task[None] | None:
-        """No more; the task that is to be waited for."""
+        """Stops fetching; returns the task to wait for."""
         self._ended = True
         if self._interrupting is not None:
             self._interrupting.cancel()
@@ -80,13 +79,13 @@ class Following:
         return self._task
 
     def follow(self, partition: Partition) -> None:
-        """Follow ``partition`` too, or in its new epoch."""
+        """Follows ``partition`` too, or in its new epoch."""
         mend(partition, self._replicas, self._runtime.even_ms())
         if not self.machine.follow(partition):
             return
         self._wake.set()
         if self._poll is not None and self._interrupting is None and not self.machine.answers_soon:
-            # The new session names everything: the more that is, the less often.
+            # A new session names every partition: the more there are, the rarer the interruptions.
             again_s = self._interrupted_s + PARTITION_S * len(self.machine) - self._runtime.loop.time()
             self._interrupting = self._runtime.loop.call_later(max(INTERRUPT_AFTER_S, again_s), self._interrupt)
 
@@ -96,7 +95,7 @@ class Following:
             return
         self._interrupted_s = self._runtime.loop.time()
         if self._poll is not None and self._poll.cancel():
-            # That answer still comes, on its connection; the other one is free.
+            # The answer still arrives on that connection, so the other one is used meanwhile.
             self._line ^= 1
             self.machine.interrupted()
 
@@ -107,7 +106,7 @@ class Following:
             while True:
                 try:
                     await self._round()
-                except Exception:  # what is wrong with one answer must not end the replication of all partitions
+                except Exception:  # a faulty response must not end the replication of all partitions
                     log.exception("%s stumbled over an answer, and begins anew", self)
                     self.machine.begin_anew(self._runtime.steady_ms())
         finally:
@@ -142,7 +141,7 @@ class Following:
         return self._replication.channels.to(endpoint.host, endpoint.port, f"replication {self.number}.{self._line}")
 
     async def _ask(self, request: object) -> FetchResponse | None:
-        """None when there is no answer, or nobody waits for it any more."""
+        """None when there is no answer, or the request was interrupted."""
         channel = self._channel()
         if channel is None:
             self.machine.failed()
@@ -156,7 +155,7 @@ class Following:
         except ChannelError as error:
             self._report(error)
             self.machine.failed()
-            # The channel itself waits before it connects again.
+            # The channel waits by itself before it reconnects.
             return None
         except asyncio.CancelledError:
             if self._ended or not poll.cancelled():
@@ -191,7 +190,7 @@ class Following:
                 else:
                     assert isinstance(task, OutOfRange)
                     lost.append(task.followed)
-            except Exception:  # what is wrong with one partition must not hold up the others
+            except Exception:  # a fault in one partition must not hold up the others
                 log.exception("%s stumbled over %s", self, task.followed.partition.topic_partition)
                 self.machine.refuse(task.followed, self._runtime.steady_ms())
             if spent >= TURN_BYTES:
@@ -224,7 +223,7 @@ class Following:
             self._replicas.storage_failed(failure)
 
     def _count(self, followed: Followed, size: int, now_ms: int) -> None:
-        """What a throttled replica that is not in sync took; it may have to wait for its next records."""
+        """Counts the bytes of a throttled replica. One that is not in sync may have to wait for its next records."""
         partition, quota = followed.partition, self._replicas.throttles.follower
         self.bytes_in += size
         if quota.applies(partition.topic, partition.index):
@@ -234,7 +233,7 @@ class Following:
                 self.machine.pause(followed, self._runtime.steady_ms(), wait_ms)
 
     async def _cut(self, task: Diverged, cut: list[tuple[UnifiedLog, Deferred]]) -> None:
-        """Truncate to where the logs part."""
+        """Truncates to the offset where the logs diverge."""
         if await self._unflushing(task.followed):
             here = task.followed.partition.log
             assert here is not None
@@ -253,7 +252,7 @@ class Following:
             self._replicas.storage_failed(failure)
 
     async def _unflushing(self, followed: Followed) -> bool:
-        """Wait for the flush that is under way. False: this partition is not followed here any more."""
+        """Waits for a flush in flight. False: the partition is no longer followed here."""
         while followed.is_current:
             here = followed.partition.log
             if here is None or not here.flush_in_flight:
@@ -268,7 +267,7 @@ class Following:
                 try:
                     for sync in deferred:
                         sync()
-                except OSError as problem:  # the others may lie on another disk
+                except OSError as problem:  # the others may be on another disk
                     failed.append((here, problem))
             return failed
 
@@ -288,7 +287,8 @@ class Following:
     # -- where the leader's log begins ----------------------------------------------------------------------------------
 
     async def _find_start(self, lost: list[Followed], cut: list[tuple[UnifiedLog, Deferred]]) -> None:
-        """Partitions whose end is not in the leader's log: it ends earlier (after an unclean election), or begins later."""
+        """Handles partitions whose end offset is not in the leader's log: the leader's log ends earlier (after an unclean
+        election), or starts later."""
         try:
             ends = await self._list(lost, ids.LATEST_TIMESTAMP)
             starts = await self._list(lost, ids.EARLIEST_TIMESTAMP)

@@ -1,13 +1,13 @@
-"""Replication as this broker runs it: who is followed over which connection, and what the controller hears of ISRs.
+"""Replication of this broker: which partitions are fetched over which connection, and the ISR changes sent to the controller.
 
-``follow`` is called after each change of the metadata that this node applied: fetchers are started, changed and ended as the
-partitions here say. Each fetcher has one Fetch in flight (a long poll); what its answer says is done before the next one is sent,
-so that what is asked for is always what the log holds. When a fetcher gets partitions while its long poll waits, the poll is
-given up and asked anew over the other of its two connections: a new leader's followers must not come half a second late, for
-until then nothing is acknowledged.
+``follow`` is called after each metadata change that this node has applied; it starts, changes and ends fetchers to match the
+partitions here. Each fetcher has one Fetch in flight (a long poll) and applies the answer before it sends the next one, so a
+request always reflects the log. When a fetcher gets partitions while its long poll waits, it abandons the poll and fetches again
+over the other of its two connections: the followers of a new leader must not be half a second late, because nothing is
+acknowledged until they fetch.
 
-Elsewhere: what is asked and what answers mean (``replication.fetcher``), what they do to logs (``replication.following``), what
-ISR changes are (``replication.isr_changes``).
+Related modules: ``replication.fetcher`` (requests and the meaning of answers), ``replication.following`` (their effect on logs),
+``replication.isr_changes``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from tidelog.server.runtime import Alarm, LoopRuntime
 log = logging.getLogger(__name__)
 
 ISR_RETRY_S = 0.05
-"""Between a refusal of the controller, or no answer, and the next attempt."""
+"""Back-off after a refusal of the controller, or no answer."""
 
 
 LEADER_RATE, FOLLOWER_RATE = "leader.replication.throttled.rate", "follower.replication.throttled.rate"
 LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-"""Dynamic settings of brokers alone, in bytes a second."""
+"""Dynamic settings of brokers only, in bytes per second."""
 THROTTLED = frozenset(("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"))
 
 
@@ -55,13 +55,13 @@ def fetcher_settings(config: BrokerConfig) -> FetcherSettings:
 
 
 def _rate(settings: Mapping[str, str], name: str) -> int | None:
-    """None when it is not set, or is not one: who sets it is told there."""
+    """None when unset or not a number; an invalid value is rejected where it is set."""
     text = settings.get(name, "").strip()
     return int(text) if text.isdecimal() else None
 
 
 class Replication:
-    """``broker_epoch`` is asked each time: a broker that registers again gets another one."""
+    """``broker_epoch`` is called for each request: a broker that registers again gets a new epoch."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Replication:
         self._asking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Followers fetch, and ISRs are watched, from now on."""
+        """Starts fetching and watching ISRs."""
         self._running = True
         self.replicas.isr_changes.on_wanted = self._ask_controller
         self.replicas.on_moved = self._place_moved
@@ -107,7 +107,7 @@ class Replication:
         self.follow(self.replicas.image)
 
     def follow(self, image: ClusterImage) -> None:
-        """``image`` is the metadata by now, and the replicas have taken it over."""
+        """Applies ``image``; the replicas have already applied it."""
         if image.configs is not self.image.configs:
             self._follow_throttles(image)
         self.image = image
@@ -122,7 +122,7 @@ class Replication:
             self.fetchers.pop(key).end()
 
     def _place(self, partition: Partition) -> None:
-        """Have the partition followed where its leader is, and nowhere else."""
+        """Has the partition followed from its current leader only."""
         leader = partition.leader
         follows = leader >= 0 and not partition.is_leader and not partition.deleted and partition.log is not None
         wanted = self._fetcher(leader, partition) if follows else None
@@ -142,7 +142,7 @@ class Replication:
         return fetcher
 
     def _follow_throttles(self, image: ClusterImage) -> None:
-        """Rates are this broker's or all brokers' dynamic settings; a topic says which of its replicas they are for."""
+        """Rates are dynamic settings of this broker or of all brokers; topics list the replicas that are throttled."""
         broker_id = self.replicas.broker_id
         rates = {**image.cluster_configs, **image.broker_configs(broker_id)}
         leaders: dict[str, frozenset[int]] = {}
@@ -157,7 +157,7 @@ class Replication:
         self.replicas.throttles.log_dirs.change(_rate(rates, LOG_DIR_RATE), {})
 
     def endpoint(self, broker_id: int) -> Endpoint | None:
-        """Where brokers talk to this one; None while nobody knows."""
+        """The broker's inter-broker endpoint; None while unknown."""
         broker = self.image.brokers.get(broker_id)
         return broker.endpoints.get(self._listener) if broker is not None else None
 
@@ -172,9 +172,9 @@ class Replication:
             self._asking = self.runtime.spawn(self._change_isrs(), "asking for ISR changes")
 
     async def _change_isrs(self) -> None:
-        """Until nothing is wanted any more."""
+        """Sends ISR changes until none is pending."""
         changes = self.replicas.isr_changes
-        # What is wanted in the same moment goes together: a follower that has caught up asks for many partitions.
+        # Changes requested in the same turn are sent together: a follower that has caught up joins many ISRs.
         await asyncio.sleep(0)
         try:
             while self._running and changes.ready:
@@ -196,10 +196,10 @@ class Replication:
             return False
         return changes.answered(response, self.runtime.even_ms())
 
-    # -- the end --------------------------------------------------------------------------------------------------------
+    # -- stopping ---------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Nothing is fetched any more; what was fetched is appended or dropped."""
+        """Stops fetching; fetched records are appended or dropped."""
         self._running = False
         self.replicas.isr_changes.on_wanted = self.replicas.on_moved = None
         if self._alarm is not None:
