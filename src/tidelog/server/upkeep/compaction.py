@@ -1,11 +1,11 @@
-"""Runs log compaction: log.cleaner.threads cleanings at a time, in threads, without getting in the loop's way.
+"""Runs log compaction: up to log.cleaner.threads cleanings in threads, without blocking the loop.
 
-What is decided here: when the cleaner looks for work (at once after it found some, else every log.cleaner.backoff.ms), how much
-it may read per second, and how often it rests. A thread that computes keeps the interpreter from the loop; so it sleeps for a
-moment after every few KiB, and the loop waits for a fraction of a millisecond instead of the five that the interpreter would
-give the thread. When the node stops, a cleaning ends at its next rest, and what it wrote is removed.
+It decides when the cleaner looks for work (immediately after it found some, otherwise every log.cleaner.backoff.ms), how much it
+reads per second, and how often it rests. A computing thread keeps the loop from running Python code, so it sleeps briefly after
+every few KiB; the loop then waits a fraction of a millisecond instead of the interpreter's five. When the node stops, a cleaning
+ends at its next rest and its output is removed.
 
-Deliberately elsewhere: which log, how far, and what is left (storage/cleaner.py).
+``storage/cleaner.py`` decides which log is compacted, how far, and which records stay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidelog.storage.retention import RetentionResult
 log = logging.getLogger(__name__)
 
 REST_S = 0.0002
-"""A rest after each 16 KiB read: long enough for the loop to take over."""
+"""Rest after each 16 KiB read, long enough for the loop to take over."""
 
 
 class Compaction:
@@ -44,7 +44,7 @@ class Compaction:
         self.cleanings_done = 0
 
     def start(self) -> None:
-        """Begin to look for work, unless log.cleaner.enable is false."""
+        """Starts the cleaner threads, unless log.cleaner.enable is false."""
         if not self._config.log_cleaner_enable:
             return
         self.cleaner.load([log_dir.path for log_dir in self._replicas.logs.online_dirs()])
@@ -52,7 +52,7 @@ class Compaction:
             self._workers.append(self._runtime.spawn(self._work(), f"log cleaner {number}"))
 
     async def stop(self) -> None:
-        """Interrupt what runs, and wait until it ended."""
+        """Interrupts running cleanings and waits for their end."""
         self._stopped = True
         for worker in self._workers:
             worker.cancel()
@@ -69,7 +69,7 @@ class Compaction:
                     await self._clean(cleaning)
             except StorageFailure as failure:
                 self._replicas.storage_failed(failure)
-            except Exception as error:  # what one log's records bring to light must not end the compaction of all others
+            except Exception as error:  # bad records in one log must not end the compaction of all others
                 log.exception("the log cleaner failed")
                 if cleaning is not None:
                     self.cleaner.exclude(cleaning.log.topic_partition, repr(error))
@@ -78,7 +78,7 @@ class Compaction:
                 await self._runtime.sleep(self._config.log_cleaner_backoff_ms / 1000)
 
     async def _clean(self, cleaning: Cleaning) -> None:
-        """All steps of one cleaning. A step that began is waited for, also when the node stops meanwhile."""
+        """Runs all steps of one cleaning. A started step is always waited for, even when the node stops."""
         started_ms = self._runtime.now_ms()
         interrupted = False
         while cleaning.job is not None:
@@ -108,13 +108,13 @@ class Compaction:
         )
 
     def _breathe(self, cleaning: Cleaning, bytes_read: int) -> None:
-        """In the thread: rest, for as long as the limit on bytes asks."""
+        """Runs in the thread: rests, long enough to keep to the limit of bytes per second."""
         if self._stopped or cleaning.cancelled:
             raise CleaningInterrupted
         time.sleep(max(REST_S, bytes_read / self._config.log_cleaner_io_max_bytes_per_second))
 
     async def _remove_due(self) -> None:
-        """Old segments whose file.delete.delay.ms is over. What a restart finds of them, it removes."""
+        """Removes old segments whose file.delete.delay.ms is over. A restart removes those left behind."""
         now_ms = self._runtime.now_ms()
         due = [removal for removal in self._removals if removal.due_ms <= now_ms]
         self._removals = [removal for removal in self._removals if removal.due_ms > now_ms]

@@ -1,6 +1,7 @@
-"""What a node does now and then: retention, flushes by time, checkpoints, removing files, late transactions.
+"""Periodic work of a node: retention, timed flushes, checkpoints, file removal, late transactions.
 
-Each duty has its interval, Kafka's where Kafka has one, and its own timer; a duty that fails is reported and comes again.
+Each duty has its own interval, Kafka's where Kafka has one, and its own timer. A failure is logged, and the duty runs again at
+the next interval.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LATE_CHECK_MS = 10_000
 
 
 class Housekeeping:
-    """The timers of one node."""
+    """The periodic duties of one node."""
 
     def __init__(self, broker: Broker, runtime: LoopRuntime) -> None:
         self._broker = broker
@@ -33,7 +34,7 @@ class Housekeeping:
         self.scrubbing = Scrubbing(broker.replicas, broker.config, runtime)
 
     def start(self) -> None:
-        """Begin all duties."""
+        """Starts all duties."""
         broker, config, now_ms = self._broker, self._broker.config, self._runtime.even_ms
         replicas = broker.replicas
         checkpoint_ms = min(
@@ -54,7 +55,7 @@ class Housekeeping:
         self.scrubbing.start()
 
     def every(self, name: str, interval_ms: int, duty: Callable[[], object], *, first_ms: int | None = None) -> None:
-        """Do ``duty`` on the loop each ``interval_ms``, first after ``first_ms`` (None: the same)."""
+        """Runs ``duty`` on the loop every ``interval_ms``, first after ``first_ms`` (None: after ``interval_ms``)."""
         interval_s = max(1, interval_ms) / 1000
 
         def do() -> None:
@@ -69,7 +70,7 @@ class Housekeeping:
         self._timers[name] = self._runtime.call_later(interval_s if first_ms is None else first_ms / 1000, do)
 
     def stop(self) -> None:
-        """No duty begins any more."""
+        """Cancels all timers; no further duty starts."""
         self._stopped = True
         self.scrubbing.stop()
         for timer in self._timers.values():
@@ -82,7 +83,7 @@ class Housekeeping:
             log.warning("%s", line)
 
     def _transactional_id(self, producer_id: int) -> str | None:
-        """Of a producer whose coordinator is here."""
+        """The transactional id of a producer whose coordinator is here."""
         machines = self._broker.transactions.machines()
         if isinstance(machines, ErrorCode):
             return None
@@ -90,8 +91,8 @@ class Housekeeping:
         return next((each.transactional_id for each in known if each.producer_id == producer_id), None)
 
     def _records_ms(self) -> int:
-        """Now, for how old records are, whose timestamps are the wall clock's. Where that was set back by hours, the even clock
-        is ahead of it for many more: by that, what is written now would be past its retention at once."""
+        """Current time for the age of records, whose timestamps come from the wall clock. When that was set back by hours, the
+        even clock stays ahead for many hours, and by it new records would be past their retention immediately."""
         return min(self._runtime.even_ms(), self._runtime.now_ms())
 
     def _retain(self) -> None:

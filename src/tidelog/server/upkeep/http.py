@@ -1,8 +1,8 @@
-"""A small HTTP server for /metrics and health: GET and HEAD, HTTP/1.1, nothing else.
+"""A small HTTP/1.1 server for /metrics and health: GET and HEAD only.
 
-What is decided here: what a stranger may cost. Header lines, connections, idle time and the time for a request are bounded,
-bodies are not read, and an answer that nobody takes is given up. The protocol itself is h11's; sockets are asyncio's, since
-nothing here is hot. ``h11`` is imported when the first request comes.
+It limits what a client may cost: header bytes, connections, idle time and the time for a request are bounded, bodies are not
+read, and an answer that the client does not read is dropped. h11 implements the protocol, asyncio the sockets, since nothing here
+is hot. ``h11`` is imported with the first request.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ READ_BYTES: Final = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Status, body and the body's type."""
-
     status: int
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
@@ -49,7 +47,8 @@ class HttpServer:
         self._conversations: set[asyncio.Task[Any]] = set()
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen (no host: every interface; port 0: a free one); the address that it got. ConfigError when it is not free."""
+        """Starts listening and returns the bound address. An empty host means every interface, port 0 a free port. ConfigError
+        when the address cannot be bound."""
         try:
             self._server = await asyncio.start_server(self._converse, host or None, port, limit=MAX_HEADER_BYTES)
         except OSError as error:
@@ -59,7 +58,7 @@ class HttpServer:
         return bound[0], bound[1]
 
     async def close(self) -> None:
-        """Stop listening and end all conversations."""
+        """Stops listening and ends all conversations."""
         if self._server is None:
             return
         self._server.close()
@@ -75,12 +74,13 @@ class HttpServer:
             writer.transport.abort()
             return
         self._conversations.add(task)
-        # To wait for an answer to leave then means for all of it: what is still in the buffer goes with the connection.
+        # With a limit of 0, drain() waits until everything was sent; bytes left in the buffer are lost when the connection
+        # closes.
         writer.transport.set_write_buffer_limits(0)
         try:
             await _Conversation(self._pages, reader, writer, self._timeout_s).run()
         except (OSError, TimeoutError, asyncio.CancelledError):
-            # The peer is gone or too slow, or the node stops: there is nobody left to tell.
+            # The client disconnected or is too slow, or the node stops: no answer can be sent.
             pass
         finally:
             self._conversations.discard(task)
@@ -120,7 +120,7 @@ class _Conversation:
             self._connection.start_next_cycle()
 
     async def _request(self) -> h11.Request | None:
-        """The next request whole; None when the peer ended."""
+        """The next complete request; None when the client closed."""
         request: h11.Request | None = None
         async with asyncio.timeout(self._timeout_s):
             while True:
@@ -137,7 +137,7 @@ class _Conversation:
                     return None
 
     async def _respond(self, request: h11.Request) -> tuple[Answer, bool]:
-        """The answer, and whether the connection ends with it: it does where a body would follow that nobody reads."""
+        """The answer, and whether to close the connection after it, as when an unread body follows."""
         close = _has_body(request)
         if request.method not in (b"GET", b"HEAD"):
             return Answer(405, b"Only GET and HEAD are served.\n"), close
@@ -147,7 +147,7 @@ class _Conversation:
             return Answer(404, f"There is {' and '.join(sorted(self._pages))}.\n".encode()), close
         try:
             return await page(), close
-        except Exception:  # whatever a page stumbles over must not end the server
+        except Exception:  # a failing page must not end the server
             log.exception("GET %s failed", path)
             return Answer(500, b"The node's log says what failed.\n"), True
 
@@ -170,6 +170,6 @@ class _Conversation:
 
 
 def _has_body(request: h11.Request) -> bool:
-    """Whether the request announces a body. None of what is served needs one."""
+    """Whether the request announces a body; no page needs one."""
     announced = {name: value for name, value in request.headers if name in (b"content-length", b"transfer-encoding")}
     return announced.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in announced

@@ -30,7 +30,7 @@ STARTING = "the node is starting"
 
 
 class Monitored(Protocol):
-    """A node, as far as it is asked here."""
+    """What monitoring needs from a node."""
 
     config: BrokerConfig
     runtime: LoopRuntime
@@ -38,7 +38,7 @@ class Monitored(Protocol):
 
 
 class Monitoring:
-    """The HTTP side of one node: ``listen`` before anything is written, ``serve`` once there is something to measure."""
+    """The HTTP server of one node: ``listen`` before anything is written, ``serve`` once there are metrics."""
 
     def __init__(self, node: Monitored) -> None:
         self._node = node
@@ -49,10 +49,10 @@ class Monitoring:
         pages = {"/metrics": self._metrics, "/healthz": self._health, "/livez": self._live, "/readyz": self._ready}
         self._server = HttpServer(pages)
         self.address: tuple[str, int] | None = None
-        """Host and port that it listens on; None when it is turned off."""
+        """The bound host and port; None when the server is turned off."""
 
     async def listen(self) -> None:
-        """As ``tidelog.http.listener`` says. ConfigError when that is no address, or when a port that was set is taken."""
+        """Listens at ``tidelog.http.listener``. ConfigError for an invalid address, or when an explicitly set port is in use."""
         text = self._node.config.tidelog_http_listener
         if not text:
             return
@@ -62,21 +62,20 @@ class Monitoring:
         except ConfigError as error:
             if _OPTION in self._node.config.static:
                 raise
-            # The second node of a machine did not ask for the first one's port; a free one serves it as well.
+            # A second node on a machine did not ask for the first one's port; a free one is as good.
             self.address = await self._server.start(host, 0)
             where = address_text(*self.address)
             log.warning("%s Metrics are at %s instead: set %s, or the wrong node is measured.", error, where, _OPTION)
         log.info("metrics at http://%s/metrics", address_text(*self.address))
 
     def serve(self, metrics: Registry, dirs: Sequence[LogDir], why_not_ready: Callable[[], str | None]) -> None:
-        """``metrics``: what the node's own objects say, collected on the loop. ``why_not_ready``: None while it is ready."""
+        """``metrics``: the node's own metrics, collected on the loop. ``why_not_ready``: None when the node is ready."""
         self._on_loop = metrics
         self._in_thread = node_metrics.in_thread(log_dir.path for log_dir in dirs)
         self._dirs = dirs
         self._why_not_ready = why_not_ready
 
     async def stop(self) -> None:
-        """Stop listening."""
         await self._server.close()
 
     async def _metrics(self) -> Answer:
@@ -87,7 +86,7 @@ class Monitoring:
         return Answer(200, body, "text/plain; version=0.0.4; charset=utf-8")
 
     async def _health(self) -> Answer:
-        """503 for a node that has failed; what is wrong otherwise is in the body."""
+        """503 when the node has failed; the body lists other problems."""
         node = self._node
         offline = [log_dir.path for log_dir in self._dirs if not log_dir.online]
         ready = "starting" if self._on_loop is None else "ok"
@@ -96,11 +95,11 @@ class Monitoring:
         return Answer(503 if status == "failed" else 200, json.dumps(body).encode() + b"\n", "application/json")
 
     async def _live(self) -> Answer:
-        """Whether the process should be left alone: it answers, and its disk has not failed."""
+        """200 unless the node has failed: its process should not be restarted."""
         return _unavailable("the node has failed") if self._node.failed.is_set() else Answer(200, b"live\n")
 
     async def _ready(self) -> Answer:
-        """Whether clients are served: not while the node starts, is fenced, or has failed."""
+        """200 when clients are served: not while the node starts, is fenced, or has failed."""
         why = "the node has failed" if self._node.failed.is_set() else self._why_not_ready()
         return Answer(200, b"ready\n") if why is None else _unavailable(why)
 
@@ -110,7 +109,7 @@ def _unavailable(why: str) -> Answer:
 
 
 def _text(families: list[Family], in_thread: Registry) -> bytes:
-    """In a thread: writing thousands of series takes longer than a request may wait."""
+    """Runs in a thread: rendering thousands of series takes longer than a request may wait."""
     from tidelog.metrics.exposition import render
 
     return render([*families, *in_thread.collect()])

@@ -1,7 +1,7 @@
-"""Where each metric of the catalogue comes from in a running node.
+"""Connects each metric of the catalogue to its source in a running node.
 
-Two registries: ``on_loop`` reads what the loop changes, in one pass over the partitions; ``in_thread`` asks the operating
-system, which may block (a log dir may lie on a network file system that is gone).
+Two registries: ``on_loop`` reads state that the loop changes, in one pass over the partitions; ``in_thread`` asks the operating
+system, which may block (a log dir may be on an unreachable network file system).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tidelog.storage.log_dir import LogDir
 
 RUNNING: Final = 3
-"""Kafka's number of a broker that serves."""
+"""The number that Kafka reports for a running broker."""
 
 _TOPIC_COUNTERS: Final = (
     (catalog.MESSAGES_IN, "messages_in"),
@@ -101,7 +101,7 @@ def _watch_scrub(registry: Registry, node: Node) -> None:
 
 
 def on_loop(node: Node) -> Registry:
-    """What the node's own objects say; ``collect`` it on the loop."""
+    """Metrics of the node's own objects; call ``collect`` on the loop."""
     registry = Registry()
     broker = node.broker
     registry.watch_group([metric for metric, _ in _TOPIC_COUNTERS], lambda: _topic_counters(node))
@@ -124,7 +124,7 @@ def on_loop(node: Node) -> Registry:
 
 
 def of_controller(replica: MetadataReplica, log_dir: LogDir) -> Registry:
-    """The same of a process that is a controller and no broker."""
+    """Metrics of a process that is only a controller."""
     registry = Registry()
     _watch_quorum(registry, replica)
     _watch_dirs(registry, [log_dir])
@@ -156,7 +156,7 @@ def _fetchers(fetchers: Iterable[Following]) -> list[list[Sample]]:
 
 
 def in_thread(log_dirs: Iterable[str]) -> Registry:
-    """What the operating system says of this process and its disks; ``collect`` it where blocking is allowed."""
+    """The operating system's metrics of this process and its disks; call ``collect`` where blocking is allowed."""
     registry = Registry()
     paths = tuple(log_dirs)
     registry.watch(catalog.LOG_DIR_FREE, lambda: list(_free_space(paths)))
@@ -209,7 +209,8 @@ def _partitions(partitions: Iterator[Partition]) -> list[list[Sample]]:
 
 
 def _groups(node: Node) -> list[list[Sample]]:
-    """Offsets and lag of the groups whose coordinator is here, of partitions that are here, and how many members they have."""
+    """Committed offsets, lag and members of the groups whose coordinator is here; lag only for partitions that have a replica
+    here."""
     offsets: list[Sample] = []
     lags: list[Sample] = []
     members: list[Sample] = []
@@ -227,7 +228,7 @@ def _groups(node: Node) -> list[list[Sample]]:
 
 
 def _transactions(node: Node) -> list[list[Sample]]:
-    """What the transaction coordinators of this node hold, in the order of ``_TRANSACTIONS``."""
+    """Transaction counts of this node's coordinators, in the order of ``_TRANSACTIONS``."""
     machines = node.broker.transactions.machines()
     if isinstance(machines, ErrorCode):
         return [[] for _ in _TRANSACTIONS]
@@ -277,7 +278,7 @@ def _broker_info(image: ClusterImage) -> list[Sample]:
 
 
 def _watch_quorum(registry: Registry, replica: MetadataReplica) -> None:
-    """Of the metadata quorum, and of the cluster as its log describes it."""
+    """Metrics of the metadata quorum, and of the cluster as its log describes it."""
     member = replica.member
     raft = member.machine
     registry.watch(catalog.ACTIVE_CONTROLLER, lambda: int(member.controller is not None))
@@ -315,7 +316,7 @@ def _watch_process(
 
 
 class IdleShare:
-    """The share of time in which one thread had nothing to do, between two looks; it must be looked at from that thread."""
+    """The share of time in which a thread was idle since the last call of ``look``, which that thread must make."""
 
     def __init__(self, wall: Callable[[], float], busy: Callable[[], float]) -> None:
         """``wall`` and ``busy``: seconds passed, and seconds of CPU that the thread used."""
@@ -339,12 +340,12 @@ def _free_space(paths: Iterable[str]) -> Iterator[Sample]:
         try:
             _, free = posix.space(path)
         except OSError:
-            continue  # an offline dir says so in another metric
+            continue  # another metric reports offline dirs
         yield (path,), free
 
 
 def _disk_bytes(field: str) -> list[Sample]:
-    """From Linux's account of this process; elsewhere there is none."""
+    """Linux's I/O counters of this process; empty on other systems."""
     try:
         with open("/proc/self/io", encoding="ascii") as file:
             lines = dict(line.rstrip().split(": ") for line in file)

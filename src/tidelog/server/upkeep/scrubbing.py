@@ -1,10 +1,10 @@
 """Runs the scrub: one segment at a time, in a thread, at a bounded rate, pass after pass.
 
-Decided here: a pass begins ``tidelog.scrub.interval.ms`` after the last one began (the first, ten minutes after the start). It
-reads ``tidelog.scrub.max.bytes.per.second`` at most, on a tenth of a core at most: a pass takes the bytes that are stored divided
-by that rate. What was not in the page cache does not stay in it.
+A pass begins ``tidelog.scrub.interval.ms`` after the previous one began; the first begins ten minutes after the start, or after
+the interval if that is shorter. It reads at most ``tidelog.scrub.max.bytes.per.second`` and uses at most a tenth of a core, so a
+pass takes the stored bytes divided by that rate. Pages that were not in the page cache before are dropped again.
 
-Deliberately elsewhere: what is looked at, and what a finding means (storage/scrub.py).
+``storage/scrub.py`` decides what is checked and what a finding means.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ log = logging.getLogger(__name__)
 
 FIRST_MS = 600_000
 STEP_BYTES = 256 * 1024
-"""Read between two rests."""
+"""Bytes read between two rests."""
 
 
 class PassingFile:
-    """A file that is read once from end to end: pages that were not in the cache before are given back."""
+    """A file that is read once from end to end; pages that were not cached before are dropped from the page cache."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -61,17 +61,17 @@ class PassingFile:
         raise AssertionError("the scrub cuts nothing")
 
     def sync(self) -> None:
-        """Nothing was written."""
+        """Does nothing: nothing was written."""
 
     def close(self) -> None:
-        """The file is the log's."""
+        """Does nothing: the log owns the file."""
 
     def fileno(self) -> int:
         return self._file.fileno()
 
 
 class Scrubbing:
-    """The scrub of one node, and what its metrics say."""
+    """The scrub of one node and its metrics."""
 
     def __init__(self, replicas: ReplicaManager, config: BrokerConfig, runtime: LoopRuntime) -> None:
         self._replicas = replicas
@@ -79,28 +79,28 @@ class Scrubbing:
         self._runtime = runtime
         self._worker: asyncio.Task[None] | None = None
         self._snapshots: set[str] = set()
-        """Damaged producer snapshots that were counted."""
+        """Damaged producer snapshots counted so far."""
         self.bytes = 0
         self.found = 0
         self.passes = 0
         self.pass_s = 0.0
-        """How long the last whole pass took."""
+        """Duration of the last complete pass."""
         self.ended_ms = 0
-        """When it ended, by the wall clock; 0 before the first."""
+        """End of the last pass, by the wall clock; 0 before the first."""
 
     def start(self) -> None:
-        """Begin to look, unless the rate is 0."""
+        """Starts scrubbing, unless the rate is 0."""
         if self._config.tidelog_scrub_max_bytes_per_second > 0:
             self._worker = self._runtime.spawn(self._work(), "scrub")
 
     def stop(self) -> None:
-        """A step that runs is the last."""
+        """Stops after the running step."""
         if self._worker is not None:
             self._worker.cancel()
 
     @property
     def damaged(self) -> int:
-        """Ranges that are known to be damaged now, over all logs."""
+        """Damaged ranges known now, over all logs."""
         return sum(len(segment.rotten) for each in self._replicas.logs.logs() for segment in each.segments)
 
     async def _work(self) -> None:
@@ -111,7 +111,7 @@ class Scrubbing:
             wait_s = max(self._config.tidelog_scrub_interval_ms / 1000 - took_s, 1)
 
     async def run_pass(self) -> float:
-        """One pass over everything; seconds that it took."""
+        """Checks all logs once; returns the duration in seconds."""
         logs = self._replicas.logs
         current = ScrubPass((each.topic_partition for each in logs.logs()), self._runtime.real_ms() / 1000)
         before = self.bytes, self.found
@@ -145,7 +145,7 @@ class Scrubbing:
             self.found += len({*snapshots} - self._snapshots)
             self._snapshots |= {*snapshots}
         except FileNotFoundError:
-            return  # retention or a deletion was faster
+            return  # retention or a deletion removed it meanwhile
         except OSError as problem:
             log.error("the scrub cannot read %s: %s", stored.dir, problem)
 

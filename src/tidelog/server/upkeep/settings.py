@@ -1,4 +1,4 @@
-"""Settings as the parts of a node want them: made from ``BrokerConfig``, nothing decided."""
+"""Converts ``BrokerConfig`` to the settings of a node's components; makes no decisions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG_FIELDS = tuple(field.name for field in fields(LogConfig))
 
 @lru_cache(maxsize=1024)
 def log_config(topic: TopicConfig) -> LogConfig:
-    """A topic's settings, as far as its log follows them."""
+    """The settings of a topic's log."""
     values = {name: getattr(topic, name) for name in _LOG_FIELDS}
     if topic.internal_segment_bytes is not None:
         values["segment_bytes"] = topic.internal_segment_bytes
@@ -27,7 +27,7 @@ def log_config(topic: TopicConfig) -> LogConfig:
 
 
 def limits(config: BrokerConfig) -> Limits:
-    """What a listener allows."""
+    """The limits of a listener."""
     return Limits(
         max_request_bytes=config.socket_request_max_bytes,
         max_connections=config.max_connections,
@@ -41,10 +41,11 @@ def limits(config: BrokerConfig) -> Limits:
 
 
 def controller_settings(config: BrokerConfig) -> ControllerSettings:
-    """What the controller's decisions depend on.
+    """Settings that the controller's decisions depend on.
 
-    ``min.insync.replicas`` is what the file says: dynamic values are in the controller's image already, and one of this node
-    alone must not become that of the cluster when it gets eligible leader replicas (KIP-966). As Apache Kafka 4.3.1 does it.
+    ``min.insync.replicas`` is the static value: dynamic values are in the controller's image already, and a dynamic value of this
+    node alone must not become the cluster's value when eligible leader replicas are enabled (KIP-966). Apache Kafka 4.3.1 does
+    the same.
     """
     return ControllerSettings(
         num_partitions=config.num_partitions,
@@ -60,7 +61,6 @@ def controller_settings(config: BrokerConfig) -> ControllerSettings:
 
 
 def metadata_log_config(config: BrokerConfig) -> MetadataLogConfig:
-    """The metadata log's own settings."""
     return MetadataLogConfig(
         segment_bytes=config.internal_metadata_log_segment_bytes or config.metadata_log_segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
@@ -72,7 +72,7 @@ def metadata_log_config(config: BrokerConfig) -> MetadataLogConfig:
 
 
 def log_dirs(config: BrokerConfig) -> tuple[str, ...]:
-    """``log.dirs``, or ``log.dir``; ConfigError when there is none."""
+    """``log.dirs``, or ``log.dir``; ConfigError when there is none or one is empty."""
     dirs = tuple(config.log_dirs or ()) or config.log_dir
     if not dirs or not all(dirs):
         raise ConfigError("log.dirs holds an empty path. Name the directories in which the node keeps its data.")
@@ -80,7 +80,7 @@ def log_dirs(config: BrokerConfig) -> tuple[str, ...]:
 
 
 def _per_ip(overrides: str | Iterable[str]) -> dict[str, int]:
-    """``host:count`` pairs by host."""
+    """Connection limits by host, from ``host:count`` pairs."""
     items = overrides.split(",") if isinstance(overrides, str) else overrides
     result: dict[str, int] = {}
     for item in filter(None, (part.strip() for part in items)):
