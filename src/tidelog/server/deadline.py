@@ -1,4 +1,4 @@
-"""A deadline that moves with every event, mostly away from now: the loop's alarm is only set anew when it has to ring earlier."""
+"""A deadline that moves with every event, mostly later: the loop's timer is only replaced when it has to ring earlier."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 from tidelog.server.runtime import LoopRuntime
 
 NEVER_MS = 1 << 32
-"""A delay of this many ms or more: there is no deadline."""
+"""A delay of this many ms or more means no deadline."""
 
 
 class Deadline:
-    """``ring`` is called at the latest ``after_ms`` from when that was last said, and may be called earlier, for nothing."""
+    """Calls ``ring`` at the latest ``delay_ms`` after the last ``after``; it may also call it earlier, without need."""
 
     def __init__(self, runtime: LoopRuntime, ring: Callable[[], None]) -> None:
         self._runtime = runtime
@@ -21,7 +21,7 @@ class Deadline:
         self._at_ms = 0
 
     def after(self, delay_ms: int) -> None:
-        """Ring when so many ms of the machine's time have passed."""
+        """Sets the deadline to ``delay_ms`` of real time from now."""
         if delay_ms >= NEVER_MS:
             return
         at_ms = self._runtime.real_ms() + max(delay_ms, 0)
@@ -33,7 +33,7 @@ class Deadline:
         self._alarm = self._runtime.loop.call_later(max(delay_ms, 0) / 1000, self._ring)
 
     def cancel(self) -> None:
-        """It does not ring any more."""
+        """Cancels the timer."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None

@@ -1,17 +1,17 @@
 """The real disk: ``model.ports.FileSystem`` over POSIX calls.
 
-Decided here: how few descriptors a node with many partitions needs. A ``DiskFile`` knows its path; its descriptor is opened when
-first used and belongs to a pool of bounded size, from which those not used lately are taken (second chance). A descriptor is an
-object that closes itself when the last reference goes: who took one for a call, in whatever thread, keeps it valid until the
-call is over, and a number can never come to mean another file meanwhile.
+A node with many partitions needs few descriptors. A ``DiskFile`` knows its path; its descriptor is opened on first use and
+belongs to a bounded pool, which takes back those not used recently (second chance). A descriptor is an object that closes itself
+with its last reference: a caller that holds one, in any thread, keeps it valid until its call is over, and its number cannot
+refer to another file meanwhile.
 
-Where descriptors run out all the same, because clients hold them, log files give theirs up first: an open that finds none left
-must not look like a failing disk.
+When descriptors run out anyway, because clients hold them, log files release theirs first: an open that finds none left must not
+look like a failing disk.
 
-Renames go through the file system, so open files follow their names, also when a whole directory moves. A sync that failed once
-fails for ever on that file: kernels report a lost write a single time. Interrupted calls are repeated by Python (PEP 475),
-partial writes continued here. On network file systems names like ``.nfs0001`` stand for removed files that are still open
-somewhere: they are not listed, and a directory that cannot be emptied of them may stay.
+Renames go through the file system, so open files follow their names, even when a whole directory moves. A sync that failed once
+always fails on that file, because kernels report a lost write only once. Python repeats interrupted calls (PEP 475); partial
+writes are continued here. On network file systems names like ``.nfs0001`` stand for removed files that are still open: they are
+not listed, and a directory that contains them may stay.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NONE_LEFT = {errno.EMFILE, errno.ENFILE}
 
 
 class Descriptor:
-    """An open descriptor; closed when nobody refers to it any more."""
+    """An open descriptor, closed when its last reference is dropped."""
 
     __slots__ = ("__weakref__", "fd", "owner", "used")
 
@@ -54,17 +54,17 @@ class Descriptor:
 
 
 class DescriptorPool:
-    """At most ``limit`` descriptors that nobody is using stay open."""
+    """Keeps at most ``limit`` unused descriptors open."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.names = threading.Lock()
-        """Held while a file changes its name."""
+        """Held during a rename."""
         self._lock = threading.Lock()
         self._clock: deque[weakref.ref[Descriptor]] = deque()
 
     def add(self, descriptor: Descriptor) -> None:
-        """One more is open; one that was not used lately may have to go."""
+        """Adds an open descriptor; one not used recently may be released."""
         with self._lock:
             self._clock.append(weakref.ref(descriptor))
             chances = 2 * len(self._clock)
@@ -83,7 +83,7 @@ class DescriptorPool:
                     owner.release(oldest)
 
     def shed(self) -> bool:
-        """Closes all that nobody is using at this moment; False when there was none."""
+        """Closes all descriptors not in use now; False when there was none."""
         with self._lock:
             alive = [descriptor for reference in self._clock if (descriptor := reference()) is not None]
             self._clock.clear()
@@ -94,7 +94,7 @@ class DescriptorPool:
         return bool(alive)
 
     def open(self, path: str, flags: int) -> int:
-        """``os.open``, that makes room when the process or the machine has no descriptor left."""
+        """``os.open``, but closes unused descriptors and retries when the process or the machine has none left."""
         try:
             return os.open(path, flags, 0o644)
         except OSError as problem:
@@ -103,13 +103,13 @@ class DescriptorPool:
         return os.open(path, flags, 0o644)
 
     def open_count(self) -> int:
-        """Descriptors alive now."""
+        """Number of open descriptors."""
         with self._lock:
             return sum(1 for reference in self._clock if reference() is not None)
 
 
 class DiskFile:
-    """A file by position; its descriptor comes and goes. See ``model.ports.File``."""
+    """A file by position, whose descriptor is opened on demand. See ``model.ports.File``."""
 
     __slots__ = ("__weakref__", "_descriptor", "_flags", "_pool", "_sync_failure", "path")
 
@@ -121,7 +121,7 @@ class DiskFile:
         self._sync_failure: OSError | None = None
 
     def descriptor(self, extra_flags: int = 0) -> Descriptor:
-        """Open, and valid as long as the caller keeps the object: what ``sendfile`` over several steps needs."""
+        """An open descriptor, valid as long as the caller holds the object, as several ``sendfile`` steps need."""
         descriptor = self._descriptor
         if descriptor is None:
             descriptor = Descriptor(self._open(self._flags | extra_flags), self)
@@ -135,12 +135,12 @@ class DiskFile:
         try:
             return self._pool.open(self.path, flags)
         except FileNotFoundError:
-            # In another thread it may have its new name on the disk, and not here yet.
+            # Another thread may have renamed it on disk without having changed the path here yet.
             with self._pool.names:
                 return self._pool.open(self.path, flags)
 
     def release(self, descriptor: Descriptor) -> None:
-        """The pool wants it back."""
+        """Called by the pool to drop the descriptor."""
         if self._descriptor is descriptor:
             self._descriptor = None
 
@@ -165,7 +165,7 @@ class DiskFile:
         return b"".join(parts)
 
     def write(self, position: int, data: Buffer | Sequence[Buffer]) -> int:
-        """All of it, or OSError (then an unknown part of it was written)."""
+        """Writes everything, or raises OSError; then an unknown part was written."""
         descriptor = self.descriptor()
         if isinstance(data, (bytes, bytearray, memoryview)):
             length = len(data)
@@ -199,7 +199,7 @@ class DiskFile:
         os.ftruncate(descriptor.fd, length)
 
     def sync(self) -> None:
-        """Data and length. Raises again what it raised once."""
+        """Syncs data and length. After a failure it always raises the same error."""
         if self._sync_failure is not None:
             raise self._sync_failure
         descriptor = self.descriptor()
@@ -210,11 +210,11 @@ class DiskFile:
             raise
 
     def close(self) -> None:
-        """Gives the descriptor up; using the file again opens it again."""
+        """Drops the descriptor; the next use opens the file again."""
         self._descriptor = None
 
     def fileno(self) -> int:
-        """Valid for a call made at once, on the loop; for longer keep ``descriptor()``."""
+        """Valid for an immediate call on the loop; hold ``descriptor()`` for longer."""
         return self.descriptor().fd
 
 
@@ -228,7 +228,8 @@ def _sync(fd: int, *, data_only: bool) -> None:
 
 
 class DiskLock:
-    """A POSIX record lock on a file. Closing *any* descriptor of that file would drop it, so nobody else opens it."""
+    """A POSIX record lock on a file. Closing *any* descriptor of that file would release it, so no other code may open the
+    file."""
 
     def __init__(self, fd: int, real_path: str) -> None:
         self._fd = fd
@@ -243,12 +244,12 @@ class DiskLock:
 
 
 _locks_of_this_process: set[str] = set()
-"""The kernel would let one process lock a file twice."""
+"""Needed because the kernel lets one process lock a file twice."""
 _locks_guard = threading.Lock()
 
 
 def descriptors_allowed() -> int:
-    """How many the process may have open now."""
+    """How many descriptors the process may have open now."""
     if resource is None:
         return _MOST_DESCRIPTORS
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -256,23 +257,24 @@ def descriptors_allowed() -> int:
 
 
 def claim_descriptors() -> int:
-    """Raises the limit to what the system grants, as the JVM does: the usual 1,024 are gone with a few hundred clients."""
+    """Raises the limit of descriptors as far as the system allows, as the JVM does: a few hundred clients use up the usual
+    1,024."""
     if resource is None:
         return posix.DESCRIPTORS_ANYWHERE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with contextlib.suppress(OSError, ValueError):
-            # macOS grants less than it says; what is there then has to do.
+            # macOS grants less than it reports; continue with the current limit.
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     return descriptors_allowed()
 
 
 class DiskFileSystem:
-    """The machine's files. See ``model.ports.FileSystem``; safe to use from any thread."""
+    """The machine's files. See ``model.ports.FileSystem``; thread-safe."""
 
     def __init__(self, descriptor_limit: int | None = None) -> None:
-        """``descriptor_limit``: how many log files stay open; by default half of what the process may open at most."""
+        """``descriptor_limit``: most log files kept open; by default half of what the process may open."""
         if descriptor_limit is None:
             descriptor_limit = max(int(claim_descriptors() * _SHARE_OF_DESCRIPTORS), _FEWEST_DESCRIPTORS)
         self.pool = DescriptorPool(descriptor_limit)
@@ -309,7 +311,7 @@ class DiskFileSystem:
         return FileStat(found.st_size, found.st_mtime_ns // 1_000_000, (found.st_mode & 0o170000) == 0o040000)
 
     def listdir(self, path: str) -> list[str]:
-        """Names, sorted, without what a network file system keeps for itself."""
+        """Sorted names, without the ``.nfs`` files of network file systems."""
         names = os.listdir(path)
         names.sort()
         if any(name.startswith(_NFS_LEFTOVER) for name in names):
@@ -337,7 +339,7 @@ class DiskFileSystem:
                 self._files[new_path] = files
 
     def _close_below(self, path: str) -> None:
-        """Gives up the descriptors of a file, or of all files in a directory; they are opened again when they are used."""
+        """Closes the descriptors of a file, or of all files below a directory; the next use opens them again."""
         for name, files in self._files.items():
             if name == path or name.startswith(path + "/"):
                 for file in files:
@@ -350,10 +352,10 @@ class DiskFileSystem:
         os.remove(path)
 
     def remove_tree(self, path: str) -> None:
-        """A directory and all below it. Leftovers of a network file system may keep it from going: no error."""
+        """Removes a directory and everything below it. It may stay, without an error, when only ``.nfs`` files are left."""
         if not os.path.lexists(path):
             return
-        import shutil  # not at start: it loads every codec of Python's archives
+        import shutil  # imported late: it loads every codec of Python's archives
 
         if not posix.OPEN_FILES_MOVE:
             with self._guard:
@@ -371,7 +373,7 @@ class DiskFileSystem:
         try:
             _sync(fd, data_only=False)
         except OSError as problem:
-            # Some file systems have no such thing for directories; names are then safe when the call that made them returned.
+            # Some file systems cannot sync directories; there a name is durable when the call that made it returned.
             if problem.errno not in {errno.EINVAL, errno.ENOTSUP}:
                 raise
         finally:
@@ -381,7 +383,7 @@ class DiskFileSystem:
         os.chmod(path, mode)
 
     def lock(self, path: str) -> DiskLock:
-        """BlockingIOError when another process, or this one, holds it."""
+        """BlockingIOError when this or another process holds the lock."""
         with _locks_guard:
             real_path = os.path.realpath(path)
             if real_path in _locks_of_this_process:

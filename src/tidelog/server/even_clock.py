@@ -1,10 +1,11 @@
-"""The even clock: the wall clock's time without its jumps, for what depends on how old something is.
+"""The even clock: the wall clock without its jumps, for the age of things.
 
-Somebody sets the machine's clock, by hours even. Timestamps of records follow at once: they are of the wall clock. But sessions,
-transaction timeouts, in-sync replicas, throttles and retention ask how long ago something was; a clock set forward would end them
-all in that moment, and one set back would never end them. This clock goes as fast as time passes, and comes nearer to the wall
-clock by no more than a tenth of that: a jump of one hour is made up for within ten, a correction of some milliseconds at once.
-The age of records is the lesser of both clocks' answers: behind a clock that was set back, records of now have times of the past.
+When the machine's clock is set, even by hours, the timestamps of new records follow immediately, because they are wall-clock
+time. But sessions, transaction timeouts, in-sync replicas, throttles and retention depend on elapsed time: a clock set forward
+would expire them all in that moment, and one set back would never expire them. This clock runs at the speed of elapsed time and
+approaches the wall clock by at most a tenth of that: a jump of one hour is made up within ten hours, a correction of some
+milliseconds almost immediately. The age of records uses the earlier of the two clocks, because after the wall clock was set back,
+new records have past timestamps.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 NEARER = 0.1
-"""How much faster or slower than time itself."""
+"""The most this clock deviates from the speed of elapsed time."""
 JUMP_MS = 60_000
-"""From here on somebody is told."""
+"""Jumps from this size on are logged."""
 
 
 class EvenClock:
-    """``wall_ms`` may be set; ``steady_ms`` only grows. Both in ms."""
+    """``wall_ms`` may jump; ``steady_ms`` never goes back. Both in ms."""
 
     __slots__ = ("_apart_ms", "_asked_ms", "_steady_ms", "_told_ms", "_wall_ms")
 
@@ -33,7 +34,7 @@ class EvenClock:
         self._apart_ms = 0.0
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch, more or less; never less than before."""
+        """Milliseconds since the epoch, approximately; never goes back."""
         steady_ms = self._steady_ms()
         if self._told_ms is None:
             self._told_ms, self._asked_ms = float(self._wall_ms()), steady_ms

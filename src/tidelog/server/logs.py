@@ -1,6 +1,6 @@
-"""What the node writes to standard error: text for people or one JSON object a line, with a level for each logger.
+"""Logs to standard error: text, or one JSON object per line, with a level per logger.
 
-The specification of levels is one for all, and others for single loggers: ``info,tidelog.storage=debug``.
+Levels are given as a default and exceptions for single loggers: ``info,tidelog.storage=debug``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time (UTC, ISO 8601), level, logger, message, and the trace of an exception."""
+    """One object per line: time (UTC, ISO 8601), level, logger, message, and the traceback of an exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry = {
@@ -43,13 +43,13 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        import json  # only nodes that log in this form need it
+        import json  # only nodes that log JSON need it
 
         return json.dumps(entry, ensure_ascii=False)
 
 
 def parse_levels(text: str) -> dict[str, int]:
-    """Levels by logger; the one for all stands under the empty name. ConfigError names what cannot be read."""
+    """Levels by logger, the default under the empty name. ConfigError names an invalid item."""
     levels = {"": logging.INFO}
     for item in filter(None, (part.strip() for part in text.split(","))):
         logger, equals, level = item.rpartition("=")
@@ -60,7 +60,7 @@ def parse_levels(text: str) -> dict[str, int]:
 
 
 def set_up(levels: str = "info", form: str = "text", stream: TextIO | None = None) -> None:
-    """Send all logs to ``stream`` (standard error) in this form, at these levels. May be called again."""
+    """Sends all logs to ``stream`` (standard error) in this format, at these levels. May be called again."""
     parsed = parse_levels(levels)
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())

@@ -1,8 +1,8 @@
-"""A node: the one place where all parts are put together, started in order, and stopped in order.
+"""A broker node: assembles all components, starts them in order, and stops them in order.
 
-Start: addresses, log dirs (locked), metadata log and controller listener, registration, what the metadata says of this broker,
-partition logs, listeners; then the controller unfences it. Stop: leaderships are given away, no new connections, requests in
-flight are answered, a controller hands over, logs are flushed and marked as clean, locks are released.
+Start: bind addresses, lock the log dirs, open the metadata log and the controller listener, register, read this broker's
+metadata, load partition logs, open listeners; then the controller unfences the broker. Stop: move leaderships away, accept no new
+connections, answer requests in flight, hand over the controller, flush logs and mark them clean, release locks.
 """
 
 from __future__ import annotations
@@ -58,18 +58,18 @@ from tidelog.storage.log_manager import LogManager
 log = logging.getLogger(__name__)
 
 DRAIN_S = 5.0
-"""How long requests in flight may take when the node stops; longer than a usual long poll."""
+"""How long requests in flight may take when the node stops, in seconds; longer than a usual long poll."""
 LOAD_THREADS = 4
 CLOSE_THREADS = 16
 ACCEPT_WITHIN_S = 2.0
-"""Who connects while the broker starts waits for so long at most for it to be unfenced; then it is served by a fenced one."""
+"""How long clients of a starting broker wait for it to be unfenced; after that they are served by a fenced broker."""
 TELL_DIRS_MS = 10_000
 PROGRESS_MS = 5000
-"""How often a long recovery says how far it is."""
+"""How often a long recovery logs its progress."""
 
 
 class Node:
-    """One broker in a process, and where the roles say so its controller with it."""
+    """A broker process, with its controller where process.roles says so."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Node:
         self.fs = fs or DiskFileSystem()
         self.listeners: list[Listener] = []
         self.failed = asyncio.Event()
-        """Set when the node cannot go on: its metadata log's disk failed, or all of its log dirs did."""
+        """Set when the node cannot continue: the disk of its metadata log failed, or all of its log dirs did."""
         self.channels = Channels(runtime, str(config.node_id))
         self.replica = MetadataReplica(config, runtime, self._metadata_failed)
         self.controller = ControllerLink(self.replica, self.channels, runtime, config.controller_socket_timeout_ms)
@@ -101,12 +101,12 @@ class Node:
 
     @property
     def ports(self) -> dict[str, int]:
-        """The port of each listener for clients, by listener name."""
+        """The port of each client listener, by listener name."""
         return {listener.name: listener.port for listener in self.listeners}
 
     async def start(self) -> None:
-        """Returns when clients are served. ConfigError, StorageFailure, MetadataLogError or UnsupportedFeatureLevel when not;
-        KafkaError when the cluster does not take this broker."""
+        """Returns when clients are served. ConfigError, StorageFailure, MetadataLogError or UnsupportedFeatureLevel when the
+        node cannot start; KafkaError when the cluster refuses this broker."""
         config, runtime = self.config, self.runtime
         sockets = {p.listener: runtime.bind(p.listener, p.host, p.port) for p in config.endpoints}
         try:
@@ -137,19 +137,19 @@ class Node:
         self.housekeeping.start()
         self.housekeeping.every("log dirs", 1000, self._watch_dirs)
         if len(self.logs.dirs) > 1:
-            # What the controller was told may have been lost with it.
+            # The controller may have lost an earlier report when it failed.
             self.housekeeping.every("log dirs told", TELL_DIRS_MS, lambda: self._tell_dirs(self.broker.replicas.partitions()))
         self.compaction = Compaction(self.broker.replicas, config, runtime)
         self.compaction.start()
 
     async def _checked(self, step: Coroutine[Any, Any, None]) -> None:
-        """A step of the start, which the metadata log's failure ends."""
+        """Runs a step of the start; fails when the metadata log has failed."""
         await step
         if self._failure is not None:
             raise self._failure
 
     async def _abandon(self, sockets: Iterable[socket.socket]) -> None:
-        """The start came to nothing."""
+        """Cleans up after a failed start."""
         self._stopping = True
         self.life.stop()
         for listener in self.listeners:
@@ -169,7 +169,7 @@ class Node:
                 log_dir.release()
 
     async def stop(self) -> None:
-        """In order; what fails on the way is reported and the rest goes on."""
+        """Stops the components in order; errors are logged and the stop continues."""
         self._stopping = True
         self.creating.stop()
         self.housekeeping.stop()
@@ -190,12 +190,12 @@ class Node:
         self.channels.close()
         self.broker.replicas.stop_moves(self.runtime.even_ms())
         while self._in_flight:
-            # A log with a flush under way cannot be closed; what ends may start the next one.
+            # A log with a flush in flight cannot be closed; the end of one flush may start the next.
             await asyncio.wait(self._in_flight)
         await self.runtime.run_blocking(self._close_logs)
 
     def _close_logs(self) -> None:
-        """Blocks. Many syncs at once cost a file system little more than one."""
+        """Blocks. Many concurrent syncs cost a file system little more than one."""
         jobs = self.logs.closing_jobs()
         self.runtime.in_parallel([job.run for _, job in jobs], CLOSE_THREADS, "close")
         self.logs.finish_closing(jobs, self.life.epoch)
@@ -217,8 +217,8 @@ class Node:
         self.logs.open_dirs()
 
     def _format(self, dirs: tuple[str, ...]) -> None:
-        """A new cluster of one. Only a node whose roles were left to us does this; others are formatted by a person, so that
-        nobody begins a second cluster by a mistyped path."""
+        """Formats a new cluster of one node, but only without ``process.roles``. Other nodes are formatted by their operator,
+        so that a mistyped path does not start a second cluster."""
         request = FormatRequest(dirs, self.config.node_id, metadata_log_dir=self.config.metadata_log_dir or "")
         try:
             for path in dirs:
@@ -264,7 +264,7 @@ class Node:
         )
 
     def _cordoned(self) -> list[bytes]:
-        """The log dirs that take no new replicas."""
+        """The ids of the log dirs that take no new replicas."""
         named = {path.rstrip("/") or "/" for path in self.config.cordoned_log_dirs}
         return [Uuid(each.directory_id) for each in self.logs.dirs if each.meta is not None and named & {"*", each.path}]
 
@@ -276,12 +276,12 @@ class Node:
             self.listeners.append(self.replica.quotas.add(listener, self.broker))
 
     def _accept(self) -> None:
-        """Until it is unfenced, a broker knows itself for no broker, and clients would be told of partitions without leaders."""
+        """Accepts clients, mostly once unfenced: a fenced broker does not list itself, and its partitions have no leaders."""
         for listener in self.listeners:
             listener.start()
 
     def _first_partition(self) -> str | None:
-        """The directory of some partition, in whatever log dir."""
+        """The directory of any one partition, in any log dir."""
         for log_dir in self.logs.online_dirs():
             try:
                 found = log_dir.first_partition()
@@ -292,7 +292,7 @@ class Node:
         return None
 
     async def _load_logs(self) -> None:
-        """Every partition's log, several at once; heartbeats and the metadata quorum go on meanwhile."""
+        """Loads the logs of all partitions, several in parallel; heartbeats and the metadata quorum continue meanwhile."""
         jobs = self.logs.load_jobs()
         if not jobs:
             return
@@ -314,7 +314,7 @@ class Node:
             self.logs.loaded(job)
 
     def _check_dirs(self) -> None:
-        """StorageFailure when loading took the metadata log's dir offline, or all of them."""
+        """StorageFailure when loading took the metadata log's dir or all dirs offline."""
         for log_dir in self.logs.dirs:
             if log_dir.failure is not None and (log_dir.path == self._metadata_dir or not self.logs.online_dirs()):
                 raise log_dir.failure
@@ -367,9 +367,9 @@ class Node:
     # Running
 
     def _committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta | None) -> None:
-        """The committed metadata moved on; without ``delta`` it was replaced by a snapshot."""
+        """Applies a committed image; without ``delta`` it was replaced by a snapshot."""
         if not self._serving:
-            # What it says is looked at as a whole when this broker begins to serve.
+            # The whole image is loaded when this broker begins to serve.
             return
         self._image = new
         node_id = self.config.node_id
@@ -383,7 +383,7 @@ class Node:
             self.life.unregistered()
 
     def _load(self, image: ClusterImage) -> None:
-        """All of it may be new."""
+        """Loads an image in which anything may have changed."""
         self.broker.image = image
         self.broker.replicas.load(image, self.runtime.even_ms())
         for partition in self.broker.replicas.partitions():
@@ -422,7 +422,7 @@ class Node:
             self.life.poke()
 
     def _take_over_settings(self) -> None:
-        """Who keeps settings in a form of his own gets the new ones; all others look at ``config`` each time."""
+        """Passes new settings to components that cache them; all others read ``config`` each time."""
         self.replica.member.set_settings(settings.controller_settings(self.config))
         limits = settings.limits(self.config)
         for listener in self.listeners:
@@ -430,7 +430,7 @@ class Node:
         self.logs.change_producer_expiration(self.config.producer_id_expiration_ms)
 
     def _tell_dirs(self, partitions: Iterable[Partition]) -> None:
-        """The controller hears of replicas that lie in another log dir than the metadata says."""
+        """Reports replicas to the controller that are in another log dir than the metadata says."""
         where = []
         for partition in partitions:
             log_dir = self.logs.dir_of(partition.topic_partition) if partition.log is not None else None
@@ -467,7 +467,7 @@ class Node:
         self.failed.set()
 
     def _watch_dirs(self) -> None:
-        """A log dir that failed since the last look: the controller hears of it. Without any left the node stops."""
+        """Reports newly failed log dirs to the controller; stops the node without any, or without the metadata log's."""
         offline = [each for each in self.logs.dirs if not each.online and each.path not in self._known_offline]
         if not offline:
             return
@@ -480,7 +480,7 @@ class Node:
 
 
 def _hostname() -> str:
-    """By what name others may reach this machine, where no name was set."""
+    """The name under which others may reach this machine when none is configured."""
     name = socket.gethostname()
     try:
         socket.getaddrinfo(name, None)
@@ -490,7 +490,7 @@ def _hostname() -> str:
 
 
 def ready_line(node: Node, seconds: float) -> str:
-    """What is printed once clients are served."""
+    """Printed once clients are served."""
     where = ", ".join(str(point) for point in node.config.advertised(node.ports, _hostname()))
     dirs = ", ".join(os.path.relpath(each.path) if not each.path.startswith("/") else each.path for each in node.logs.dirs)
     return f"tidelog is ready: {where} (node {node.config.node_id}, data in {dirs}, started in {seconds:.2f} s)"

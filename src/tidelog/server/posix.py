@@ -1,8 +1,8 @@
-"""What not every system has, under one name each: the only place that knows where it is missing.
+"""Wrappers for calls that not every system has: the only module that knows what is missing where.
 
-Linux and macOS have all of it. Windows has no positional reads and writes, record locks, limits on descriptors, directories that
-can be synced, or files that can be renamed while they are open; here is what stands in there. It has been run on Linux alone,
-with these names taken away (tests/unit/server/test_posix.py).
+Linux and macOS have all of them. Windows has no positional reads and writes, record locks, descriptor limits, directory syncs, or
+renames of open files; this module provides replacements. The replacements have only been run on Linux, with the calls removed
+(tests/unit/server/test_posix.py).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ resource: Any
 try:
     import fcntl
     import resource
-except ImportError:  # not there on Windows
+except ImportError:  # missing on Windows
     fcntl = resource = None
 
 HAS_POSITIONS = hasattr(os, "pread") and hasattr(os, "pwrite")
 OPEN_FILES_MOVE = HAS_POSITIONS
-"""Whether a file may change its name, or go, while it is open."""
+"""Whether an open file may be renamed or removed."""
 LOOPS_HEAR_SIGNALS = os.name == "posix"
 OPEN_FLAGS: int = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 DESCRIPTORS_ANYWHERE = 2048
-"""How many files a process may have open where nobody tells."""
+"""Assumed limit of open files where the system reports none."""
 _one_at_a_time = threading.Lock()
-"""A descriptor without positional calls has one position for all threads."""
+"""Without positional calls all threads share a descriptor's position."""
 
 
 def read_at(fd: int, length: int, position: int) -> bytes:
@@ -55,7 +55,8 @@ def write_at(fd: int, data: Buffer, position: int) -> int:
 
 
 def lock_whole(fd: int) -> None:
-    """Excludes other processes until the descriptor is closed. OSError with EACCES or EAGAIN when one has it."""
+    """Locks a file against other processes until the descriptor is closed. OSError with EACCES or EAGAIN when another process
+    holds the lock."""
     if fcntl is not None:
         fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
@@ -65,7 +66,7 @@ def lock_whole(fd: int) -> None:
 
 
 def sync_directory(fd_of: Any, path: str) -> int | None:
-    """A descriptor of a directory, for a sync; None where directories cannot be opened, and their names are the system's."""
+    """Opens a directory for a sync; None where directories cannot be opened and the system keeps their entries safe by itself."""
     if not hasattr(os, "O_DIRECTORY"):
         return None
     descriptor: int = fd_of(path, os.O_RDONLY | os.O_DIRECTORY | OPEN_FLAGS)
@@ -73,11 +74,11 @@ def sync_directory(fd_of: Any, path: str) -> int | None:
 
 
 def space(path: str) -> tuple[int, int]:
-    """Bytes that the file system holds, and that may still be written."""
+    """Size of the file system in bytes, and bytes that may still be written."""
     if hasattr(os, "statvfs"):
         found = os.statvfs(path)
         return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
-    import shutil  # not at start: it loads every codec of Python's archives
+    import shutil  # imported late: it loads every codec of Python's archives
 
     usage = shutil.disk_usage(path)
     return usage.total, usage.free
@@ -93,12 +94,13 @@ def boot_id() -> str:
 
 
 def taken(problem: OSError) -> bool:
-    """Whether a lock failed because somebody else has it."""
+    """Whether a lock failed because another process holds it."""
     return problem.errno in {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
 def ending_signals() -> tuple[int, ...]:
-    """Those that ask a process to end in order: also that its terminal was closed, unless somebody (nohup) wants that ignored."""
+    """Signals that stop the process cleanly: SIGTERM, SIGINT, and SIGHUP (a closed terminal) unless it is ignored, as by
+    nohup."""
     hangup = getattr(signal, "SIGHUP", None)
     if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:
         return signal.SIGTERM, signal.SIGINT
@@ -106,7 +108,7 @@ def ending_signals() -> tuple[int, ...]:
 
 
 def on_signal(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], object]) -> None:
-    """Calls back on the loop when the process gets the signal. From the main thread."""
+    """Calls ``callback`` on the loop when the process gets the signal. Call it from the main thread."""
     if LOOPS_HEAR_SIGNALS:
         loop.add_signal_handler(number, callback)
     else:

@@ -1,11 +1,10 @@
-"""The outside world for one node: clock, randomness, tasks, worker threads, and waiting.
+"""One node's clock, randomness, tasks, worker threads, and waiting.
 
-What is decided here: that a task is never lost silently (``spawn`` keeps it and reports its failure), that threads are
-bounded, and that coroutines of handlers are stepped right away instead of becoming tasks: an answer that does not have to
-wait costs no trip around the loop (``drive``).
+A task never fails silently (``spawn`` keeps it and logs its failure), threads are bounded, and coroutines of handlers are stepped
+immediately instead of becoming tasks, so an answer that does not have to wait needs no turn of the loop (``Driver``).
 
-Two pools: ``run_blocking`` for what somebody waits for (a sync, a cold read), ``run_long`` for what takes long and nobody
-waits for (compaction, recovery, deleting files), so that the second never holds up the first.
+Two pools: ``run_blocking`` for jobs whose result is waited for (a sync, a cold read), ``run_long`` for long background jobs
+(compaction, recovery, deleting files), so that long jobs never delay the others.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ BLOCKING_THREADS = 8
 LONG_THREADS = 2
 BREATH_S = 0.0005
 LONGEST_ALARM_MS = 3_600_000
-"""Some requests have no deadline; timers of centuries are not to be relied on."""
+"""Some requests have no deadline; a timer set centuries ahead is unreliable."""
 
 
 def system_now_ms() -> int:
@@ -39,8 +38,8 @@ def system_now_ms() -> int:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop where it is installed, else asyncio's own, of the kind that can wait for sockets to become readable: on Windows that
-    is not its default."""
+    """uvloop if installed, otherwise asyncio's selector loop, which is not the default on Windows: the node waits for sockets
+    to become readable."""
     try:
         import uvloop
     except ImportError:
@@ -50,19 +49,19 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 class Alarm(Protocol):
-    """What rings later."""
+    """A timer."""
 
     def cancel(self) -> None:
-        """It does not ring any more."""
+        """Cancels the timer."""
 
 
 class LoopRuntime:
-    """What the node and its handlers ask of the event loop."""
+    """What the node and its handlers need from the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.now_ms: Callable[[], int] = system_now_ms
-        # Both are looked up each time: who moves the node's time puts other clocks in their places.
+        # Both are looked up on each call, because a test that shifts the node's time replaces the clocks.
         self._even = EvenClock(lambda: self.now_ms(), lambda: self.steady_ms())  # noqa: PLW0108
         self.rng = random.Random(int.from_bytes(random.SystemRandom().randbytes(32), "big"))
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -74,7 +73,7 @@ class LoopRuntime:
         self._alarm_ms = sys.maxsize
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Run it on the loop; a failure is logged under its name, for nobody may ever await the task."""
+        """Runs it on the loop. A failure is logged under ``name``, because the task may never be awaited."""
         task = self.loop.create_task(coroutine, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -86,28 +85,29 @@ class LoopRuntime:
             log.error("%s failed", task.get_name(), exc_info=error)
 
     def promise(self) -> asyncio.Future[Any]:
-        """A future that may fail when whoever waited for it has gone: then there is nobody to be told."""
+        """A future whose failure is not logged when no caller awaits it any more."""
         future = self.loop.create_future()
         future.add_done_callback(_look)
         return future
 
     def run_blocking(self, job: Callable[[], T]) -> asyncio.Future[T]:
-        """The result of ``job``, run in a thread; for work that somebody waits for."""
+        """Runs ``job`` in a thread and returns its result; for work that callers wait for."""
         return self.loop.run_in_executor(self._blocking, job)
 
     def run_long(self, job: Callable[[], T]) -> asyncio.Future[T]:
-        """The result of ``job``, run in a thread; for work that takes long and that nobody waits for."""
+        """Runs ``job`` in a thread and returns its result; for long background work."""
         return self.loop.run_in_executor(self._long, job)
 
     def breathe(self) -> None:
-        """In a thread that is at work in Python for long: lets the loop go on. A thread that holds the interpreter for its whole
-        interval costs the loop that interval at each call to the system; one that rests costs it nothing."""
+        """Called in a thread that runs Python code for long: lets the loop run. A thread that holds the interpreter for a full
+        switch interval costs the loop that interval at each system call; one that sleeps costs it nothing."""
         time.sleep(BREATH_S)
 
     def in_parallel(
         self, jobs: Sequence[Callable[[], None]], threads: int, name: str, each_done: Callable[[int], None] | None = None
     ) -> None:
-        """All of them, in threads of their own; blocks. ``each_done`` is told how many have ended. What one raises is raised."""
+        """Runs all jobs in new threads; blocks. ``each_done`` gets the number of finished jobs. An exception of a job is
+        raised."""
         with ThreadPoolExecutor(max(1, threads), name) as pool:
             for done, future in enumerate([pool.submit(job) for job in jobs], 1):
                 future.result()
@@ -115,13 +115,13 @@ class LoopRuntime:
                     each_done(done)
 
     def bind(self, name: str, host: str, port: int) -> socket.socket:
-        """A socket for a listener, not listening yet. See ``server.serving.listener.bind``."""
+        """A bound socket for a listener, not listening yet. See ``server.serving.listener.bind``."""
         from tidelog.server.serving.listener import bind
 
         return bind(name, host, port)
 
     def wait(self, parked: Parked) -> asyncio.Future[None]:
-        """A future that is done when ``parked`` is: at once, when something finishes it, or at its deadline."""
+        """A future that completes when ``parked`` is done: now, when it is finished, or at its deadline."""
         future: asyncio.Future[None] = self.loop.create_future()
         if parked.done:
             future.set_result(None)
@@ -135,8 +135,8 @@ class LoopRuntime:
         return future
 
     def when_done(self, parked: Parked, then: Callable[[], Callable[[], None] | None]) -> None:
-        """``then`` is called when ``parked`` is done, at the end of that turn of the loop, and after all of those what they
-        return, once for those that return the same: what ends together is answered together. Who gives up unsets ``on_done``."""
+        """Calls ``then`` once ``parked`` is done, at the end of that turn of the loop, and after all such calls what they
+        returned, each callable once, so that waits that end together are answered together. To give up, unset ``on_done``."""
 
         def done() -> None:
             self._done.append(then)
@@ -160,34 +160,34 @@ class LoopRuntime:
 
     def _park(self, parked: Parked, done: Callable[[], None]) -> None:
         parked.on_done = done
-        # From here on it is how long that counts, not until when: the wall clock may be set back, by an hour even.
+        # From here on the remaining time counts, not the deadline: the wall clock may be set back, even by an hour.
         parked.deadline_ms += self.steady_ms() - self.now_ms()
         self._purgatory.park(parked)
         if parked.deadline_ms < self._alarm_ms:
             self._set_alarm(parked.deadline_ms)
 
     def steady_ms(self) -> int:
-        """Milliseconds on a clock that nobody sets, for how long something takes."""
+        """Monotonic milliseconds, for durations."""
         return time.monotonic_ns() // 1_000_000
 
     def even_ms(self) -> int:
-        """The wall clock without its jumps, for how old something is (``server.even_clock``)."""
+        """The wall clock without its jumps, for ages (``server.even_clock``)."""
         return self._even.now_ms()
 
     def busy_ns(self) -> int:
-        """Nanoseconds, for how long the loop is at something."""
+        """Nanoseconds, to measure how long the loop is busy."""
         return time.perf_counter_ns()
 
     def real_ms(self) -> int:
-        """The same, of the machine itself: for what happens on sockets. A test may move the node's time, never its peers'."""
+        """Monotonic milliseconds for socket work. A test may shift a node's time, never this clock."""
         return time.monotonic_ns() // 1_000_000
 
     def call_later(self, delay_s: float, callback: Callable[[], object]) -> Alarm:
-        """On the loop, when so much of the node's time has passed; what is about sockets asks the loop itself."""
+        """Calls ``callback`` on the loop after ``delay_s`` of the node's time; socket work uses the loop's own timers."""
         return self.loop.call_later(delay_s, callback)
 
     async def sleep(self, seconds: float) -> None:
-        """Until so much of the node's time has passed."""
+        """Waits ``seconds`` of the node's time."""
         over: asyncio.Future[None] = self.loop.create_future()
 
         def end() -> None:
@@ -217,7 +217,7 @@ class LoopRuntime:
             self._set_alarm(deadline_ms)
 
     async def close(self) -> None:
-        """Cancel what still runs and wait for it; worker threads end with what they are at."""
+        """Cancels the remaining tasks and waits for them; worker threads finish their current job."""
         if self._alarm is not None:
             self._alarm.cancel()
         tasks = list(self._tasks)
@@ -234,10 +234,10 @@ def _look(future: asyncio.Future[Any]) -> None:
 
 
 class Driver:
-    """One coroutine of a handler, stepped by the futures that it awaits; no task, and the first step runs at once.
+    """Steps a handler's coroutine by the futures that it awaits, without a task; the first step runs immediately.
 
-    ``then(result, error)`` is called once, unless ``abandon`` came first: then the coroutine is closed where it waits, which
-    runs its ``finally`` blocks.
+    ``then(result, error)`` is called once, unless ``abandon`` came first: then the coroutine is closed where it waits, which runs
+    its ``finally`` blocks.
     """
 
     __slots__ = ("_coroutine", "_then")
@@ -247,11 +247,11 @@ class Driver:
         self._then = then
 
     def start(self) -> None:
-        """The first step. ``then`` may be called before this returns."""
+        """Runs the first step. ``then`` may be called before this returns."""
         self._step(None)
 
     def abandon(self) -> None:
-        """Nobody wants the answer any more."""
+        """Closes the coroutine; ``then`` is not called."""
         coroutine, self._coroutine = self._coroutine, None
         if coroutine is not None:
             coroutine.close()
@@ -261,16 +261,16 @@ class Driver:
         if coroutine is None:
             return
         try:
-            # A future's result or exception reaches the coroutine through the future itself, which it is awaiting.
+            # The awaited future itself passes its result or exception to the coroutine.
             future = coroutine.send(None)
         except StopIteration as stop:
             self._coroutine = None
             self._then(stop.value, None)
         except Exception as error:
-            # Not handled here, only handed on: the connection's owner logs it and closes the connection.
+            # Passed on: the connection's owner logs it and closes the connection.
             self._coroutine = None
             self._then(None, error)
         else:
-            # What asyncio's own Task does with what is yielded to it: take the mark off, come back when it is done.
+            # As asyncio's own Task does with a yielded future: clear the mark, and continue when it is done.
             future._asyncio_future_blocking = False
             future.add_done_callback(self._step)
