@@ -276,7 +276,7 @@ class Node:
             self.listeners.append(self.replica.quotas.add(listener, self.broker))
 
     def _accept(self) -> None:
-        """Accepts clients, mostly once unfenced: a fenced broker does not list itself, and its partitions have no leaders."""
+        """Called once unfenced, or late: a fenced broker does not list itself, so clients see partitions without leaders."""
         for listener in self.listeners:
             listener.start()
 

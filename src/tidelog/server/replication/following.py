@@ -95,7 +95,7 @@ class Following:
             return
         self._interrupted_s = self._runtime.loop.time()
         if self._poll is not None and self._poll.cancel():
-            # The answer still arrives on that connection, so the other one is used meanwhile.
+            # The answer still arrives on that connection, so the other one is used for the next request.
             self._line ^= 1
             self.machine.interrupted()
 

@@ -95,7 +95,7 @@ class Monitoring:
         return Answer(503 if status == "failed" else 200, json.dumps(body).encode() + b"\n", "application/json")
 
     async def _live(self) -> Answer:
-        """200 unless the node has failed: its process should not be restarted."""
+        """200 unless the node has failed and its process should be restarted."""
         return _unavailable("the node has failed") if self._node.failed.is_set() else Answer(200, b"live\n")
 
     async def _ready(self) -> Answer:
