@@ -1,6 +1,6 @@
-"""A client of any Kafka cluster: the admin client on asyncio, its results and its errors.
+"""A client for any Kafka cluster: the admin client on asyncio, its results and its errors.
 
-The names are imported when they are first used: tools that need no asyncio do not pay for it.
+Names are imported on first use, so that tools without asyncio do not pay for it.
 """
 
 from __future__ import annotations

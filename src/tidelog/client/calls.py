@@ -1,7 +1,7 @@
-"""What a client wants of a cluster, without I/O: a call is a generator that yields steps and is given the result of each.
+"""Client operations without I/O: a call is a generator that yields steps and receives the result of each.
 
 Calls compose with ``yield from``. Routing (``client.routing``) turns their steps into exchanges with addresses, drivers
-(``client.net``) carry those out; tests answer the steps themselves. A step that fails raises inside the call.
+(``client.net``) carry those out; tests answer the steps directly. A failed step raises inside the call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 Partition = tuple[str, int]
 """Topic and partition."""
 GROUP, TRANSACTION = 0, 1
-"""Kinds of keys that coordinators are found by."""
+"""Key types of FindCoordinator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Coordinator:
-    """The coordinator of a group or of a transactional id, wherever it is at the time."""
+    """The current coordinator of a group or of a transactional id."""
 
     key: str
     kind: int = GROUP
@@ -40,7 +40,7 @@ To = Node | Coordinator | None
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The result is the response. ``code_of``: the error code to look at; asked again while that one passes by itself."""
+    """Returns the response. ``code_of`` extracts the error code; the request is retried while that error is transient."""
 
     request: Message
     to: To = None
@@ -50,7 +50,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class VersionOf:
-    """The result is the version at which requests of this API go out. UnsupportedByBroker when there is none."""
+    """Returns the version in which requests of this API are sent. UnsupportedByBroker if there is no common one."""
 
     api_key: int
     to: To = None
@@ -58,14 +58,14 @@ class VersionOf:
 
 @dataclass(frozen=True, slots=True)
 class Locate:
-    """The result is (node id, host, port) of a coordinator."""
+    """Returns (node id, host, port) of a coordinator."""
 
     to: Coordinator
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """The result is a list of the results of these calls; they may run at the same time. The first failure is raised."""
+    """Returns a list of the results of these calls, which may run concurrently. The first failure is raised."""
 
     calls: Sequence[Generator[Any, Any, Any]]
 

@@ -1,7 +1,7 @@
 """A client's side of one Kafka connection, sans-IO: requests become bytes, bytes become responses.
 
-Versions are agreed on first: ``hello`` asks for them, and every later request is sent at the highest version that both sides
-know. Responses come in the order of the requests; one that answers another request ends the connection.
+Versions are negotiated first: ``hello`` asks for them, and every later request is sent in the highest version that both sides
+know. Responses arrive in the order of the requests; one that answers another request ends the connection.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_RESPONSE_BYTES = 1 << 30
 
 
 class UnsupportedByBroker(Exception):
-    """The broker does not serve the API, or no version of it that we know."""
+    """The broker does not serve the API, or only in versions that tidelog does not know."""
 
 
 _STRANGERS = (
@@ -35,13 +35,13 @@ _STRANGERS = (
     (b"\x15\x03", "it speaks TLS there: set {prefix}security.protocol to SSL or SASL_SSL"),
     (b"SSH-", "it answers SSH: give the port of a Kafka listener"),
 )
-"""How answers of servers begin that speak another protocol; read as the size of a frame they would be hundreds of megabytes."""
+"""First bytes of servers of other protocols; read as a frame size they would mean hundreds of megabytes."""
 
 
 def check_speaks_kafka(head: bytes, prefix: str = "") -> None:
-    """ProtocolViolation when the first bytes of a server's first answer are those of another protocol.
+    """ProtocolViolation if the first bytes from a server belong to another protocol.
 
-    ``prefix``: what users write before the names of settings.
+    ``prefix``: what users write before setting names.
     """
     for beginning, said in _STRANGERS:
         if head.startswith(beginning):
@@ -49,12 +49,12 @@ def check_speaks_kafka(head: bytes, prefix: str = "") -> None:
 
 
 class ClientConnection:
-    """State of one connection. The caller moves the bytes."""
+    """The state of one connection. The caller moves the bytes."""
 
     def __init__(
         self, client_id: str, software_version: str = "0", max_response_bytes: int = MAX_RESPONSE_BYTES, prefix: str = ""
     ) -> None:
-        """``prefix``: what users write before the names of settings."""
+        """``prefix``: what users write before setting names."""
         self._prefix = prefix
         self._client_id = client_id
         self._software_version = software_version
@@ -63,15 +63,16 @@ class ClientConnection:
         self._reader = FrameReader(max_response_bytes, max_plain_bytes=max_response_bytes)
         self._served: dict[int, tuple[int, int]] | None = None
         self.features: dict[str, int] = {}
-        """Levels of the cluster's finalized features (KIP-584), as the broker told them; empty for one that is too old."""
+        """Levels of the cluster's finalized features (KIP-584), as reported by the broker; empty if it is too old."""
 
     def hello(self) -> bytes:
-        """The first frame: which versions does the broker serve."""
+        """The first frame: ApiVersions."""
         request = ApiVersionsRequest(client_software_name="tidelog", client_software_version=self._software_version)
         return self._encode(request, ApiKey.API_VERSIONS, ApiVersionsRequest.MAX_VERSION)
 
     def welcomed(self, response: ApiVersionsResponse) -> bytes | None:
-        """Take the answer. A broker that does not know our version of the question is asked again: send these bytes."""
+        """Process the answer to ``hello``. A broker that does not know our ApiVersions version is asked again: send the
+        returned bytes."""
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
             return self._encode(ApiVersionsRequest(), ApiKey.API_VERSIONS, 0)
         if response.error_code != ErrorCode.NONE:
@@ -81,7 +82,8 @@ class ClientConnection:
         return None
 
     def version_of(self, api_key: int, highest: int | None = None) -> int:
-        """The version at which requests of this API go out, not above ``highest``. UnsupportedByBroker when there is none."""
+        """The version in which requests of this API are sent, at most ``highest``. UnsupportedByBroker if there is no common
+        one."""
         assert self._served is not None, "say hello first"
         ours = registry.request_class(api_key)
         low, high = self._served.get(api_key, (0, -1))
@@ -91,21 +93,21 @@ class ClientConnection:
         return version
 
     def request(self, request: Message, highest: int | None = None) -> bytes:
-        """The frame of ``request``, at ``highest`` at most. ValueError when it holds what the agreed version cannot say."""
+        """The frame of ``request``, in version ``highest`` at most. ValueError if the version cannot encode it."""
         api_key: int = request.API_KEY  # type: ignore[attr-defined]
         return self._encode(request, api_key, self.version_of(api_key, highest))
 
     def receive(self, data: bytes) -> list[Any]:
-        """The responses that ``data`` completes. ProtocolViolation when they are not answers to what was asked."""
+        """The responses that ``data`` completes. ProtocolViolation if they do not match the requests."""
         self.check_first((self._reader.head(4) + data[:4])[:4])
         return [self._decode(frame) for frame in self._reader.feed(data)]
 
     def writable(self) -> memoryview:
-        """Where the next bytes from the socket go. Views inside responses that ``received`` gave are void from now on."""
+        """The buffer for the next bytes from the socket. Views inside responses returned by ``received`` become invalid."""
         return self._reader.writable()
 
     def received(self, count: int) -> list[Any]:
-        """The responses that ``count`` bytes written there complete; bulk inside them stays where it came in."""
+        """The responses that ``count`` bytes written to the buffer complete; their bulk data stays in the buffer."""
         self._reader.received(count)
         self.check_first(self._reader.head(4))
         responses = []
@@ -114,7 +116,7 @@ class ClientConnection:
         return responses
 
     def check_first(self, head: bytes) -> None:
-        """As long as versions are not agreed on: ProtocolViolation when the server's first bytes are another protocol's."""
+        """Until versions are negotiated: ProtocolViolation if the server's first bytes belong to another protocol."""
         if self._served is None:
             check_speaks_kafka(head, self._prefix)
 
@@ -125,12 +127,12 @@ class ClientConnection:
         return encode_request(RequestHeader(api_key, version, correlation_id, self._client_id), request)
 
     def accept(self, frame: bytes | memoryview) -> tuple[int, int, memoryview]:
-        """(API key, version, body) of the next response, for callers that cut the frames."""
+        """(API key, version, body) of the next response, for callers that split the frames themselves."""
         if not self._waiting:
             raise ProtocolViolation("the broker sends an answer that no request asked for")
         correlation_id, api_key, version = self._waiting.popleft()
         if api_key == ApiKey.API_VERSIONS and frame[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
-            # That answer is in version 0, whatever version was asked in.
+            # This answer is in version 0, whatever version was requested.
             version = 0
         answered, position = decode_response_header(frame, response_header_is_flexible(api_key, version))
         if answered != correlation_id:

@@ -1,4 +1,4 @@
-"""How a client fails before there is an answer: no connection, no identity, no time left."""
+"""Failures without a response: no connection, failed authentication, no route."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from tidelog.model.errors import ErrorCode, KafkaError
 
 
 class NoConnection(Exception):
-    """A broker cannot be reached, or the connection ended. Another broker may answer, or this one later.
+    """A broker cannot be reached, or the connection broke. Another broker may answer, or this one later.
 
-    ``reason``: the text without the address; ``reached``: something listens there; ``sent``: the request may have arrived, so
-    that its outcome is unknown.
+    ``reason``: the text without the address; ``reached``: something listens there; ``sent``: the request may have arrived, so its
+    outcome is unknown.
     """
 
     def __init__(self, text: str, *, reason: str | None = None, reached: bool = False, sent: bool = False) -> None:
@@ -20,11 +20,11 @@ class NoConnection(Exception):
 
 
 class NotAuthenticated(Exception):
-    """The broker refuses the client's identity, or the client refuses the broker's. Trying again does not help."""
+    """The broker rejects the client's identity, or the client the broker's. A retry does not help."""
 
 
 class NoRoute(KafkaError):
-    """No node of this cluster can be asked: ``detail`` says which was wanted and what there is."""
+    """The cluster has no node for the request: ``detail`` says which was wanted and which there are."""
 
     def __init__(self, code: ErrorCode, detail: str) -> None:
         super().__init__(code, detail)

@@ -1,7 +1,7 @@
-"""Fetch and ListOffsets as a reader of partitions asks them, and what each answer means for it.
+"""Fetch and ListOffsets requests of a partition reader, and how it handles each error.
 
-One partition a Fetch: a reader has a range of one partition, and several readers work side by side. From Fetch
-13 on the topic is named by its id, so that the answer can only be about the topic that was meant; before that by name.
+Each Fetch is for one partition: a reader reads a range of one partition, and several readers run in parallel. From Fetch 13 on
+the topic is named by id, so that the answer cannot be about a recreated topic; before, by name.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tidelog.protocol.messages.list_offsets import (
 )
 
 AbortedTransactions = tuple[tuple[int, int], ...]
-"""(producer id, first offset) of each aborted transaction in what was fetched, by first offset."""
+"""(producer id, first offset) of each aborted transaction in the fetched records, by first offset."""
 
 
 class Verdict(Enum):
-    """What to do about an error."""
+    """How to handle an error."""
 
     RETRY = "wait and ask again"
     REFRESH = "ask who leads the partition now, then again"
@@ -49,18 +49,18 @@ _VERDICTS = {
     ErrorCode.REPLICA_NOT_AVAILABLE: Verdict.REFRESH,
     ErrorCode.KAFKA_STORAGE_ERROR: Verdict.REFRESH,
     ErrorCode.LISTENER_NOT_FOUND: Verdict.REFRESH,
-    # Retriable for Java's client too: a broker that could not read its disk this time.
+    # Java's client retries it too: a broker that failed to read its disk this time.
     ErrorCode.UNKNOWN_SERVER_ERROR: Verdict.RETRY,
 }
 
 
 def error_of(code: int) -> ErrorCode:
-    """The error with this number; one that a newer Kafka has invented is an unknown error of the server."""
+    """The error with this number; an unknown number, from a newer Kafka, is UNKNOWN_SERVER_ERROR."""
     return ErrorCode(code)
 
 
 def judge(error: ErrorCode) -> Verdict:
-    """What an error of a partition means."""
+    """How to handle an error of a partition."""
     found = _VERDICTS.get(error)
     if found is None:
         found = Verdict.RETRY if error.retriable and error != ErrorCode.CORRUPT_MESSAGE else Verdict.FAIL
@@ -69,7 +69,7 @@ def judge(error: ErrorCode) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One partition's part of a Fetch response. ``records`` is a view of the frame that it came in."""
+    """One partition of a Fetch response. ``records`` is a view of the received frame."""
 
     error: ErrorCode
     high_watermark: int
@@ -85,7 +85,8 @@ class Fetched:
 def fetch_request(
     settings: ClientSettings, at: TopicPartition, topic_id: bytes, offset: int, leader_epoch: int, max_bytes: int
 ) -> FetchRequest:
-    """Ask for one partition from ``offset`` on, without a session. At least one whole batch comes, however large (KIP-74)."""
+    """A request for one partition from ``offset`` on, without a session. Returns at least one whole batch, however large
+    (KIP-74)."""
     partition = FetchPartition(
         partition=at.partition, current_leader_epoch=leader_epoch, fetch_offset=offset, partition_max_bytes=max_bytes
     )
@@ -100,7 +101,7 @@ def fetch_request(
 
 
 def read_fetch(response: FetchResponse, at: TopicPartition, topic_id: bytes) -> Fetched:
-    """The answer about the partition that was asked for. ProtocolViolation when the broker answers about something else."""
+    """The answer about the requested partition. ProtocolViolation if it is about another one."""
     if response.error_code:
         return _failed(error_of(response.error_code))
     parts = [
@@ -132,7 +133,8 @@ def _failed(error: ErrorCode) -> Fetched:
 def list_offsets_request(
     wanted: Mapping[TopicPartition, tuple[int, int]], isolation_level: int, timeout_ms: int
 ) -> ListOffsetsRequest:
-    """Ask one broker for (timestamp, leader epoch) of each partition; the special timestamps are in ``model.ids``."""
+    """A request to one broker for the (timestamp, leader epoch) of each partition; the special timestamps are in
+    ``model.ids``."""
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for at, (timestamp, epoch) in wanted.items():
         topics.setdefault(at.topic, []).append(
@@ -146,7 +148,7 @@ def list_offsets_request(
 
 
 def read_offsets(response: ListOffsetsResponse, asked: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[ErrorCode, int]]:
-    """(error, offset) of each partition that was asked for; offset -1 when no record is as young as the timestamp."""
+    """(error, offset) of each requested partition; offset -1 if no record is as recent as the timestamp."""
     said = {
         TopicPartition(topic.name, part.partition_index): (error_of(part.error_code), part.offset)
         for topic in response.topics

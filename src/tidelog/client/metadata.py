@@ -1,7 +1,7 @@
-"""What a client knows of a cluster: brokers, topics with their ids, and who leads each partition.
+"""What a client knows of a cluster: brokers, topics with their ids, and partition leaders.
 
-Answers come from any broker and in any order, so the leader epoch says which is older (KIP-320): for a topic that is still
-the same (same id), a leader with a lower epoch than the one known is not believed. A new topic id is a new topic.
+Answers come from any broker and in any order, so the leader epoch decides which is newer (KIP-320): while the topic id is
+unchanged, a leader with a lower epoch than the known one is ignored. A new topic id is a new topic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidelog.protocol.messages.metadata import MetadataResponse, MetadataRespons
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The leader of a partition. ``broker`` -1: none at the moment; ``epoch`` -1: the broker is too old to say."""
+    """The leader of a partition. ``broker`` -1: no leader at the moment; ``epoch`` -1: the broker is too old to report it."""
 
     broker: int
     epoch: int
@@ -24,7 +24,7 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as brokers describe it. ``error`` is why there is nothing more to know."""
+    """A topic as brokers describe it. If ``error`` is set, the rest is unknown."""
 
     name: str
     topic_id: bytes
@@ -34,7 +34,7 @@ class Topic:
 
 
 class ClusterMetadata:
-    """Grows by answers. Not thread-safe: one per thread that asks."""
+    """Accumulates answers. Not thread-safe: use one per thread."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, tuple[str, int]] = {}
@@ -42,20 +42,20 @@ class ClusterMetadata:
         self.cluster_id: str | None = None
 
     def update(self, response: MetadataResponse, *, all_topics: bool = False) -> None:
-        """Take in an answer; ``all_topics`` says that it lists every topic there is."""
+        """Merge an answer; ``all_topics``: it lists every existing topic."""
         self.brokers = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
         self.cluster_id = response.cluster_id
         found = {topic.name: self._merged(topic.name, topic) for topic in response.topics if topic.name is not None}
         self.topics = found if all_topics else self.topics | found
 
     def leader(self, topic: str, partition: int) -> Leader | None:
-        """The leader, None when the partition is not known or has none."""
+        """The leader; None if the partition is unknown or has no leader."""
         known = self.topics.get(topic)
         found = known.leaders.get(partition) if known else None
         return None if found is None or found.broker == NO_BROKER else found
 
     def moved(self, topic: str, partition: int, leader: Leader, endpoints: Iterable[tuple[int, str, int]] = ()) -> bool:
-        """A broker names a new leader (KIP-951). Whether that was news; ``endpoints`` are (node, host, port)."""
+        """A broker reported a new leader (KIP-951). Returns whether that was news; ``endpoints`` are (node, host, port)."""
         self.brokers |= {node: (host, port) for node, host, port in endpoints}
         known = self.topics.get(topic)
         before = known.leaders.get(partition) if known else None

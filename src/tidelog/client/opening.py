@@ -1,6 +1,6 @@
-"""What is said on a new connection before the first request: versions (ApiVersions), then SASL (KIP-43, KIP-152).
+"""The opening of a connection before the first request: versions (ApiVersions), then SASL (KIP-43, KIP-152).
 
-A conversation is a generator that yields frames to send and is given the response to each; every driver runs the same one.
+An opening is a generator that yields frames to send and receives the response to each; every driver runs the same one.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _SASL_ROUNDS = 4
 
 
 def versions(machine: ClientConnection) -> Opening:
-    """Agree on versions. ProtocolViolation when the broker answers with an error."""
+    """Negotiate versions. ProtocolViolation when the broker answers with an error."""
     again = machine.welcomed((yield machine.hello()))
     if again is not None:
         machine.welcomed((yield again))
 
 
 def authentication(machine: ClientConnection, sasl: Sasl, address: str, nonce: str, prefix: str = "") -> Opening:
-    """Prove the client's identity. NotAuthenticated when that fails.
+    """Authenticate the client. NotAuthenticated when that fails.
 
-    ``nonce``: see ``ScramConversation``; ``prefix``: what users write before the names of settings.
+    ``nonce``: see ``ScramConversation``; ``prefix``: what users write before setting names.
     """
     from tidelog.client.sasl import conversation
     from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest

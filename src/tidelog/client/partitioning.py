@@ -1,4 +1,4 @@
-"""Which partition a key belongs to, as Java's producer decides it: 32-bit MurmurHash2 with Kafka's seed, of the key's bytes."""
+"""The partition of a key, the same as with Java's producer: 32-bit MurmurHash2 with Kafka's seed over the key's bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The hash as Java has it, a signed number of 32 bits."""
+    """The hash as in Java, a signed 32-bit number."""
     size = len(data)
     hashed = (_SEED ^ size) & _MASK
     whole = size & ~3
@@ -29,5 +29,5 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """The partition, of so many, of records with this key. The sign bit is dropped first, as Java's ``toPositive`` does."""
+    """The partition of this key, below ``partitions``. The sign bit is cleared first, as Java's ``toPositive`` does."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions

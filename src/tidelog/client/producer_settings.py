@@ -1,4 +1,4 @@
-"""The settings of a producer under Java's names: those that mean something here, and why the others are refused."""
+"""Producer settings under Java's names: the supported ones, and why the others are refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """How batches are made and sent; sizes in bytes, times in ms. ``compression_level`` None: the codec's default."""
+    """Batching and sending; sizes in bytes, times in ms. ``compression_level`` None: the codec's default."""
 
     codec: Codec
     compression_level: int | None
@@ -42,7 +42,7 @@ class ProducerSettings:
 
 
 def parse_producer_settings(given: Mapping[str, str]) -> tuple[ProducerSettings, dict[str, str]]:
-    """The producer's settings, and those that are not the producer's. ConfigError says what is wrong and what would be right."""
+    """The producer's settings, and the remaining ones. ConfigError says what is wrong and what to set instead."""
     numbers: dict[str, int | None] = {name: default for name, (_, _, default) in _NUMBERS.items()}
     codec = Codec.NONE
     others: dict[str, str] = {}
@@ -83,7 +83,7 @@ def _check_level(codec: Codec, level: int | None) -> None:
         raise ConfigError(f"compression.level is {level}, and compression.type {codec.name.lower()} has no levels.")
     try:
         compress(codec, b"a trial", level)
-    except Exception as error:  # each codec's library has errors of its own
+    except Exception as error:  # each compression library raises its own errors
         raise ConfigError(f"compression.level is {level}, and {codec.name.lower()} does not take that: {error}.") from error
 
 

@@ -1,13 +1,13 @@
-"""One transaction of one transactional id, without a socket: what to ask, and what each answer means for it.
+"""One transaction of one transactional id, sans-IO: its requests, and what each response means.
 
-The order is: ``begin`` (InitProducerId, which ends the open transaction of this id and fences the producer that had it),
-partitions joined and batches produced, a group's offset, ``end``. Under transaction.version 2 (KIP-890) partitions and groups
-join by being written to; before it they are added first. Every request may be repeated until it is answered: batches carry
-sequence numbers, the rest is idempotent within an epoch. Errors are sorted as KIP-1050 does: what passes, what this transaction
-does not survive, what no transaction of this producer survives, and what only the user can change.
+The order is: ``begin`` (InitProducerId, which ends the open transaction of this id and fences its previous producer), partitions
+joined and batches produced, a group's offset, ``end``. Under transaction.version 2 (KIP-890) partitions and groups join when they
+are written to; before, they are added first. Every request may be retried until it is answered: batches carry sequence numbers,
+the rest is idempotent within an epoch. Errors are classified as in KIP-1050: transient, fatal for this transaction, fatal for
+this producer, and those that only the user can fix.
 
-Invariants: batches of a partition are numbered without gaps from 0, in the order in which they were stamped; nothing is produced
-before ``begin`` or after ``end``; a transaction that met an error which it does not survive is never committed.
+Invariants: batches of a partition have consecutive sequence numbers from 0, in the order in which they were stamped; nothing is
+produced before ``begin`` or after ``end``; a transaction that met a fatal error is never committed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ACKS_ALL = -1
 TRANSACTION_FEATURE = "transaction.version"
 _CRC, _ATTRIBUTES, _PRODUCER = Struct(">I"), Struct(">h"), Struct(">qhi")
 _PRODUCER_POSITION = 43
-# Produce 13 names topics by id, InitProducerId 6 is KIP-939's, AddPartitionsToTxn 4 is for brokers among themselves (KIP-890).
+# Produce 13 names topics by id, InitProducerId 6 is KIP-939's, AddPartitionsToTxn 4 is only for brokers (KIP-890).
 _HIGHEST: dict[int, tuple[int, int]] = {
     ApiKey.PRODUCE: (11, 12),
     ApiKey.INIT_PRODUCER_ID: (5, 5),
@@ -56,7 +56,7 @@ _HIGHEST: dict[int, tuple[int, int]] = {
 
 
 class Verdict(Enum):
-    """What to do about an answer."""
+    """How to handle a response."""
 
     DONE = "as asked"
     RETRY = "wait and ask again"
@@ -68,7 +68,7 @@ class Verdict(Enum):
 
 _VERDICTS: dict[ErrorCode, Verdict] = {
     ErrorCode.NONE: Verdict.DONE,
-    # The batch is there; the answer to its first sending got lost.
+    # The batch was appended; the response to the first attempt was lost.
     ErrorCode.DUPLICATE_SEQUENCE_NUMBER: Verdict.DONE,
     ErrorCode.NOT_COORDINATOR: Verdict.REFRESH,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: Verdict.REFRESH,
@@ -93,7 +93,7 @@ _VERDICTS: dict[ErrorCode, Verdict] = {
 
 
 def judge(error: ErrorCode) -> Verdict:
-    """What an error of any of these requests means."""
+    """How to handle an error of any of these requests."""
     found = _VERDICTS.get(error)
     if found is None:
         found = Verdict.RETRY if error.retriable else Verdict.FAIL
@@ -101,13 +101,13 @@ def judge(error: ErrorCode) -> Verdict:
 
 
 def highest_version(api_key: int, implicit: bool) -> int:
-    """The version beyond which a request means something else than is meant here. ``implicit``: under transaction.version 2."""
+    """The highest version with the semantics that this module implements. ``implicit``: under transaction.version 2."""
     before, since = _HIGHEST[api_key]
     return since if implicit else before
 
 
 def joins_by_writing(features: Mapping[str, int]) -> bool:
-    """Whether this cluster is at transaction.version 2 or later; ``features``: the finalized ones that brokers tell."""
+    """Whether this cluster is at transaction.version 2 or later; ``features``: its finalized features."""
     return features.get(TRANSACTION_FEATURE, 0) >= 2
 
 
@@ -125,7 +125,7 @@ def produce_request(batches: Mapping[TopicPartition, Buffer], transactional_id: 
 
 
 class Appended:
-    """What became of one batch. ``message``: the broker's words, if it had any; ``leader``: who leads now, if it said so."""
+    """The result of one batch. ``message``: the broker's message, if any; ``leader``: the new leader, if the broker named one."""
 
     __slots__ = ("base_offset", "error", "leader", "message")
 
@@ -137,7 +137,7 @@ class Appended:
 
 
 def read_produced(response: ProduceResponse, asked: Iterable[TopicPartition]) -> dict[TopicPartition, Appended]:
-    """The answer about each batch. ProtocolViolation when the broker leaves one out."""
+    """The result of each batch. ProtocolViolation when the broker omits one."""
     said: dict[TopicPartition, Appended] = {}
     for topic in response.responses:
         for part in topic.partition_responses:
@@ -156,7 +156,7 @@ class _State(Enum):
 
 
 class Transaction:
-    """From InitProducerId to EndTxn. ``implicit``: see ``joins_by_writing``."""
+    """The state from InitProducerId to EndTxn. ``implicit``: see ``joins_by_writing``."""
 
     def __init__(self, transactional_id: str, timeout_ms: int, *, implicit: bool) -> None:
         self.transactional_id = transactional_id
@@ -170,7 +170,7 @@ class Transaction:
 
     @property
     def open(self) -> bool:
-        """Whether it has begun, and can still be committed."""
+        """Whether it has begun and can still be committed."""
         return self._state is _State.OPEN
 
     @property
@@ -183,12 +183,12 @@ class Transaction:
         return highest_version(api_key, self.implicit)
 
     def begin_request(self) -> InitProducerIdRequest:
-        """Ends what was open under this id, and fences who held it."""
+        """A request that aborts the open transaction of this id and fences its producer."""
         assert self._state is _State.NEW, self._state
         return InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
 
     def began(self, response: InitProducerIdResponse) -> ErrorCode:
-        """The coordinator's answer."""
+        """Process the coordinator's answer."""
         error = error_of(response.error_code)
         if error == ErrorCode.NONE:
             assert self._state is _State.NEW, self._state
@@ -197,7 +197,7 @@ class Transaction:
         return error
 
     def stamped(self, at: TopicPartition, batch: bytearray) -> bytearray:
-        """The batch, made this producer's next one for the partition, in place. CorruptBatch when it is not one batch."""
+        """Stamp the batch, in place, as this producer's next one for the partition. CorruptBatch when it is not one batch."""
         assert self.open, self._state
         header = read_header(batch)
         assert header.size == len(batch) and header.size > HEADER_SIZE, "one whole batch"
@@ -209,7 +209,7 @@ class Transaction:
         return batch
 
     def joining_request(self, partitions: Iterable[TopicPartition]) -> AddPartitionsToTxnRequest | None:
-        """What must be asked before batches go to these partitions; None when nothing must."""
+        """The request that adds these partitions before batches are sent to them; None if none is needed."""
         assert self.open, self._state
         self._joining = tuple(sorted(at for at in set(partitions) if at not in self._joined))
         if self.implicit or not self._joining:
@@ -225,13 +225,13 @@ class Transaction:
         )
 
     def joined(self, response: AddPartitionsToTxnResponse) -> ErrorCode:
-        """The first thing that went wrong; with NONE all have joined."""
+        """The first error; NONE if all partitions have joined."""
         errors = [
             error_of(part.partition_error_code)
             for topic in response.results_by_topic_v3_and_below
             for part in topic.results_by_partition
         ]
-        # Partitions that would have been well are "not attempted" because of the others: those say why.
+        # OPERATION_NOT_ATTEMPTED only says that another partition failed; report that partition's error.
         wrong = [e for e in errors if e != ErrorCode.NONE]
         first = next((e for e in wrong if e != ErrorCode.OPERATION_NOT_ATTEMPTED), wrong[0] if wrong else ErrorCode.NONE)
         if first == ErrorCode.NONE:
@@ -244,11 +244,11 @@ class Transaction:
         return produce_request(batches, self.transactional_id, timeout_ms)
 
     def produced(self, found: Appended) -> ErrorCode:
-        """What became of a batch."""
+        """Process the result of a batch."""
         return self._survived(found.error)
 
     def group_joining_request(self, group: str) -> AddOffsetsToTxnRequest | None:
-        """What must be asked before a group's offset is written; None when nothing must."""
+        """The request that adds a group before its offset is written; None if none is needed."""
         assert self.open, self._state
         if self.implicit:
             return None
@@ -260,7 +260,7 @@ class Transaction:
         )
 
     def offset_request(self, group: str, topic: str, offset: int, metadata: Sequence[str]) -> TxnOffsetCommitRequest:
-        """The same offset for as many partitions as there are texts, visible when the transaction is committed."""
+        """Commits the same offset for one partition per text in ``metadata``, visible once the transaction is committed."""
         assert self.open, self._state
         parts = [
             TxnOffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=text)
@@ -275,14 +275,14 @@ class Transaction:
         )
 
     def offset_taken(self, response: TxnOffsetCommitResponse) -> ErrorCode:
-        """The group coordinator's answer."""
+        """Process the group coordinator's answer."""
         errors = [error_of(part.error_code) for topic in response.topics for part in topic.partitions]
         if not errors:
             raise ProtocolViolation("the broker answers a TxnOffsetCommit with nothing")
         return self._survived(next((error for error in errors if error != ErrorCode.NONE), ErrorCode.NONE))
 
     def end_request(self, commit: bool) -> EndTxnRequest:
-        """Commit, or abort. Only what is open can be committed."""
+        """Commit or abort. Only an open transaction can be committed."""
         assert self._state is _State.OPEN or (self._state is _State.LOST and not commit), self._state
         return EndTxnRequest(
             transactional_id=self.transactional_id,
@@ -292,14 +292,14 @@ class Transaction:
         )
 
     def ended(self, response: EndTxnResponse) -> ErrorCode:
-        """The coordinator's answer: with NONE the decision is made and will be carried out."""
+        """Process the coordinator's answer: after NONE the outcome is decided and will be applied."""
         error = error_of(response.error_code)
         if error == ErrorCode.NONE:
             self._state = _State.ENDED
         return self._survived(error)
 
     def failed(self) -> None:
-        """Something went wrong outside of the protocol: it must not be committed any more."""
+        """An error outside the protocol: the transaction must not be committed."""
         if self._state is _State.OPEN:
             self._state = _State.LOST
 

@@ -1,11 +1,11 @@
-"""Which address a request goes to, and when it is asked again: calls become moves that a driver carries out.
+"""Which address gets a request, and when it is retried: turns calls into moves that a driver carries out.
 
-Any broker: the one that answered last, then those of the cluster, then the bootstrap servers, each tried in turn, those with
-fewer requests under way first. A coordinator is looked up, remembered, and looked up again when it has moved. With controllers as
-bootstrap servers (KIP-919) any means the active controller.
+For any broker the order is: the one that answered last, the others of the cluster, the bootstrap servers; those with fewer
+requests in flight first. A coordinator is looked up, cached, and looked up again after it has moved. With controllers as
+bootstrap servers (KIP-919) "any" means the active controller.
 
-Asked again: what passes by itself, until ``default.api.timeout.ms`` is over; and a request that only reads, once, when its
-connection ended before the answer. A request that changes something is not sent twice: its outcome is unknown.
+Transient errors are retried until ``default.api.timeout.ms`` is over. A read-only request is retried once when its connection
+broke before the response. A request that changes something is not sent twice: its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PASSING = frozenset(
 )
 SEVERAL_COORDINATORS_FROM = 4
 CONTROLLERS = 2
-"""The endpoint type of DescribeCluster that asks for controllers."""
+"""The endpoint type of DescribeCluster for controllers."""
 _READS = frozenset(
     key
     for key in ApiKey
@@ -49,7 +49,7 @@ _READS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Send a request to an address; the result is the response. NoConnection when there is none."""
+    """Send a request to an address and return the response. NoConnection when there is none."""
 
     address: Address
     request: Message
@@ -58,7 +58,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class VersionAt:
-    """The result is the version that was agreed on with an address."""
+    """Returns the version negotiated with an address."""
 
     address: Address
     api_key: int
@@ -66,14 +66,12 @@ class VersionAt:
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Wait."""
-
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Carry out all of them, at the same time where the driver can; the result is a list of their results."""
+    """Run all of them, concurrently if the driver can; returns a list of their results."""
 
     parts: list[Generator[Any, Any, Any]]
 
@@ -83,9 +81,9 @@ Moves = Generator[Move, Any, T]
 
 
 class Pauses:
-    """Pauses between attempts: each twice as long as the one before, up to a limit, spread by a fifth; then no more.
+    """Back-off between attempts: doubles up to a limit, with a jitter of a fifth; ends at the deadline.
 
-    Spread, so that the clients of a broker that restarts do not all come back at once (retry.backoff.ms, retry.backoff.max.ms).
+    The jitter keeps the clients of a restarted broker from reconnecting all at once (retry.backoff.ms, retry.backoff.max.ms).
     """
 
     def __init__(
@@ -96,14 +94,14 @@ class Pauses:
         rng: random.Random,
         first_ms: int | None = None,
     ) -> None:
-        """``now``: monotonic seconds; ``first_ms``: the first pause where that is shorter than ``retry.backoff.ms``."""
+        """``now``: monotonic seconds; ``first_ms``: the first back-off, if shorter than ``retry.backoff.ms``."""
         self._now, self._rng = now, rng
         self._deadline = now() + limit_ms / 1000
         self._pause = min(settings.retry_backoff_ms, settings.retry_backoff_ms if first_ms is None else first_ms) / 1000
         self._longest = settings.retry_backoff_max_ms / 1000
 
     def next(self) -> float | None:
-        """Seconds to wait before the next attempt; None when the time is over."""
+        """Seconds to wait before the next attempt; None after the deadline."""
         left = self._deadline - self._now()
         if left <= 0:
             return None
@@ -112,7 +110,7 @@ class Pauses:
 
 
 class Routing:
-    """What one client knows of a cluster's addresses."""
+    """The addresses of a cluster's nodes, as far as one client knows them."""
 
     def __init__(
         self, settings: ClientSettings, now: Callable[[], float], rng: random.Random, *, controllers: bool = False
@@ -128,7 +126,7 @@ class Routing:
         self._under_way: Counter[Address] = Counter()
 
     def run(self, call: Call[T]) -> Moves[T]:
-        """The moves of a call; their result is the call's."""
+        """The moves of a call; they return the call's result."""
         try:
             step = next(call)
             while True:
@@ -185,7 +183,7 @@ class Routing:
         return answer
 
     def _first_of(self, to: To, attempt: Callable[[Address], Moves[T]]) -> Moves[T]:
-        """The result of the first address at which there is a connection. NoConnection names all that have none."""
+        """The result from the first address that can be reached. NoConnection names all that cannot."""
         problems: list[tuple[Address, NoConnection]] = []
         for address in (yield from self._candidates(to)):
             try:
@@ -289,7 +287,7 @@ def _found(answer: Any) -> Any:
 
 
 def _nowhere(problems: list[tuple[Address, NoConnection]]) -> NoConnection:
-    """One failure for all addresses that were tried."""
+    """One failure for all addresses tried."""
     if len(problems) == 1 and problems[0][1].reached:
         return problems[0][1]
     tried = ", ".join(f"{address_text(*address)} ({error.reason})" for address, error in problems)

@@ -1,7 +1,7 @@
-"""The client's side of SASL conversations: PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), bytes in, bytes out.
+"""The client's side of SASL: PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677), bytes in, bytes out.
 
-The caller brings the nonce and moves the bytes in SaslAuthenticate requests. Invariant: a SCRAM conversation is over only when
-the server has proved that it knows the password too; PLAIN has no such proof, and is for TLS.
+The caller supplies the nonce and carries the bytes in SaslAuthenticate requests. Invariant: SCRAM completes only after the server
+has proved that it knows the password too; PLAIN has no such proof and is meant for TLS.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from tidelog.model.errors import ProtocolViolation
 
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 1_000_000
-"""A hostile server could otherwise let a client compute for hours."""
+"""Without a limit a hostile server could make a client compute for hours."""
 MAX_MESSAGE_BYTES = 8192
 
 
 class PlainConversation:
-    """Name and password, once."""
+    """Sends name and password once."""
 
     def __init__(self, sasl: Sasl) -> None:
         self._sasl = sasl
 
     def first(self) -> bytes:
-        """What opens the conversation."""
+        """The first message."""
         return b"\0" + self._sasl.username.encode() + b"\0" + self._sasl.password.encode()
 
     def answer(self, server: bytes) -> bytes | None:
-        """What to send next; None when it is over."""
+        """The next message; None when the exchange is complete."""
         return None
 
 
@@ -47,11 +47,11 @@ class ScramConversation:
         self._server_signature: bytes | None = None
 
     def first(self) -> bytes:
-        """What opens the conversation."""
+        """The first message."""
         return b"n,," + self._first_bare.encode()
 
     def answer(self, server: bytes) -> bytes | None:
-        """What to send next; None when it is over. ProtocolViolation when the server does not say what a server must."""
+        """The next message; None when the exchange is complete. ProtocolViolation for an invalid server message."""
         if len(server) > MAX_MESSAGE_BYTES:
             raise ProtocolViolation(f"a SCRAM message of {len(server)} bytes, allowed are {MAX_MESSAGE_BYTES}")
         fields = _fields(server)
@@ -85,7 +85,7 @@ Conversation = PlainConversation | ScramConversation
 
 
 def conversation(sasl: Sasl, nonce: str) -> Conversation:
-    """The conversation of the mechanism."""
+    """The conversation for the mechanism."""
     return PlainConversation(sasl) if sasl.mechanism == "PLAIN" else ScramConversation(sasl, nonce)
 
 

@@ -1,7 +1,7 @@
-"""The settings of a Kafka client under the names that Java's and librdkafka's clients have them: checked, typed, none ignored.
+"""The settings of a Kafka client under the names that Java's and librdkafka's clients use: checked, typed, none ignored.
 
-One table lists the settings. A setting that would do nothing is refused with the reason, and an unknown name with the names that
-come closest. Files (certificates, keys) are only named here; the drivers read them.
+One table lists the settings. A setting without effect is refused with the reason, an unknown name with the closest known names.
+Files (certificates, keys) are only named here; the drivers read them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _JAAS = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""
 
 @dataclass(frozen=True, slots=True)
 class Sasl:
-    """How to prove who we are."""
+    """The credentials for SASL."""
 
     mechanism: str
     username: str
@@ -34,9 +34,10 @@ class Sasl:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whom to trust and what to show. Each of the three is a file's name or the PEM text itself; None: the system's trust.
+    """Trusted authorities and the client certificate. Each of the three is a file name or the PEM text itself; None: the
+    system's trust store.
 
-    A file is PEM or PKCS12, whichever its content is; the passwords of stores are those of PKCS12 files.
+    A file is PEM or PKCS12, decided by its content; the store passwords are for PKCS12 files.
     """
 
     ca_file: str | None = None
@@ -55,7 +56,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """What a reading client needs to know; times in ms, sizes in bytes."""
+    """The settings of a reading client; times in ms, sizes in bytes."""
 
     bootstrap: tuple[tuple[str, int], ...]
     client_id: str
@@ -75,7 +76,7 @@ class ClientSettings:
     receive_buffer_bytes: int
     rack: str
     prefix: str = ""
-    """What users write before the names of settings; errors name settings with it."""
+    """What users write before setting names; errors include it."""
 
 
 def _integer(lowest: int, highest: int = 0x7FFFFFFF) -> Any:
@@ -170,8 +171,8 @@ KNOWN: dict[str, tuple[Any, str | None]] = {
     "max.partition.fetch.bytes": (_integer(1024), "4194304"),
     "receive.buffer.bytes": (_integer(-1), "-1"),
 }
-"""Parser and default of every setting. ``isolation.level`` differs from Kafka's default on purpose: what was aborted never
-happened. ``max.partition.fetch.bytes`` too: one partition is read at a time."""
+"""Parser and default of every setting. ``isolation.level`` differs from Kafka's default on purpose: aborted records are never
+read. ``max.partition.fetch.bytes`` too: one partition is read at a time."""
 
 _BY_OPTION = "is not set here: which records are read is said by the options of the source (startingOffsets, subscribe, ...)"
 REFUSED: dict[str, str] = {
@@ -188,7 +189,7 @@ REFUSED: dict[str, str] = {
 
 
 def unknown(name: str, known: Mapping[str, Any], what: str) -> ConfigError:
-    """The error for a name that is in no table, with those that come closest."""
+    """The error for an unknown name, with the closest known names."""
     import difflib
 
     close = difflib.get_close_matches(name, list(known), 3, 0.6)
@@ -204,18 +205,18 @@ SECURITY = ("security.", "sasl.", "ssl.")
 
 
 def parse_admin_settings(given: Mapping[str, str], bootstrap: str) -> ClientSettings:
-    """The settings of an admin client connecting to ``bootstrap``, from a file that may hold a producer's or consumer's as well.
+    """The settings of an admin client for ``bootstrap``, from a file that may also hold producer or consumer settings.
 
-    Settings that a connection does not have are passed over, as Kafka's tools do; those about security never are. ConfigError.
+    Settings that do not concern a connection are ignored, as by Kafka's tools; security settings never are. ConfigError.
     """
     own = {name: text for name, text in given.items() if name in CONNECTION or name.startswith(SECURITY)}
     return parse_settings({"request.timeout.ms": "60000", **own, "bootstrap.servers": bootstrap})
 
 
 def parse_settings(given: Mapping[str, str], prefix: str = "") -> ClientSettings:
-    """The settings, every one of them checked. ConfigError names the first that is wrong and what to do.
+    """The checked settings. ConfigError names the first invalid one and what to do.
 
-    ``prefix``: what users write before the names, for errors that come later.
+    ``prefix``: what users write before setting names, for later errors.
     """
     values: dict[str, Any] = {name: parse(name, text) for name, (parse, text) in KNOWN.items() if text is not None}
     for name, text in given.items():
@@ -259,7 +260,7 @@ def _servers(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def _none_of(values: Mapping[str, Any], prefix: str, protocol: str) -> None:
-    """A setting about security that would not be used is a mistake with consequences."""
+    """Refuse security settings that would have no effect: ignoring them would be dangerous."""
     for name in values:
         if name.startswith(prefix) and KNOWN[name][1] is None:
             wanted = "SSL or SASL_SSL" if prefix == "ssl." else "SASL_PLAINTEXT or SASL_SSL"
@@ -288,7 +289,7 @@ def _sasl(values: Mapping[str, Any]) -> Sasl:
 
 
 def parse_tls(given: Mapping[str, str]) -> Tls:
-    """What the ``ssl.*`` settings among ``given`` say. ConfigError as ``parse_settings``."""
+    """The ``ssl.*`` settings among ``given``. ConfigError as for ``parse_settings``."""
     own = {name: text for name, text in given.items() if name.startswith("ssl.") or name == "enable.ssl.certificate.verification"}
     tls = parse_settings({**own, "security.protocol": "SSL", "bootstrap.servers": "localhost:1"}).tls
     assert tls is not None
@@ -305,7 +306,7 @@ def _tls(values: Mapping[str, Any]) -> Tls:
         ca_text=values.get("ssl.truststore.certificates"),
         certificate_file=certificate,
         certificate_text=values.get("ssl.keystore.certificate.chain"),
-        # Kafka's PEM key store holds key and certificates in one file.
+        # In Kafka a PEM key store holds key and certificates in one file.
         key_file=values.get("ssl.key.location") or values.get("ssl.keystore.location"),
         key_text=values.get("ssl.keystore.key"),
         key_password=values.get("ssl.key.password"),
@@ -321,7 +322,7 @@ def _tls(values: Mapping[str, Any]) -> Tls:
 
 
 def _allowed_versions(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """``ssl.enabled.protocols`` counts; without it ``ssl.protocol`` where that names one version."""
+    """``ssl.enabled.protocols``, otherwise ``ssl.protocol`` if that names one version."""
     enabled: tuple[str, ...] = values.get("ssl.enabled.protocols", ())
     single = values.get("ssl.protocol")
     return enabled or ((single,) if single in TLS_VERSIONS else ())

@@ -11,7 +11,7 @@ from tidelog.model.ids import METADATA_TOPIC, NO_BROKER
 
 
 def describe(*, include_fenced: bool = False) -> Call[ClusterDescription]:
-    """Id, active controller and brokers, with ``include_fenced`` those that are registered and not there, too. KafkaError."""
+    """Cluster id, active controller and brokers; ``include_fenced`` adds registered brokers that are fenced. KafkaError."""
     from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 
     response = yield Ask(DescribeClusterRequest(include_fenced_brokers=include_fenced))

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, loggers, groups and client metrics: read and changed (KIP-226, KIP-339)."""
+"""Settings of topics, brokers, loggers, groups and client metrics: described and altered (KIP-226, KIP-339)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def alter(
     *,
     validate_only: bool = False,
 ) -> Call[None]:
-    """Set some settings and remove others, in one step; the rest stays. KafkaError, such as INVALID_CONFIG."""
+    """Set some settings and remove others in one step; the rest is unchanged. KafkaError, such as INVALID_CONFIG."""
     configs = [AlterableConfig(name=key, config_operation=SET, value=value) for key, value in (change or {}).items()]
     configs += [AlterableConfig(name=key, config_operation=DELETE, value=None) for key in remove]
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
@@ -48,6 +48,6 @@ def alter(
 
 
 def _of(kind: ResourceType, name: str) -> To:
-    """A broker answers for itself, any broker for the rest."""
+    """A broker's settings are requested from that broker, any others from any broker."""
     own = kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and name.isdecimal()
     return Node(int(name)) if own else None

@@ -1,4 +1,4 @@
-"""What admin calls return of groups."""
+"""Results of admin calls about groups."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidelog.client.calls import Partition
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group of any type; ``state`` and ``group_type`` are empty where the broker is too old to say."""
+    """A group of any type; ``state`` and ``group_type`` are empty if the broker is too old to report them."""
 
     group_id: str
     protocol_type: str
@@ -19,7 +19,7 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a group. ``epoch`` and ``target`` are None for members of the classic protocol."""
+    """A member of a group. ``epoch`` and ``target`` are None in the classic protocol."""
 
     member_id: str
     instance_id: str | None
@@ -32,7 +32,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of consumers. ``epoch`` and ``target_epoch`` are None for classic groups."""
+    """A consumer group. ``epoch`` and ``target_epoch`` are None for classic groups."""
 
     group_id: str
     state: str
@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A committed offset and the leader epoch that came with it, -1 without one."""
+    """A committed offset and its leader epoch, -1 if it has none."""
 
     offset: int
     leader_epoch: int

@@ -1,6 +1,6 @@
-"""Groups of consumers of either protocol: members, states, committed offsets.
+"""Consumer groups of both protocols: members, states, committed offsets.
 
-A group is described by the coordinator that has it; groups of the consumer protocol (KIP-848) and classic ones become one form.
+Groups are described by their coordinators; groups of the consumer protocol (KIP-848) and classic ones have one result type.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SCHEMA_BYTES = 2
 
 
 def listed() -> Call[list[ListedGroup]]:
-    """All groups of all brokers as they are listed, by name. KafkaError."""
+    """All groups of all brokers as listed, sorted by name. KafkaError."""
     there = yield from brokers()
     found: list[list[ListedGroup]] = yield Each([_listed_at(broker_id) for broker_id in there])
     return sorted({group.group_id: group for part in found for group in part}.values(), key=lambda group: group.group_id)
 
 
 def list_all() -> Call[list[GroupListing]]:
-    """All groups of all brokers, of every type, by name. KafkaError."""
+    """All groups of all brokers, of every type, sorted by name. KafkaError."""
     found = yield from listed()
     return [
         GroupListing(group.group_id, group.protocol_type or "", group.group_state or "", group.group_type or "")
@@ -49,7 +49,7 @@ def _listed_at(broker_id: int) -> Call[list[ListedGroup]]:
 
 
 def describe(group_id: str) -> Call[Group]:
-    """A group of consumers. KafkaError (GROUP_ID_NOT_FOUND) when there is none of that name."""
+    """A consumer group. KafkaError (GROUP_ID_NOT_FOUND) if there is none with this name."""
     to = Coordinator(group_id)
     try:
         request = ConsumerGroupDescribeRequest(group_ids=[group_id])
@@ -77,7 +77,7 @@ def delete(group_id: str) -> Call[None]:
 
 
 def committed(group_id: str) -> Call[dict[Partition, Committed]]:
-    """All offsets that the group has committed; none for a group that is not there. KafkaError."""
+    """All committed offsets of the group; empty for an unknown group. KafkaError."""
     to = Coordinator(group_id)
     if (yield VersionOf(OffsetFetchRequest.API_KEY, to)) >= GROUPS_IN_OFFSET_FETCH_FROM:
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)], require_stable=True)
@@ -100,7 +100,7 @@ def committed(group_id: str) -> Call[dict[Partition, Committed]]:
 
 
 def commit(group_id: str, offsets: Mapping[Partition, int]) -> Call[dict[Partition, KafkaError]]:
-    """Set offsets of a group without members; the result has the partitions that failed, such as UNKNOWN_MEMBER_ID."""
+    """Set offsets of a group without members; returns the partitions that failed, for example with UNKNOWN_MEMBER_ID."""
     from tidelog.protocol.messages.offset_commit import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
@@ -133,7 +133,7 @@ def commit(group_id: str, offsets: Mapping[Partition, int]) -> Call[dict[Partiti
 
 
 def delete_offsets(group_id: str, partitions: Iterable[Partition]) -> Call[dict[Partition, KafkaError]]:
-    """Forget the offsets of partitions (KIP-496); the result has those that failed, such as GROUP_SUBSCRIBED_TO_TOPIC."""
+    """Delete committed offsets (KIP-496); returns the partitions that failed, for example with GROUP_SUBSCRIBED_TO_TOPIC."""
     from tidelog.protocol.messages.offset_delete import (
         OffsetDeleteRequest,
         OffsetDeleteRequestPartition,
@@ -191,7 +191,7 @@ def _partitions(assignment: Any) -> tuple[Partition, ...]:
 
 
 def assigned(data: bytes) -> tuple[Partition, ...]:
-    """A member's part in the embedded protocol of consumers; nothing when it is not one."""
+    """A member's assignment in the embedded consumer protocol; empty in any other."""
     if len(data) < _SCHEMA_BYTES:
         return ()
     version = min(int.from_bytes(data[:_SCHEMA_BYTES], "big"), ConsumerProtocolAssignment.MAX_VERSION)
@@ -203,7 +203,7 @@ def assigned(data: bytes) -> tuple[Partition, ...]:
 
 
 def _names_by_id(answered: Iterable[Any]) -> Call[dict[bytes, str]]:
-    """Newer answers name topics by id only."""
+    """Newer responses name topics by id only."""
     if all(topic.name for topic in answered):
         return {}
     described = yield from topics(None)

@@ -1,4 +1,4 @@
-"""Replicas: where they lie, where they move, and which of them leads."""
+"""Replicas: log dirs, reassignments, and leader elections."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from tidelog.client.admin.results import LogDir, Reassignment
 
 PREFERRED, UNCLEAN = 0, 1
-"""Kinds of elections."""
+"""Election types."""
 
 
 def log_dirs(broker_id: int, topics: Iterable[str] | None = None) -> Call[list[LogDir]]:
-    """The log directories of a broker with the replicas of these topics, or of all. KafkaError."""
+    """The log dirs of a broker with the replicas of these topics, or of all. KafkaError."""
     from tidelog.client.admin.results import LogDir
     from tidelog.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 
@@ -42,7 +42,7 @@ def log_dirs(broker_id: int, topics: Iterable[str] | None = None) -> Call[list[L
 
 
 def reassignments(*, timeout_ms: int = 60_000) -> Call[dict[Partition, Reassignment]]:
-    """All reassignments under way (KIP-455). KafkaError."""
+    """All reassignments in progress (KIP-455). KafkaError."""
     from tidelog.client.admin.results import Reassignment
     from tidelog.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
@@ -60,7 +60,7 @@ def reassignments(*, timeout_ms: int = 60_000) -> Call[dict[Partition, Reassignm
 def reassign(
     wanted: Mapping[Partition, Sequence[int] | None], *, allow_factor_change: bool = True, timeout_ms: int = 60_000
 ) -> Call[dict[Partition, KafkaError]]:
-    """Begin a reassignment for each partition, or end the one under way for None; the result has those that failed."""
+    """Start a reassignment for each partition; None cancels the one in progress. Returns the partitions that failed."""
     from tidelog.protocol.messages.alter_partition_reassignments import (
         AlterPartitionReassignmentsRequest,
         ReassignablePartition,
@@ -91,10 +91,10 @@ def reassign(
 def elect_leaders(
     partitions: Iterable[Partition] | None, *, unclean: bool = False, timeout_ms: int = 60_000
 ) -> Call[dict[Partition, KafkaError]]:
-    """Elect the preferred leaders of these partitions, or of all (None); the result has those that failed (KIP-460).
+    """Elect the preferred leaders of these partitions, or of all (None); returns the partitions that failed (KIP-460).
 
-    ``unclean``: any replica that is alive may lead, which loses the records that it lacks. A partition that has the right leader
-    already counts as done.
+    ``unclean``: any live replica may be elected, and records that it does not have are lost. A partition that already has the
+    right leader counts as done.
     """
     from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 

@@ -1,4 +1,4 @@
-"""What admin calls return."""
+"""Results of admin calls."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidelog.client.calls import Partition
 
 
 class ResourceType(IntEnum):
-    """What a configuration belongs to, by Kafka's numbers."""
+    """The type of a resource with settings; Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
@@ -20,7 +20,7 @@ class ResourceType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """A partition; ``leader`` is None while it has none, ``replicas`` begin with the preferred leader."""
+    """A partition; ``leader`` is None without a leader, the first of ``replicas`` is the preferred leader."""
 
     index: int
     leader: int | None
@@ -42,7 +42,7 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """A setting. ``value`` is None where it is sensitive; ``source`` is Kafka's number of where it comes from (KIP-226)."""
+    """A setting. ``value`` is None if it is sensitive; ``source`` is Kafka's number for its source (KIP-226)."""
 
     name: str
     value: str | None
@@ -64,7 +64,7 @@ class NodeDescription:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """``controller_id`` is None while no controller is active; brokers name one of themselves, at random (KIP-590)."""
+    """``controller_id`` is None while no controller is active; brokers report a random broker (KIP-590)."""
 
     cluster_id: str
     controller_id: int | None
@@ -73,7 +73,7 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class QuorumReplica:
-    """A voter or an observer of the metadata quorum; times in ms since 1970, -1 where the leader does not know them."""
+    """A voter or an observer of the metadata quorum; times in ms since 1970, -1 if unknown to the leader."""
 
     node_id: int
     log_end_offset: int
@@ -83,7 +83,7 @@ class QuorumReplica:
 
 @dataclass(frozen=True, slots=True)
 class QuorumDescription:
-    """The metadata quorum as its leader sees it."""
+    """The metadata quorum as seen by its leader."""
 
     leader_id: int
     leader_epoch: int
@@ -94,9 +94,9 @@ class QuorumDescription:
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """A log directory of a broker; sizes in bytes, ``total`` and ``usable`` -1 where the broker does not say.
+    """A log dir of a broker; sizes in bytes, ``total`` and ``usable`` are -1 if the broker does not report them.
 
-    ``replicas``: the bytes of each replica there. ``error``: why nothing more is known, such as KAFKA_STORAGE_ERROR.
+    ``replicas``: the bytes of each replica. ``error``: why the dir could not be described, such as KAFKA_STORAGE_ERROR.
     """
 
     path: str
@@ -108,7 +108,7 @@ class LogDir:
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """A reassignment under way."""
+    """A reassignment in progress."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -117,7 +117,7 @@ class Reassignment:
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
-    """A transactional id and the broker that coordinates it."""
+    """A transactional id and its coordinator."""
 
     transactional_id: str
     coordinator: int

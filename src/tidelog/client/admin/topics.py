@@ -1,4 +1,4 @@
-"""Brokers, topics and partitions as a cluster describes them, and the offsets of partitions."""
+"""Brokers, topics and partitions from the cluster's metadata, and partition offsets."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ TOPICS_AS_STRUCTURES_FROM = 6
 
 
 def check(code: int, message: str | None = None) -> None:
-    """KafkaError for an error code of a response, with the broker's words or ours."""
+    """KafkaError for a response's error code, with the broker's message or our own."""
     if code != ErrorCode.NONE:
         known = ErrorCode(code)
         raise KafkaError(known, message or known.text)
 
 
 def metadata(topics: Iterable[str] | None) -> Call[MetadataResponse]:
-    """The brokers, and these topics or all of them (None). No topic is created. KafkaError when the whole request failed."""
+    """The brokers, and these topics or all of them (None). No topic is created. KafkaError if the whole request failed."""
     asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
     response: MetadataResponse = yield Ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False))
     check(response.error_code)
@@ -40,13 +40,13 @@ def metadata(topics: Iterable[str] | None) -> Call[MetadataResponse]:
 
 
 def brokers() -> Call[dict[int, MetadataResponseBroker]]:
-    """The brokers that are there, by id."""
+    """The live brokers, by id."""
     response = yield from metadata([])
     return {broker.node_id: broker for broker in sorted(response.brokers, key=lambda each: each.node_id)}
 
 
 def topics(names: Iterable[str] | None) -> Call[list[MetadataResponseTopic]]:
-    """These topics, or all of them, by name; those that are not there have an error code."""
+    """These topics, or all of them, by name; unknown ones have an error code."""
     response = yield from metadata(names)
     return sorted(response.topics, key=lambda topic: topic.name or "")
 
@@ -65,9 +65,9 @@ def leaders(names: Iterable[str]) -> Call[dict[Partition, int]]:
 def list_offsets(
     wanted: Mapping[Partition, int], isolation_level: int = 0, timeout_ms: int = 60_000
 ) -> Call[dict[Partition, Any]]:
-    """The answer for each partition, by a timestamp in ms or one of the special ones; each leader is asked once.
+    """The answer for each partition, for a timestamp in ms or a special one; each leader gets one request.
 
-    Partitions without a leader are missing. ``timeout_ms``: how long a broker may look for offsets in remote storage (KIP-1075).
+    Partitions without a leader are omitted. ``timeout_ms``: how long a broker may look for offsets in remote storage (KIP-1075).
     """
     by_partition = yield from leaders(topic for topic, _ in wanted)
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
@@ -89,7 +89,7 @@ def _offsets_at(leader: int, parts: Mapping[str, list[ListOffsetsPartition]], is
 
 
 def describe(names: Iterable[str] | None) -> Call[list[TopicDescription]]:
-    """These topics, or all of them (None), by name. KafkaError (UNKNOWN_TOPIC_OR_PARTITION) when a named one is not there."""
+    """These topics, or all of them (None), by name. KafkaError (UNKNOWN_TOPIC_OR_PARTITION) if one of them does not exist."""
     from tidelog.client.admin.results import PartitionDescription, TopicDescription
 
     found = yield from topics(names)
@@ -126,7 +126,7 @@ def create(
     validate_only: bool = False,
     timeout_ms: int = 60_000,
 ) -> Call[bytes]:
-    """Create a topic; the result is its id. -1: as the cluster's defaults say. KafkaError, such as TOPIC_ALREADY_EXISTS."""
+    """Create a topic and return its id. -1: the cluster's default. KafkaError, such as TOPIC_ALREADY_EXISTS."""
     from tidelog.protocol.messages.create_topics import (
         CreatableReplicaAssignment,
         CreatableTopic,
@@ -165,7 +165,8 @@ def delete(name: str, *, timeout_ms: int = 60_000) -> Call[None]:
 def create_partitions(
     name: str, count: int, *, assignment: Sequence[Sequence[int]] | None = None, timeout_ms: int = 60_000
 ) -> Call[None]:
-    """Give a topic ``count`` partitions in all; ``assignment``: the replicas of the new ones. KafkaError (INVALID_PARTITIONS)."""
+    """Raise a topic to ``count`` partitions in total; ``assignment``: the replicas of the new ones. KafkaError
+    (INVALID_PARTITIONS)."""
     from tidelog.protocol.messages.create_partitions import (
         CreatePartitionsAssignment,
         CreatePartitionsRequest,

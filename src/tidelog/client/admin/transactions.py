@@ -1,4 +1,4 @@
-"""Transactions: which there are, what they hold, and their end by force (KIP-664)."""
+"""Transactions: listing, description, and forced abort (KIP-664)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NEVER = -1
 
 
 def list_all() -> Call[list[TransactionListing]]:
-    """The transactional ids that the brokers coordinate. KafkaError."""
+    """The transactional ids of all coordinators. KafkaError."""
     there = yield from brokers()
     found: list[list[TransactionListing]] = yield Each([_at(broker_id) for broker_id in there])
     return [each for part in found for each in part]
@@ -32,7 +32,7 @@ def _at(broker_id: int) -> Call[list[TransactionListing]]:
 
 
 def describe(transactional_id: str) -> Call[TransactionDescription]:
-    """The transaction of an id. KafkaError (TRANSACTIONAL_ID_NOT_FOUND)."""
+    """The transaction of a transactional id. KafkaError (TRANSACTIONAL_ID_NOT_FOUND)."""
     from tidelog.protocol.messages.describe_transactions import DescribeTransactionsRequest
 
     to = Coordinator(transactional_id, TRANSACTION)
@@ -55,15 +55,15 @@ def describe(transactional_id: str) -> Call[TransactionDescription]:
 
 
 def force_terminate(transactional_id: str, *, timeout_ms: int = 60_000) -> Call[None]:
-    """Fence the producer of an id, which aborts what it has open. KafkaError."""
+    """Fence the producer of a transactional id, which aborts its open transaction. KafkaError."""
     from tidelog.protocol.messages.init_producer_id import InitProducerIdRequest
 
-    yield from describe(transactional_id)  # an unknown id would be created
+    yield from describe(transactional_id)  # InitProducerId would create an unknown id
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
     response = yield Ask(request, Coordinator(transactional_id, TRANSACTION), code_of=lambda answer: _passing(answer.error_code))
     check(response.error_code)
 
 
 def _passing(code: int) -> int:
-    """An end that is under way passes."""
+    """Retry while the transaction is being completed."""
     return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code == ErrorCode.CONCURRENT_TRANSACTIONS else code

@@ -1,4 +1,4 @@
-"""The admin client on asyncio, as users see it."""
+"""The admin client on asyncio: the public API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LATEST, EARLIEST = -1, -2
 
 
 class _Part:
-    """Some of the methods of an ``AdminClient``."""
+    """A group of methods of an ``AdminClient``."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
@@ -47,7 +47,7 @@ class TopicAdmin(_Part):
         return [topic.name or "" for topic in await self._run(topics.topics(None))]
 
     async def describe(self, names: Iterable[str] | None = None) -> list[TopicDescription]:
-        """These topics with their partitions, or all. UNKNOWN_TOPIC_OR_PARTITION when a named one is not there."""
+        """These topics with their partitions, or all. UNKNOWN_TOPIC_OR_PARTITION if one of them does not exist."""
         return await self._run(topics.describe(names))
 
     async def create(
@@ -73,13 +73,13 @@ class TopicAdmin(_Part):
         await self._run(topics.delete(name))
 
     async def create_partitions(self, topic: str, count: int, *, assignment: Sequence[Sequence[int]] | None = None) -> None:
-        """Give a topic ``count`` partitions in all. INVALID_PARTITIONS when it has as many or more."""
+        """Raise a topic to ``count`` partitions in total. INVALID_PARTITIONS when it has as many or more."""
         await self._run(topics.create_partitions(topic, count, assignment=assignment))
 
     async def offsets(self, wanted: Mapping[Partition, int]) -> dict[Partition, int]:
         """The offset of each partition at a time in ms since 1970, or at -1 (the end) or -2 (the beginning).
 
-        -1 where all records are older. Partitions without a leader are missing.
+        -1 where all records are older. Partitions without a leader are omitted.
         """
         found = await self._run(topics.list_offsets(wanted))
         for part in found.values():
@@ -97,19 +97,19 @@ class ConfigAdmin(_Part):
     async def alter(
         self, kind: ResourceType, name: str, change: Mapping[str, str] | None = None, remove: Iterable[str] = ()
     ) -> None:
-        """Set some settings and remove others, in one step; the rest stays. INVALID_CONFIG, INVALID_REQUEST."""
+        """Set some settings and remove others in one step; the rest is unchanged. INVALID_CONFIG, INVALID_REQUEST."""
         await self._run(configs.alter(kind, name, change, remove))
 
 
 class GroupAdmin(_Part):
-    """Groups of consumers and their offsets."""
+    """Consumer groups and their offsets."""
 
     async def all(self) -> list[GroupListing]:
         """All groups, of every type."""
         return await self._run(groups.list_all())
 
     async def describe(self, group_id: str) -> Group:
-        """A group of consumers with its members. GROUP_ID_NOT_FOUND."""
+        """A consumer group with its members. GROUP_ID_NOT_FOUND."""
         return await self._run(groups.describe(group_id))
 
     async def delete(self, group_id: str) -> None:
@@ -117,15 +117,15 @@ class GroupAdmin(_Part):
         await self._run(groups.delete(group_id))
 
     async def committed(self, group_id: str) -> dict[Partition, Committed]:
-        """The offsets that a group has committed; empty for a group that is not there."""
+        """The committed offsets of a group; empty for an unknown group."""
         return await self._run(groups.committed(group_id))
 
     async def commit(self, group_id: str, offsets: Mapping[Partition, int]) -> dict[Partition, KafkaError]:
-        """Set offsets of a group without members. The partitions that failed, with their errors (UNKNOWN_MEMBER_ID)."""
+        """Set offsets of a group without members. Returns the partitions that failed, with their errors (UNKNOWN_MEMBER_ID)."""
         return await self._run(groups.commit(group_id, offsets))
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[Partition]) -> dict[Partition, KafkaError]:
-        """Forget offsets of a group. The partitions that failed, with their errors (GROUP_SUBSCRIBED_TO_TOPIC)."""
+        """Delete offsets of a group. Returns the partitions that failed, with their errors (GROUP_SUBSCRIBED_TO_TOPIC)."""
         return await self._run(groups.delete_offsets(group_id, partitions))
 
 
@@ -146,24 +146,24 @@ class ClusterAdmin(_Part):
 
 
 class ReplicaAdmin(_Part):
-    """Where replicas lie, where they move, and which of them leads."""
+    """Replicas: log dirs, reassignments, and leader elections."""
 
     async def log_dirs(self, broker_id: int) -> list[LogDir]:
-        """The log directories of a broker, and the bytes of each replica there. BROKER_NOT_AVAILABLE."""
+        """The log dirs of a broker, and the bytes of each replica in them. BROKER_NOT_AVAILABLE."""
         return await self._run(replicas.log_dirs(broker_id))
 
     async def elect_leaders(
         self, partitions: Iterable[Partition] | None = None, *, unclean: bool = False
     ) -> dict[Partition, KafkaError]:
-        """Elect the preferred leaders of these partitions, or all. Those that failed. ``unclean`` may lose records."""
+        """Elect the preferred leaders of these partitions, or of all. Returns those that failed. ``unclean`` may lose records."""
         return await self._run(replicas.elect_leaders(partitions, unclean=unclean))
 
     async def reassignments(self) -> dict[Partition, Reassignment]:
-        """All reassignments under way."""
+        """All reassignments in progress."""
         return await self._run(replicas.reassignments())
 
     async def reassign(self, wanted: Mapping[Partition, Sequence[int] | None]) -> dict[Partition, KafkaError]:
-        """Move partitions to these brokers, or cancel a move (None). Those that were refused."""
+        """Move partitions to these brokers, or cancel a move (None). Returns those that were refused."""
         return await self._run(replicas.reassign(wanted))
 
 
@@ -171,13 +171,13 @@ class QuotaAdmin(_Part):
     """Quotas of users, client ids and IP addresses."""
 
     async def describe(self, entity: Mapping[str, str | None] | None = None, *, types: Iterable[str] = ()) -> list[Quota]:
-        """The quotas of an entity, as ``{"user": "ann"}`` (None: the default of a type), of all of some types, or of all."""
+        """The quotas of an entity, such as ``{"user": "ann"}`` (None: the default of a type), of all of some types, or of all."""
         return await self._run(quotas.describe(entity, types=types))
 
     async def alter(
         self, entity: Mapping[str, str | None], change: Mapping[str, float] | None = None, remove: Iterable[str] = ()
     ) -> None:
-        """Set and remove quotas, as ``producer_byte_rate`` in bytes a second. INVALID_REQUEST."""
+        """Set and remove quotas, such as ``producer_byte_rate`` in bytes a second. INVALID_REQUEST."""
         await self._run(quotas.alter(entity, change, remove))
 
 
@@ -185,32 +185,31 @@ class TransactionAdmin(_Part):
     """Open transactions."""
 
     async def all(self) -> list[TransactionListing]:
-        """The transactional ids that brokers coordinate."""
+        """The transactional ids of all coordinators."""
         return await self._run(transactions.list_all())
 
     async def describe(self, transactional_id: str) -> TransactionDescription:
-        """What a transactional id has open. TRANSACTIONAL_ID_NOT_FOUND."""
+        """The transaction of a transactional id. TRANSACTIONAL_ID_NOT_FOUND."""
         return await self._run(transactions.describe(transactional_id))
 
     async def force_terminate(self, transactional_id: str) -> None:
-        """Fence the producer of an id, which aborts what it has open."""
+        """Fence the producer of a transactional id, which aborts its open transaction."""
         await self._run(transactions.force_terminate(transactional_id))
 
 
 class AdminClient:
-    """Administers any Kafka cluster; an asynchronous context manager. Any number of calls may be under way at once.
+    """Administers any Kafka cluster; an asynchronous context manager. Calls may run concurrently.
 
     Its methods are in its parts: ``topics``, ``configs``, ``groups``, ``cluster``, ``replicas``, ``quotas``, ``transactions``.
 
-    Every method raises ``NoConnection`` when no broker answers, or the connection ends before the answer to a change (its outcome
-    is unknown then), ``NotAuthenticated`` when identities are refused, ``UnsupportedByBroker`` when the broker is too old, and
-    ``KafkaError`` (with ``code``) when the cluster refuses. Since 0.1.
+    Every method raises ``NoConnection`` when no broker answers, or the connection breaks before the answer to a change (whose
+    outcome is then unknown), ``NotAuthenticated`` when either side rejects the other's identity, ``UnsupportedByBroker`` when the
+    broker is too old, and ``KafkaError`` (with ``code``) when the cluster refuses. Since 0.1.
     """
 
     def __init__(self, bootstrap_servers: str, settings: Mapping[str, str] | None = None, *, controllers: bool = False) -> None:
         """``bootstrap_servers``: ``host:port,host:port``, tried in turn. ``settings``: Kafka's names, such as
-        ``security.protocol``. ``controllers``: the servers are controllers. ConfigError for a setting that cannot be used.
-        """
+        ``security.protocol``. ``controllers``: the servers are controllers. ConfigError for an invalid setting."""
         given = {"client.id": "tidelog-admin", "request.timeout.ms": "30000", **(settings or {})}
         self._client = AsyncClient(parse_admin_settings(given, bootstrap_servers), controllers=controllers)
         self.topics = TopicAdmin(self._client)
@@ -228,9 +227,9 @@ class AdminClient:
         await self.close()
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         await self._client.close()
 
     async def run(self, call: Call[T]) -> T:
-        """The result of any call of ``tidelog.client.admin``."""
+        """Run any call of ``tidelog.client.admin`` and return its result."""
         return await self._client.run(call)

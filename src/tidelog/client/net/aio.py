@@ -1,4 +1,4 @@
-"""Calls on asyncio: one connection per address, with several requests under way on each."""
+"""Calls on asyncio: one connection per address, with several requests in flight on each."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """Runs calls on a cluster, any number at the same time. To be used on one event loop.
+    """Runs calls on a cluster, concurrently if needed. Use it on one event loop.
 
     ``controllers``: the bootstrap servers are controllers (KIP-919).
     """
 
     def __init__(self, settings: ClientSettings, *, controllers: bool = False) -> None:
-        """ConfigError when certificates or keys cannot be used; they are read here, by blocking calls."""
+        """ConfigError for unusable certificates or keys; they are read here, with blocking I/O."""
         self.settings = settings
         self._tls: ssl.SSLContext | None = None
         if settings.tls is not None:
@@ -45,7 +45,8 @@ class AsyncClient:
         self._closed = False
 
     async def run(self, call: Call[T]) -> T:
-        """The result of ``call``. NoConnection, NotAuthenticated, KafkaError, UnsupportedByBroker as the call says."""
+        """Run ``call`` and return its result. NoConnection, NotAuthenticated, KafkaError, UnsupportedByBroker, depending on
+        the call."""
         if self._routing is None:
             now = asyncio.get_running_loop().time
             self._routing = Routing(self.settings, now, random.Random(), controllers=self._controllers)
@@ -101,13 +102,13 @@ class AsyncClient:
             ) from error
 
     async def _line(self, address: Address) -> Line:
-        """The open connection to an address. Requests that come while it opens wait for the same one."""
+        """The open connection to an address. Requests that arrive while it opens wait for the same one."""
         if self._closed:
             raise NoConnection("this client is closed")
         opening = self._lines.get(address)
         if opening is None or (opening.done() and (_failed(opening) or opening.result().lost is not None)):
             opening = asyncio.get_running_loop().create_task(self._open(address))
-            opening.add_done_callback(_failed)  # a failure is looked at even when its caller has gone
+            opening.add_done_callback(_failed)  # retrieve a failure even if its caller was cancelled
             self._lines[address] = opening
         return await asyncio.shield(opening)
 
@@ -143,7 +144,7 @@ class AsyncClient:
         return line
 
     async def close(self) -> None:
-        """End all connections; what is under way fails with NoConnection."""
+        """Close all connections; requests in flight fail with NoConnection."""
         self._closed = True
         for opening in self._lines.values():
             if not opening.done():

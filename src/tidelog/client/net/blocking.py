@@ -1,7 +1,7 @@
 """Calls on blocking sockets: connect, TLS, SASL, then requests, one or several at a time.
 
-Blocking sockets suit tools and Spark's tasks, which have nothing else to do while they wait. Requests that are sent ahead are
-answered in order. Every wait has an end: the timeouts of the client's settings.
+Blocking sockets suit tools and Spark tasks, which have nothing else to do while they wait. Pipelined requests are answered in
+order. Every wait is bounded by the timeouts of the client's settings.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class BrokerSocket:
     """A connection to one broker, ready for requests."""
 
     def __init__(self, settings: ClientSettings, host: str, port: int, tls: ssl.SSLContext | None) -> None:
-        """NoConnection when no broker answers there, NotAuthenticated when it refuses the client."""
+        """NoConnection when no broker answers there, NotAuthenticated when it rejects the client."""
         self._settings = settings
         self.address = address_text(host, port)
-        # A Fetch answer has at most fetch.max.bytes, or one batch that is larger; what surrounds it is small.
+        # A Fetch response has at most fetch.max.bytes, or one larger batch; the rest of it is small.
         limit = max(2 * settings.fetch_max_bytes, 1 << 28)
         self._machine = ClientConnection(settings.client_id, __version__, limit, settings.prefix)
         self._responses: list[Any] = []
@@ -51,7 +51,7 @@ class BrokerSocket:
                 nonce = secrets.token_urlsafe(24)
                 self._converse(authentication(self._machine, settings.sasl, self.address, nonce, settings.prefix))
         except NoConnection as error:
-            error.sent = False  # the request itself was not
+            error.sent = False  # the request itself was not sent
             raise
         except BaseException:
             self._socket.close()
@@ -63,7 +63,7 @@ class BrokerSocket:
         return self._machine.features
 
     def ask(self, request: Message, highest: int | None = None) -> Any:
-        """The response to ``request``, sent at version ``highest`` at most."""
+        """The response to ``request``, sent in version ``highest`` at most."""
         self.send(request, highest)
         return self.receive()
 
@@ -72,7 +72,7 @@ class BrokerSocket:
         self._sendall(self._machine.request(request, highest))
 
     def receive(self) -> Any:
-        """The next response. What earlier ones hold as views is void from now on."""
+        """The next response. Views in earlier responses become invalid."""
         prefix = self._settings.prefix
         while not self._responses:
             room = self._machine.writable()
@@ -96,11 +96,11 @@ class BrokerSocket:
         return self._responses.pop(0)
 
     def version_of(self, api_key: int, highest: int | None = None) -> int:
-        """The version at which requests of this API go out, not above ``highest``."""
+        """The version in which requests of this API are sent, at most ``highest``."""
         return self._machine.version_of(api_key, highest)
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._socket.close()
 
     def _converse(self, conversation: Opening) -> None:
@@ -150,7 +150,7 @@ class BrokerSocket:
 
 
 def secured(plain: socket.socket, host: str, tls: ssl.SSLContext, address: str, prefix: str) -> socket.socket:
-    """TLS on a connected socket. NotAuthenticated when the certificate is not trusted, NoConnection for anything else."""
+    """TLS on a connected socket. NotAuthenticated when the certificate is not trusted, NoConnection for any other failure."""
     import ssl
 
     try:
@@ -163,7 +163,7 @@ def secured(plain: socket.socket, host: str, tls: ssl.SSLContext, address: str, 
 
 
 def not_trusted(error: ssl.SSLCertVerificationError, address: str, prefix: str) -> NotAuthenticated:
-    """Why a broker's certificate is refused, and which setting would change that."""
+    """Why a broker's certificate is rejected, and the setting to change."""
     return NotAuthenticated(
         f"The certificate of {address} is not trusted: {error.verify_message}. Set {prefix}ssl.ca.location (or "
         f"{prefix}ssl.truststore.location) to the file with its authority, or leave "
@@ -172,10 +172,10 @@ def not_trusted(error: ssl.SSLCertVerificationError, address: str, prefix: str) 
 
 
 class Connections:
-    """The connections of one client by address: opened when first needed, kept until they end."""
+    """The connections of one client by address: opened on first use, kept until they close."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        """ConfigError when certificates or keys cannot be used."""
+        """ConfigError for unusable certificates or keys."""
         self.settings = settings
         self._tls: ssl.SSLContext | None = None
         if settings.tls is not None:
@@ -186,18 +186,18 @@ class Connections:
 
     @property
     def addresses(self) -> list[Address]:
-        """Where there are connections."""
+        """The addresses with a connection."""
         return list(self._open)
 
     def at(self, address: Address) -> BrokerSocket:
-        """The connection to this host and port. Errors as ``BrokerSocket``."""
+        """The connection to this host and port. Raises what ``BrokerSocket`` raises."""
         found = self._open.get(address)
         if found is None:
             found = self._open[address] = BrokerSocket(self.settings, *address, self._tls)
         return found
 
     def ask(self, connection: BrokerSocket, request: Message, highest: int | None = None) -> Any:
-        """The response to ``request``. A connection on which none comes is forgotten: the next attempt opens another."""
+        """The response to ``request``. After a failure the connection is dropped: the next attempt opens another."""
         try:
             return connection.ask(request, highest)
         except NoConnection:
@@ -228,7 +228,8 @@ class BlockingClient:
         self.routing = Routing(settings, now, random.Random(), controllers=controllers)
 
     def run(self, call: Call[T]) -> T:
-        """The result of ``call``. NoConnection, NotAuthenticated, KafkaError, UnsupportedByBroker as the call says."""
+        """Run ``call`` and return its result. NoConnection, NotAuthenticated, KafkaError, UnsupportedByBroker, depending on
+        the call."""
         return self._drive(self.routing.run(call))
 
     def _drive(self, moves: Moves[T]) -> T:
@@ -259,7 +260,7 @@ class BlockingClient:
         raise TypeError(f"{move!r} is no move of a call")
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self.connections.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""One connection on asyncio: bytes to answers, in the order of the requests; several may be under way."""
+"""One connection on asyncio: turns bytes into responses, in the order of the requests; several may be in flight."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tidelog.protocol.framing import FrameReader
 
 LARGEST_ANSWER_BYTES = 256 * 1024 * 1024
 LARGEST_FIRST_BUFFER = 1 << 20
-"""A connection whose answers are large begins each of them with a buffer of up to this size."""
+"""On a connection with large responses, the buffer for each starts with up to this size."""
 _BULK = (ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT)
-"""Their answers hold views of what was received."""
+"""Responses of these APIs hold views of the receive buffer."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """A response that was not decoded: its body, in the agreed version."""
+    """A response that is not decoded: its body, in the negotiated version."""
 
     version: int
     body: memoryview
@@ -32,7 +32,7 @@ class RawAnswer:
 
 @dataclass(eq=False, slots=True)
 class Asked:
-    """A request and the future of its answer. ``request`` is None for those that open the connection."""
+    """A request and the future of its response. ``request`` is None for those that open the connection."""
 
     request: Any
     raw: bool
@@ -41,7 +41,7 @@ class Asked:
     alarm: asyncio.TimerHandle | None = field(default=None)
 
     def settle(self, result: Any) -> None:
-        """Give the answer, or the exception that stands for it, unless the caller has gone."""
+        """Set the result or exception, unless the caller was cancelled."""
         if self.alarm is not None:
             self.alarm.cancel()
         if not self.answer.done():
@@ -52,7 +52,7 @@ class Asked:
 
 
 class Line(asyncio.BufferedProtocol):
-    """The connection. An answer belongs to its caller: views of records stay valid for as long as they are held."""
+    """The connection. A response belongs to its caller: views of records stay valid as long as they are referenced."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class Line(asyncio.BufferedProtocol):
         on_room: Callable[[], None] = lambda: None,
         failure: Callable[[Exception], Exception] = lambda reason: reason,
     ) -> None:
-        """``on_lost``: called when the connection ends; it has to call ``close``. ``on_room``: more can be sent.
+        """``on_lost``: called when the connection breaks; it must call ``close``. ``on_room``: called when more can be sent.
 
-        ``failure``: what callers raise whose answer does not come, made of the reason.
+        ``failure``: builds the exception for callers that get no response, from the reason.
         """
         self.machine = machine
         self._on_lost, self._on_room, self._failure = on_lost, on_room, failure
@@ -75,7 +75,7 @@ class Line(asyncio.BufferedProtocol):
         self.lost: Exception | None = None
 
     async def converse(self, conversation: Opening, loop: asyncio.AbstractEventLoop) -> None:
-        """Carry out what opens the connection. OSError or ProtocolViolation when that fails."""
+        """Run the opening of the connection. OSError or ProtocolViolation when that fails."""
         try:
             frame = next(conversation)
             while True:
@@ -86,7 +86,7 @@ class Line(asyncio.BufferedProtocol):
             self._open = True
 
     def send(self, asked: Asked) -> None:
-        """UnsupportedByBroker or ValueError when the agreed versions cannot say that."""
+        """Send a request. UnsupportedByBroker or ValueError if the negotiated versions cannot encode it."""
         self._write(self.machine.request(asked.request, asked.highest), asked)
 
     def _write(self, frame: bytes, asked: Asked) -> None:
@@ -97,7 +97,7 @@ class Line(asyncio.BufferedProtocol):
         self._transport.write(frame)
 
     def close(self, reason: Exception) -> None:
-        """End the connection, with the failure for every caller."""
+        """Close the connection and fail every waiting caller."""
         if self.lost is None:
             self.lost = reason
             if self._transport is not None:
@@ -106,7 +106,7 @@ class Line(asyncio.BufferedProtocol):
             for each in asked:
                 each.settle(self._failure(reason) if each.request is not None else reason)
 
-    # What the transport calls
+    # asyncio callbacks
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -141,7 +141,7 @@ class Line(asyncio.BufferedProtocol):
     def _answered(self, frame: memoryview) -> None:
         api_key, version, body = self.machine.accept(frame)
         asked = self.asked[0]
-        # The request stays among those that wait until its answer has been read: one that cannot be read ends the connection.
+        # The request stays queued until its response is decoded: a failure to decode closes the connection and fails the request.
         answer = RawAnswer(version, body) if asked.raw else registry.response_class(api_key).decode(body, version)
         self.asked.popleft()
         if asked.raw or api_key in _BULK:
@@ -149,7 +149,7 @@ class Line(asyncio.BufferedProtocol):
         asked.settle(answer)
 
     def _give_buffer_away(self, size: int) -> None:
-        """The answer keeps the buffer that it came in; what came after it moves to a new one."""
+        """Leave the current buffer to the response; the bytes behind it move to a new one."""
         former = self._reader
         self._reader = FrameReader(LARGEST_ANSWER_BYTES, min(size + 4096, LARGEST_FIRST_BUFFER), LARGEST_ANSWER_BYTES)
         rest = former.take_pending()

@@ -1,7 +1,7 @@
-"""Certificates and keys of a client, out of Kafka's ``ssl.*`` settings, as Python's ``ssl`` and librdkafka want them.
+"""A client's certificates and keys: converts Kafka's ``ssl.*`` settings for Python's ``ssl`` and librdkafka.
 
-PEM is read as it is, from a file or from the setting's text. PKCS12 becomes PEM by ``cryptography`` (the extra ``tls``);
-Java's own key stores (JKS) need ``keytool`` first.
+PEM is used as it is, from a file or from the setting itself. PKCS12 is converted to PEM with ``cryptography`` (the extra
+``tls``); Java key stores (JKS) must be converted with ``keytool`` first.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """PEM texts. ``authorities`` None: the system's trust; ``key`` None: no certificate is shown."""
+    """PEM texts. ``authorities`` None: the system's trust store; ``key`` None: no client certificate."""
 
     authorities: str | None
     certificates: str | None
@@ -32,7 +32,8 @@ class Material:
 
 
 def tls_context(tls: Tls, prefix: str = "") -> ssl.SSLContext:
-    """The context of a client. ConfigError when a file or a text cannot be used; ``prefix``: before the names of settings."""
+    """The TLS context of a client. ConfigError for an unusable file or text; ``prefix``: what users write before setting
+    names."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = tls.verify and tls.verify_hostname
     context.verify_mode = ssl.CERT_REQUIRED if tls.verify else ssl.CERT_NONE
@@ -53,7 +54,7 @@ def tls_context(tls: Tls, prefix: str = "") -> ssl.SSLContext:
 
 
 def material(tls: Tls) -> Material:
-    """What the settings name, as PEM. OSError or ValueError when it cannot be read."""
+    """The certificates and keys of the settings, as PEM. OSError or ValueError if they cannot be read."""
     authorities, certificates, key, password = tls.ca_text, tls.certificate_text, tls.key_text, tls.key_password
     if authorities is None and tls.ca_file is not None:
         data = _read(tls.ca_file)
@@ -69,7 +70,8 @@ def material(tls: Tls) -> Material:
 
 
 def _show(context: ssl.SSLContext, found: Material) -> None:
-    # OpenSSL reads keys from files only; this one lives as long as the call. A password of "" keeps it from asking the terminal.
+    # OpenSSL reads keys from files only, so the file exists only during the call. With the password "" OpenSSL does not prompt on
+    # the terminal.
     with tempfile.TemporaryDirectory() as folder:
         both = Path(folder, "pair.pem")
         both.touch(mode=0o600)
