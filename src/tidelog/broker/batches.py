@@ -1,7 +1,7 @@
 """Batches questions to other brokers: while one request to a broker is in flight, further questions collect for the next.
 
 So a question never waits for others, and under load there are few requests. Questions with the same key never share a request,
-because their answers could not be told apart.
+because their answers could not be distinguished.
 """
 
 from __future__ import annotations

@@ -97,7 +97,8 @@ class IsrChanges:
                 self._wanted[each.partition] = None
 
     def answered(self, response: AlterPartitionResponse, now_ms: int) -> bool:
-        """Apply the controller's answer. False: some or all of it was refused; retry after a back-off."""
+        """Apply the controller's answer. False: it refused the whole request or left partitions unanswered; retry after a
+        back-off."""
         if response.error_code:
             self.failures += 1
             self.failed()
