@@ -1,7 +1,7 @@
-"""What an append goes by: may a producer's batch go in, what is noted of it afterwards, and what the answer says.
+"""Append rules: whether a producer's batch is accepted, what is recorded about it afterwards, and what the response says.
 
-The append itself is ``UnifiedLog``'s: checked, sequenced, placed, written by one write, and only then noted. This is the hot
-path: plain functions over plain attributes, a microsecond counts.
+The append itself is in ``UnifiedLog``: validate, check the sequence, assign the offset, write with one write, and only then
+update state. This is the hot path: plain functions over plain attributes, microseconds count.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _CLIENT = Origin.CLIENT
 
 
 class AppendResult:
-    """What became of an append. Plain and mutable: it is built once per produced batch.
+    """The result of an append. Plain and mutable: one is built per produced batch.
 
-    ``first_offset`` and ``last_offset`` are -1 on an error; ``log_append_time_ms`` is -1 where the client's timestamps stand.
-    ``duplicate``: the batch was there already, and the offsets are the original's. ``needs_flush``: flush.messages is reached.
+    ``first_offset`` and ``last_offset`` are -1 on an error; ``log_append_time_ms`` is -1 if the client's timestamps are kept.
+    ``duplicate``: the batch was in the log already, and the offsets are the original's. ``needs_flush``: flush.messages is
+    reached.
     """
 
     __slots__ = (
@@ -65,7 +66,7 @@ def check_producer(
     transaction_version: int,
     proof: Verification | None,
 ) -> ErrorCode | BatchMetadata:
-    """What a producer's state says of its batch: NONE when it may go in, an error, or the original of a duplicate."""
+    """Checks a batch against its producer's state: NONE to accept it, an error, or the original batch that it duplicates."""
     attributes = header.attributes
     if attributes & _CONTROL:
         marker = _marker(data, header)
@@ -84,7 +85,7 @@ def check_producer(
 
 
 def refusal(producers: ProducerStateManager, partition: TopicPartition, error: ErrorCode, header: BatchHeader) -> str | None:
-    """What a client is told beside ``error``; a marker's refusal goes by its code alone."""
+    """The error message for the client, in addition to ``error``; a refused marker has only the code."""
     if header.attributes & _CONTROL:
         return None
     entry = producers.entries.get(header.producer_id)
@@ -103,7 +104,8 @@ def refusal(producers: ProducerStateManager, partition: TopicPartition, error: E
 def note_producer(
     producers: ProducerStateManager, data: memoryview | bytearray | bytes, header: BatchHeader
 ) -> AbortedTransaction | None:
-    """Producer state follows a batch that is in the log; an abort is what the segment's transaction index has to hold."""
+    """Updates producer state for a batch that is in the log; returns the entry for the segment's transaction index if it is an
+    abort."""
     if not header.attributes & _CONTROL:
         producers.update(header)
         return None
@@ -122,7 +124,7 @@ def _marker(data: memoryview | bytearray | bytes, header: BatchHeader) -> EndTxn
 
 
 def read_marker(batch: memoryview | bytes) -> EndTxnMarker | None:
-    """The transaction marker in a control batch; None for KRaft's control batches and for what cannot be read."""
+    """The transaction marker in a control batch; None for KRaft's control batches and for malformed ones."""
     try:
         for record in iter_records(batch):
             return parse_end_txn_marker(record.key, record.value)

@@ -1,8 +1,8 @@
-"""What recovery takes out of a log is kept beside it: ``<segment>.log.<position>-<n>.cut``, which no start looks at.
+"""Bytes that recovery removes from a log are kept beside it as ``<segment>.log.<position>-<n>.cut``, which loading ignores.
 
-Decided here: how it is named (Kafka's tools and our own start pass over the suffix), and how much is kept: in one directory the
-newest files, at most ``MOST_FILES`` and ``MOST_BYTES``, the newest one always. Bytes that are all zero are not kept. On a full
-disk a torn tail goes without a copy: else the node could not start.
+This module decides the name (Kafka's tools and our loading skip the suffix) and how much is kept: per directory the newest files,
+at most ``MOST_FILES`` and ``MOST_BYTES``, but always the newest one. Bytes that are all zero are not kept. On a full disk a torn
+tail is cut without a copy; otherwise the node could not start.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _logger = logging.getLogger(__name__)
 
 
 def keep_bytes(fs: FileSystem, file: File, path: str, position: int, end: int) -> str | None:
-    """Copies [position, end) of the log file at ``path`` beside it, synced; the copy's path. None when there is nothing but
-    zeroes, or the disk is full. OSError as it comes."""
+    """Copies [position, end) of the log file at ``path`` beside it and syncs the copy; returns its path. None when the range
+    is all zero or the disk is full. Other OSErrors are raised."""
     if not _holds_anything(file, position, end):
         return None
     target = _free_name(fs, path, position)
@@ -46,7 +46,7 @@ def keep_bytes(fs: FileSystem, file: File, path: str, position: int, end: int) -
 
 
 def keep_file(fs: FileSystem, path: str) -> str | None:
-    """Gives a whole log file the name of one that was set aside; an empty one goes."""
+    """Renames a whole log file to set it aside; deletes it if it is empty."""
     if not fs.stat(path).size:
         fs.remove(path)
         return None
@@ -68,7 +68,7 @@ def _free_name(fs: FileSystem, path: str, position: int) -> str:
 
 
 def _trim(fs: FileSystem, directory: str, newest: str) -> None:
-    """The oldest go; ``newest`` stays, whatever its size."""
+    """Deletes the oldest files; ``newest`` stays, whatever its size."""
     kept = [f"{directory}/{name}" for name in fs.listdir(directory) if name.endswith(ASIDE_SUFFIX)]
     stats = sorted((fs.stat(path).modified_ms, path, fs.stat(path).size) for path in kept if path != newest)
     room = MOST_BYTES - fs.stat(newest).size

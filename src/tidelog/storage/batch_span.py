@@ -1,4 +1,4 @@
-"""BatchSpan: where one batch lies in a segment's file."""
+"""BatchSpan: the position of one batch in a segment's file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tidelog.storage.rotten_range import RottenRange
 
 
 class BatchSpan:
-    """Where one batch lies: first byte, one past the last, first and last offset, greatest timestamp."""
+    """The position of one batch: first byte, one past the last, first and last offset, greatest timestamp."""
 
     __slots__ = ("base_offset", "end", "last_offset", "max_timestamp", "position")
 
@@ -19,5 +19,5 @@ class BatchSpan:
 
 
 def span_of_rotten(rotten: RottenRange) -> BatchSpan:
-    """A rotten range in the place of the batches that it held; it has no timestamp."""
+    """The span of a rotten range in place of its batches; it has no timestamp."""
     return BatchSpan(rotten.position, rotten.end, rotten.first_offset, rotten.next_offset - 1, -1)

@@ -1,8 +1,9 @@
-"""Whether the machine has been up since a directory was last written: then no write to it is lost, synced or not.
+"""Detects whether the machine has rebooted since a directory was last written. Without a reboot no write is lost, synced or
+not.
 
-The kernel has another id after each boot. A directory holds the id of the boot that took its writes. The id is written once
-everything in the directory is recovered: a start that is killed before that must not make the next one believe what an earlier
-boot left.
+The kernel gets a new boot id with each boot. A directory stores the id of the boot that took its writes. It is written only once
+everything in the directory has been recovered: if a start is killed before that, the next start must not trust writes from an
+earlier boot.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ BOOT_FILE = ".tidelog_boot"
 
 
 def kernel_survived(fs: FileSystem, directory: str) -> bool:
-    """Whether this kernel is the one that took all writes to the directory. OSError as it comes."""
+    """Whether the running kernel took all writes to the directory. Raises OSError."""
     boot_id = fs.boot_id()
     return bool(boot_id) and read_file(fs, f"{directory}/{BOOT_FILE}") == boot_id.encode("ascii")
 
 
 def note_kernel(fs: FileSystem, directory: str) -> None:
-    """Everything in the directory is recovered, and writes from now on are this kernel's. Blocks; OSError as it comes."""
+    """Stores the boot id once the directory is recovered; writes from now on belong to this kernel. Blocks; raises OSError."""
     boot_id = fs.boot_id()
     if boot_id and not kernel_survived(fs, directory):
         replace_file(fs, f"{directory}/{BOOT_FILE}", boot_id.encode("ascii"))

@@ -1,8 +1,8 @@
-"""The small text files of a log dir and of a partition, and how they are replaced.
+"""The small text files of a log dir and of a partition, and their atomic replacement.
 
-Decided here: what is in them and that a reader meets either the old or the new content, never half: written to ``.tmp``,
-synced, renamed over, directory synced. An empty file means zero entries. What cannot be read raises ``BadCheckpoint``
-with the file's name; the caller knows whether that is fatal (meta.properties) or only costs a scan (everything else).
+This module defines their content and guarantees that a reader sees either the old or the new content, never part of it: the file
+is written as ``.tmp``, synced and renamed, then the directory is synced. An empty file has zero entries. A malformed file raises
+``BadCheckpoint`` with its name; the caller knows whether that is fatal (meta.properties) or only costs a scan (everything else).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LOCK = ".lock"
 
 
 _BITS_OF_A_CHARACTER = 6
-"""Of base64."""
+"""Bits per base64 character."""
 _logger = logging.getLogger(__name__)
 
 
 class BadCheckpoint(Exception):
-    """A file that does not read as what its name says."""
+    """A malformed checkpoint file."""
 
     def __init__(self, path: str, detail: str) -> None:
         super().__init__(f"{path}: {detail}")
@@ -40,8 +40,8 @@ class BadCheckpoint(Exception):
 
 
 def replace_file(fs: FileSystem, path: str, content: bytes, *, sync_names: bool = True) -> None:
-    """Puts ``content`` in the place of ``path``. It is there after a power loss too, once the directory is synced: here, or
-    (``sync_names`` False) by the caller, who replaces more than one. Blocks."""
+    """Replaces the file at ``path`` with ``content``. It survives a power loss once the directory is synced: here, or with
+    ``sync_names`` False by a caller that replaces several files. Blocks."""
     temporary = path + ".tmp"
     file = fs.open(temporary, create=True)
     try:
@@ -56,7 +56,7 @@ def replace_file(fs: FileSystem, path: str, content: bytes, *, sync_names: bool 
 
 
 def read_file(fs: FileSystem, path: str) -> bytes | None:
-    """The whole file; None when there is none."""
+    """The whole file; None when it does not exist."""
     try:
         file = fs.open(path, write=False)
     except FileNotFoundError:
@@ -72,7 +72,7 @@ def _encode_lines(lines: list[str]) -> bytes:
 
 
 def _decode_lines(path: str, raw: bytes | None) -> list[list[str]]:
-    """The entries' words. Missing or empty: none."""
+    """The fields of each entry; none when the file is missing or empty."""
     if not raw:
         return []
     try:
@@ -112,7 +112,7 @@ def encode_epochs(entries: Iterable[tuple[int, int]]) -> bytes:
 
 
 def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
-    """(epoch, start offset) in the order of the file."""
+    """(epoch, start offset) in file order."""
     entries: list[tuple[int, int]] = []
     for words in _decode_lines(path, read_file(fs, path)):
         try:
@@ -124,12 +124,12 @@ def read_epochs(fs: FileSystem, path: str) -> list[tuple[int, int]]:
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:
-    """43 bytes, without a newline at the end, as Kafka has it."""
+    """43 bytes, without a newline at the end, as Kafka writes it."""
     return f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode("ascii")
 
 
 def begins_partition_metadata(fs: FileSystem, directory: str) -> bool:
-    """Whether the file is the beginning of one, and no more."""
+    """Whether the file is a proper prefix of a valid one."""
     raw = read_file(fs, f"{directory}/{PARTITION_METADATA}") or b""
     some = encode_partition_metadata(bytes(16))
     start = some[: -len(uuid_to_text(bytes(16)))]
@@ -137,7 +137,7 @@ def begins_partition_metadata(fs: FileSystem, directory: str) -> bool:
 
 
 def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:
-    """The topic id of a partition's directory; None when the file is missing or empty (a crash came before it was synced)."""
+    """The topic id in a partition's directory; None when the file is missing or empty (a crash before the sync)."""
     path = f"{directory}/{PARTITION_METADATA}"
     raw = read_file(fs, path)
     if not raw or not raw.strip(b"\0"):
@@ -152,8 +152,8 @@ def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:
 
 
 def is_damaged_id(path: str, found: bytes, expected: bytes) -> bool:
-    """Whether the topic id in ``partition.metadata`` is the expected one but for one character: ids are random, so two topics
-    never have such ids, and a bit of the file has flipped. Said at ERROR."""
+    """Whether the topic id in ``partition.metadata`` differs from the expected one in a single character. Ids are random, so
+    two topics never have such ids: a bit of the file has flipped. Logged at ERROR."""
     if (int.from_bytes(found, "big") ^ int.from_bytes(expected, "big")).bit_count() > _BITS_OF_A_CHARACTER:
         return False
     _logger.error("%s: topic id %s is %s with damage: the file is written again", path, found.hex(), expected.hex())
@@ -177,14 +177,14 @@ def _fields(path: str, raw: bytes, separator: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """Whose log dir this is: ``meta.properties`` version 1. ``directory_id`` None: written before directories had ids."""
+    """The identity of a log dir: ``meta.properties`` version 1. ``directory_id`` None: written before directories had ids."""
 
     cluster_id: str
     node_id: int
     directory_id: bytes | None
 
     def encode(self) -> bytes:
-        """Java properties, version 1. Kafka adds a comment with the date, which nothing reads."""
+        """Java properties, version 1. Kafka adds a comment with the date, which no reader uses."""
         lines = ["version=1", f"cluster.id={self.cluster_id}", f"node.id={self.node_id}"]
         if self.directory_id is not None:
             lines.append(f"directory.id={uuid_to_text(self.directory_id)}")
@@ -192,7 +192,7 @@ class MetaProperties:
 
 
 def read_meta_properties(fs: FileSystem, log_dir: str) -> MetaProperties | None:
-    """Of a log dir; None when it was never formatted."""
+    """The ``meta.properties`` of a log dir; None when it was never formatted."""
     path = f"{log_dir}/{META_PROPERTIES}"
     raw = read_file(fs, path)
     if raw is None:
@@ -212,12 +212,12 @@ def read_meta_properties(fs: FileSystem, log_dir: str) -> MetaProperties | None:
 
 
 def encode_clean_shutdown(broker_epoch: int) -> bytes:
-    """The marker that says: everything was flushed, nothing needs recovery."""
+    """The marker of a clean shutdown: everything was flushed, no recovery is needed."""
     return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode("ascii")
 
 
 def read_clean_shutdown(fs: FileSystem, log_dir: str) -> int | None:
-    """The broker epoch (-1 when the marker tells none) of a clean shutdown; None when there was no clean shutdown."""
+    """The broker epoch of a clean shutdown, -1 when the marker does not contain it; None after an unclean shutdown."""
     raw = read_file(fs, f"{log_dir}/{CLEAN_SHUTDOWN}")
     if raw is None:
         return None

@@ -42,10 +42,10 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CleanableRange:
-    """What a cleaning of a log would do now. Bytes are those of whole segments.
+    """What a cleaning of the log would do now. Bytes are those of whole segments.
 
     ``overdue``: records have been dirty for longer than max.compaction.lag.ms. ``checkpoint_is_wrong``: the checkpointed offset
-    lies outside the log, and the log start takes its place.
+    lies outside the log, and the log start is used instead.
     """
 
     first_dirty_offset: int
@@ -63,7 +63,7 @@ class CleanableRange:
 
 
 def cleanable_range(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> CleanableRange:
-    """How far ``log`` is clean, and how far it may be cleaned."""
+    """Up to which offset ``log`` is clean, and up to which it may be cleaned."""
     first_dirty = log.log_start_offset if checkpoint is None else checkpoint
     wrong = not log.log_start_offset <= first_dirty <= log.log_end_offset
     if wrong:
@@ -77,7 +77,7 @@ def cleanable_range(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> Cle
         if not segment.sealed or (min_lag > 0 and segment.largest_timestamp()[0] > now_ms - min_lag):
             bound = min(bound, segment.base_offset)
             break
-    # A whole segment is cleaned or none of it: the one that holds the bound is not.
+    # Segments are cleaned as a whole: the one that contains the bound is not cleaned.
     first_uncleanable = segments[log.segment_index(max(bound, first_dirty))].base_offset
     below = segments[: log.segment_index(first_uncleanable)] if first_uncleanable > segments[0].base_offset else []
     clean = sum(segment.size for segment in below if segment.base_offset < first_dirty)
@@ -95,7 +95,7 @@ def _overdue(log: UnifiedLog, dirty: list[LogSegment], now_ms: int) -> bool:
 
 @dataclass(slots=True)
 class CleanerStats:
-    """What one cleaning did."""
+    """Counters of one cleaning."""
 
     map_bytes_read: int = 0
     map_records_read: int = 0
@@ -107,25 +107,26 @@ class CleanerStats:
 
 
 class LogCleaner:
-    """Chooses logs to compact and keeps their checkpoints. All methods on the loop, except ``load``."""
+    """Selects logs to compact and keeps their checkpoints. All methods run on the event loop, except ``load``."""
 
     def __init__(self, fs: FileSystem, *, dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES) -> None:
-        """``dedupe_buffer_bytes``: memory for one cleaning's keys (log.cleaner.dedupe.buffer.size by log.cleaner.threads)."""
+        """``dedupe_buffer_bytes``: memory for the keys of one cleaning (log.cleaner.dedupe.buffer.size divided by
+        log.cleaner.threads)."""
         self._fs = fs
         self.map_bytes = int(dedupe_buffer_bytes * _LOAD_FACTOR)
         self.clean_offsets: dict[str, dict[TopicPartition, int]] = {}
-        """By log dir: each compacted partition's first dirty offset."""
+        """By log dir: the first dirty offset of each compacted partition."""
         self.cleanings: dict[TopicPartition, Cleaning] = {}
-        """Under way now."""
+        """Running cleanings."""
         self.uncleanable: dict[TopicPartition, str] = {}
-        """Partitions that are left alone until the node is restarted, and why."""
+        """Partitions that are not cleaned until the node is restarted, and why."""
         self.dirtiest_ratio = 0.0
         """Greatest dirty ratio at the last ``begin`` (max-dirty-percent)."""
         self._writing: set[str] = set()
         self._changed_meanwhile: set[str] = set()
 
     def load(self, log_dirs: Iterable[str]) -> None:
-        """Reads the checkpoints; what cannot be read counts as not there, and costs a cleaning from the start. Blocks."""
+        """Reads the checkpoints. A malformed one counts as missing, and costs a cleaning from the start. Blocks."""
         for log_dir in log_dirs:
             try:
                 self.clean_offsets[log_dir] = read_offsets(self._fs, f"{log_dir}/{CLEANER_OFFSETS}")
@@ -134,7 +135,7 @@ class LogCleaner:
                 self.clean_offsets[log_dir] = {}
 
     def begin(self, logs: Iterable[UnifiedLog], now_ms: int) -> Cleaning | None:
-        """The next cleaning, of the filthiest log that is due; None when nothing is. StorageFailure when a disk fails."""
+        """Starts the next cleaning, of the dirtiest log that is due; None when none is. StorageFailure when a disk fails."""
         best: tuple[float, UnifiedLog, CleanableRange] | None = None
         self.dirtiest_ratio = 0.0
         known: dict[str, set[TopicPartition]] = {}
@@ -170,7 +171,7 @@ class LogCleaner:
         return found
 
     def _forget_all_but(self, known: dict[str, set[TopicPartition]]) -> None:
-        """Partitions that are gone leave the checkpoints with them."""
+        """Removes deleted partitions from the checkpoints."""
         for log_dir, partitions in known.items():
             offsets = self.clean_offsets.setdefault(log_dir, {})
             for partition in [partition for partition in offsets if partition not in partitions]:
@@ -185,25 +186,26 @@ class LogCleaner:
         return cleaning
 
     def cancel(self, partition: TopicPartition) -> None:
-        """A cleaning of the partition ends at its next step, and leaves the segments as they are then."""
+        """Ends a partition's cleaning at its next step; the segments stay as they are then."""
         cleaning = self.cleanings.get(partition)
         if cleaning is not None:
             cleaning.cancelled = True
 
     def exclude(self, partition: TopicPartition, reason: str) -> None:
-        """What was begun there failed in a way that nobody foresaw: it is left alone until the node is restarted."""
+        """Excludes a partition from cleaning until the node is restarted, after an unexpected error."""
         self.uncleanable[partition] = reason
         self.cleanings.pop(partition, None)
 
     def truncated(self, log: UnifiedLog, offset: int) -> None:
-        """The log was cut at ``offset``: it is clean no further, and what is being cleaned is not what is there."""
+        """The log was truncated to ``offset``: lowers the clean offset and ends a running cleaning, whose segments may be
+        gone."""
         self.cancel(log.topic_partition)
         offsets = self.clean_offsets.get(log.log_dir, {})
         if offsets.get(log.topic_partition, -1) > offset:
             offsets[log.topic_partition] = offset
 
     def checkpoint_job(self, log_dir: str) -> CheckpointJob | None:
-        """Writes a dir's clean offsets; None while another such job is under way, which will be followed by one more."""
+        """Writes a dir's clean offsets. None while another such job is running; one more follows it."""
         if log_dir in self._writing:
             self._changed_meanwhile.add(log_dir)
             return None
@@ -212,7 +214,7 @@ class LogCleaner:
         return CheckpointJob(self._fs, f"{log_dir}/{CLEANER_OFFSETS}", content)
 
     def checkpointed(self, log_dir: str) -> CheckpointJob | None:
-        """After such a job: the next one, if offsets changed meanwhile."""
+        """Called after such a job: returns the next one if offsets changed meanwhile."""
         self._writing.discard(log_dir)
         if log_dir in self._changed_meanwhile:
             self._changed_meanwhile.discard(log_dir)
@@ -221,9 +223,9 @@ class LogCleaner:
 
 
 class Cleaning:
-    """One log's compaction, step by step. ``job`` is what to run next; None when it is over.
+    """The compaction of one log, step by step. ``job`` is what to run next; None at the end.
 
-    ``removals``: old segments, to be removed when due; the caller takes them as they come.
+    ``removals``: old segments, to be removed when due; the caller takes them from here.
     """
 
     def __init__(self, cleaner: LogCleaner, log: UnifiedLog, found: CleanableRange, now_ms: int) -> None:
@@ -241,7 +243,7 @@ class Cleaning:
         self._offsets = OffsetMap.within(cleaner.map_bytes)
         self._end_offset = found.first_dirty_offset
         self._rewritten: RewriteJob | None = None
-        """The group whose new segment is being put in place."""
+        """The group whose new segment is being swapped in."""
         sources = [source_of(segment) for segment in log.segments if segment.base_offset < found.first_uncleanable_offset]
         self.job: CleanerJob | None = MapJob(
             log.fs,
@@ -278,7 +280,7 @@ class Cleaning:
             raise self.log.fail(f"compaction of {self.log.dir}", problem) from problem
 
     def _goes_on(self, job: CleanerJob) -> bool:
-        """Whether the log is still the one that is being cleaned. A group that was put in place is finished in any case."""
+        """Whether the log is still in service and unchanged. A swap that has begun is always finished."""
         log = self.log
         if log.failure is not None or log.dir != self._dir or job.interrupted:
             return False
@@ -304,7 +306,7 @@ class Cleaning:
         self._next_group()
 
     def _next_group(self) -> None:
-        """The next group's rewriting, or the checkpoint after the last."""
+        """Rewrites the next group, or writes the checkpoint after the last one."""
         log = self.log
         self._rewritten = None
         if not self._groups:
@@ -332,7 +334,7 @@ class Cleaning:
         )
 
     def _rewrote(self, job: RewriteJob) -> None:
-        """The new segment is complete and safe: from here on it is the one that a crash leaves."""
+        """The new segment is complete and synced; from here on a crash keeps it."""
         stats = self.stats
         stats.bytes_read += job.bytes_read
         stats.bytes_written += job.cleaned.size
@@ -343,7 +345,7 @@ class Cleaning:
         self.job = SyncJob(self.log.fs, self.log.dir)
 
     def _synced(self, now_ms: int) -> None:
-        """Names are safe: after ``.swap`` the old segments go, after that the suffix goes."""
+        """The directory is synced: after the rename to ``.swap`` the old segments are removed, after that the suffix."""
         done, log = self._rewritten, self.log
         assert done is not None
         if done.cleaned not in log.segments:
@@ -368,17 +370,17 @@ class Cleaning:
             self._end()
 
     def _give_up(self, reason: str) -> None:
-        """These records cannot be compacted; somebody must look at them."""
+        """These records cannot be compacted and need an operator."""
         partition = self.log.topic_partition
         self._cleaner.uncleanable[partition] = reason
         _logger.error("%s is not compacted any more until the node is restarted: %s", partition, reason)
         self._abandon()
 
     def _abandon(self) -> None:
-        """Takes away what was written and not put in place."""
+        """Deletes what was written and not swapped in."""
         job = self._rewritten if self._rewritten is not None else self.job
         if isinstance(job, RewriteJob) and self.log.failure is None and self.log.dir == self._dir:
-            # First .cleaned again: an index left alone as .swap would take the place of one that is in use.
+            # Back to .cleaned first: an index left over as .swap would replace one that is in use.
             job.cleaned.rename_files(CLEANED_SUFFIX)
             job.cleaned.remove_files()
         self._end()

@@ -27,16 +27,17 @@ from tidelog.records.record import RecordSpan, iter_records, iter_spans, records
 from tidelog.storage.index import AbortedTransaction
 
 BYTES_PER_KEY = 160
-"""Memory that one key takes in an OffsetMap; log.cleaner.dedupe.buffer.size divided by it is the map's limit."""
+"""Memory per key in an OffsetMap; log.cleaner.dedupe.buffer.size divided by it is the map's limit."""
 SMALLEST_LIMIT = 10_000
 MAX_DECOMPRESSED = 1 << 30
-"""Bytes one batch may decompress to while it is compacted; more than what is asked of producers: the batch is in the log."""
+"""Bytes that one batch may decompress to during compaction; more than the limit for producers, because the batch is in the
+log."""
 _DIGEST_SIZE = 16
 _DIGEST_NAME = b"tidelog.cleaner"
 
 
 class OffsetMap:
-    """Latest offset by key. Keys of 16 bytes and more are kept as their digests of 16 bytes, shorter ones as they are."""
+    """Latest offset by key. Keys of 16 bytes and more are stored as 16-byte digests, shorter ones as they are."""
 
     __slots__ = ("_offsets", "latest_offset", "limit")
 
@@ -44,11 +45,11 @@ class OffsetMap:
         self._offsets: dict[bytes, int] = {}
         self.limit = limit
         self.latest_offset = -1
-        """Every record up to and including this offset is accounted for."""
+        """Every record up to and including this offset is in the map or need not be."""
 
     @classmethod
     def within(cls, memory_bytes: int) -> OffsetMap:
-        """A map that takes about so many bytes when it is full."""
+        """A map that takes about this many bytes when it is full."""
         return cls(max(memory_bytes // BYTES_PER_KEY, SMALLEST_LIMIT))
 
     def __len__(self) -> int:
@@ -68,7 +69,7 @@ class OffsetMap:
         return True
 
     def add_batch(self, header: BatchHeader, batch: Buffer, start_offset: int) -> bool:
-        """Takes the keys of a data batch, from ``start_offset`` on. False when the map was full before all were in."""
+        """Adds the keys of a data batch, from ``start_offset`` on. False when the map was full before all were in."""
         base_offset = header.base_offset
         body = records_body(batch, header, MAX_DECOMPRESSED)
         for _, _, _, delta, _, key_start, key_end, _ in iter_spans(body, header.records_count):
@@ -78,7 +79,7 @@ class OffsetMap:
         return True
 
     def accounted_for(self, offset: int) -> None:
-        """Everything up to ``offset`` went into the map, or need not."""
+        """Everything up to ``offset`` is in the map or need not be."""
         self.latest_offset = max(self.latest_offset, offset)
 
 
@@ -87,7 +88,7 @@ def _digest(key: bytes) -> bytes:
 
 
 class _OngoingAbort:
-    """An aborted transaction whose marker has not gone by yet."""
+    """An aborted transaction whose marker has not been seen yet."""
 
     __slots__ = ("entry", "has_records")
 
@@ -97,7 +98,7 @@ class _OngoingAbort:
 
 
 class TransactionFilter:
-    """Follows transactions while batches go by in order of offset. ``kept``: aborts whose records are not all gone yet."""
+    """Tracks transactions while batches are read in offset order. ``kept``: aborts with remaining records."""
 
     __slots__ = ("_aborted", "_committed", "_waiting", "kept")
 
@@ -106,10 +107,10 @@ class TransactionFilter:
         self._aborted: dict[int, _OngoingAbort] = {}
         self._committed: set[int] = set()
         self.kept: list[AbortedTransaction] = []
-        """Entries for the transaction index of the segment that is being written; its writer empties it."""
+        """Entries for the transaction index of the segment that is being written; its writer empties the list."""
 
     def add_aborted(self, entries: Iterable[AbortedTransaction]) -> None:
-        """Aborted transactions that touch the batches to come."""
+        """Adds aborted transactions that overlap the following batches."""
         for entry in entries:
             heappush(self._waiting, (entry.first_offset, entry))
 
@@ -120,7 +121,7 @@ class TransactionFilter:
                 self._aborted[entry.producer_id] = _OngoingAbort(entry)
 
     def on_data(self, header: BatchHeader) -> bool:
-        """A data batch goes by: whether it belongs to an aborted transaction, so that all of it may go."""
+        """Takes the next data batch: whether it belongs to an aborted transaction and may be dropped."""
         self._begin_up_to(header.last_offset)
         if not header.is_transactional:
             return False
@@ -132,7 +133,7 @@ class TransactionFilter:
         return True
 
     def on_control(self, header: BatchHeader, batch: Buffer) -> bool:
-        """A control batch goes by: whether nothing is left of its transaction, so that it may go too."""
+        """Takes the next control batch: whether nothing is left of its transaction, so that the marker may be dropped as well."""
         self._begin_up_to(header.last_offset)
         if header.records_count == 0:
             return True
@@ -147,20 +148,21 @@ class TransactionFilter:
         ongoing = self._aborted.pop(header.producer_id, None)
         if ongoing is None or not ongoing.has_records:
             return True
-        # The batches that were seen are dropped in this very round; the marker waits for the next.
+        # The batches seen are dropped in this same round; the marker waits for the next one.
         self.kept.append(ongoing.entry)
         return False
 
 
 class LastRecord(NamedTuple):
-    """Where an active producer wrote last: the last offset of its last data batch (None: only a marker is known), its epoch."""
+    """An active producer's last position: the last offset of its last data batch (None: only a marker is known), and its
+    epoch."""
 
     last_data_offset: int | None
     producer_epoch: int
 
 
 class BatchFilter:
-    """What is left of each batch of a segment. Batches are given in order of offset. The counters are for statistics."""
+    """What is left of each batch of a segment. Batches come in offset order. The counters are for statistics."""
 
     __slots__ = (
         "_delete_retention_ms",
@@ -183,7 +185,8 @@ class BatchFilter:
         now_ms: int,
         delete_retention_ms: int,
     ) -> None:
-        """``upper_bound``: the offset at which this round of cleaning ends; the batch before it is kept, if only its header."""
+        """``upper_bound``: the offset at which this round of cleaning ends; at least the header of the batch before it is
+        kept."""
         self._offsets = offsets
         self._transactions = transactions
         self._last_records = last_records
@@ -202,7 +205,7 @@ class BatchFilter:
         if discard or header.records_count == 0:
             return empty_batch(header) if self._keeps_header(header) else None
         if not crc_is_valid(batch, header):
-            # What is written anew gets a new checksum, and nobody would ever know.
+            # A rewritten batch gets a new checksum, so corruption would go unnoticed.
             raise CorruptBatch(f"the batch at offset {header.base_offset} does not have the checksum it claims")
         body = records_body(batch, header, MAX_DECOMPRESSED)
         kept, has_tombstones = self._kept(header, body)
@@ -216,7 +219,7 @@ class BatchFilter:
         return rebuild_batch(header, body, kept)
 
     def _kept(self, header: BatchHeader, body: bytes) -> tuple[list[RecordSpan], bool]:
-        """The records that stay, and whether there are tombstones among them."""
+        """The records to keep, and whether there are tombstones among them."""
         spans = iter_spans(body, header.records_count)
         if header.is_control:
             return list(spans), False
@@ -238,7 +241,7 @@ class BatchFilter:
         return kept, has_tombstones
 
     def _keeps_header(self, header: BatchHeader) -> bool:
-        """Whether a batch without records stays for what its header says."""
+        """Whether a batch without records is kept for its header."""
         if header.next_offset == self._upper_bound:
             return True
         last = self._last_records.get(header.producer_id) if header.has_producer_id else None

@@ -1,12 +1,12 @@
-"""The blocking parts of one log's compaction: reading the dirty part into an offset map, and writing segments anew.
+"""The blocking parts of a log's compaction: reading the dirty part into an offset map, and rewriting segments.
 
-Jobs are made on the loop, ``run`` in any thread, and read only what no append changes: closed, sealed segments. Nothing a job
-writes is part of the log yet: it has the suffix ``.cleaned``, and is synced, name included, when ``run`` returns. An error is
-kept in the job: ``error`` is the disk's, ``corrupt`` says why the records cannot be compacted.
+Jobs are created on the event loop, ``run`` in any thread, and read only what appends do not change: closed, sealed segments. What
+a job writes is not part of the log yet: it has the suffix ``.cleaned``, and file and name are synced when ``run`` returns. Errors
+are kept in the job: ``error`` is an I/O error, ``corrupt`` says why the records cannot be compacted.
 
-``breathe`` is called with the bytes that were read since the last call, a few times per millisecond of work: whoever runs the
-job throttles it there (log.cleaner.io.max.bytes.per.second), lets other threads have the interpreter, and raises
-``CleaningInterrupted`` when the job must not go on: the node stops, or the partition is deleted.
+``breathe`` is called with the bytes read since the last call, a few times per millisecond of work. The caller throttles the job
+there (log.cleaner.io.max.bytes.per.second), yields the interpreter to other threads, and raises ``CleaningInterrupted`` to stop
+the job: the node stops, or the partition is deleted.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Breathe = Callable[[int], None]
 
 
 def breathe_freely(_bytes_read: int) -> None:
-    """For who has the machine to itself."""
+    """Does not throttle, for use without other load."""
 
 
 class Source(NamedTuple):
-    """A closed segment as it was when the cleaning began. ``next_offset``: the base of the segment after it."""
+    """A closed segment at the start of the cleaning. ``next_offset``: the base of the segment after it."""
 
     segment: LogSegment
     file: File
@@ -51,12 +51,12 @@ class Source(NamedTuple):
 
 
 def source_of(segment: LogSegment) -> Source:
-    """Opens the segment's file where it is not open yet."""
+    """Opens the segment's file if it is not open yet."""
     return Source(segment, segment.file, segment.base_offset, segment.next_offset, segment.size)
 
 
 class _Pace:
-    """Counts bytes and calls ``breathe`` now and then."""
+    """Counts bytes and calls ``breathe`` periodically."""
 
     __slots__ = ("_breathe", "_pending", "bytes_read")
 
@@ -74,7 +74,7 @@ class _Pace:
 
 
 def _batches(source: Source, pace: _Pace) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Every batch of the segment; CorruptBatch when they do not fill it."""
+    """All batches of the segment; CorruptBatch when they do not fill it."""
     position = 0
     for header, batch in iter_batches(source.file, 0, source.size):
         position += header.size
@@ -85,7 +85,7 @@ def _batches(source: Source, pace: _Pace) -> Iterator[tuple[BatchHeader, memoryv
 
 
 def aborted_between(segments: Iterable[LogSegment], start: int, end: int) -> list[AbortedTransaction]:
-    """Aborted transactions that overlap [start, end); ``segments`` from the one with ``start`` on, to the log's end."""
+    """Aborted transactions that overlap [start, end); ``segments`` from the one with ``start`` to the end of the log."""
     found: list[AbortedTransaction] = []
     for segment in segments:
         for entry in segment.transactions():
@@ -97,11 +97,11 @@ def aborted_between(segments: Iterable[LogSegment], start: int, end: int) -> lis
 
 
 class CleaningInterrupted(Exception):
-    """Raised by ``breathe``: the job ends where it is, and with it the cleaning."""
+    """Raised by ``breathe``: stops the job and the cleaning."""
 
 
 class CleanerJob:
-    """What all parts of a cleaning have in common."""
+    """Base of the jobs of a cleaning."""
 
     __slots__ = ("corrupt", "error", "interrupted")
 
@@ -111,7 +111,7 @@ class CleanerJob:
         self.interrupted = False
 
     def run(self, breathe: Breathe = breathe_freely) -> None:
-        """Blocks. Any thread."""
+        """Blocks; thread-safe."""
         try:
             self._run(breathe)
         except CleaningInterrupted:
@@ -126,7 +126,7 @@ class CleanerJob:
 
 
 class SyncJob(CleanerJob):
-    """Makes the directory's names safe between two steps of a swap."""
+    """Syncs the directory between two steps of a swap."""
 
     __slots__ = ("_directory", "_fs")
 
@@ -157,7 +157,7 @@ class CheckpointJob(CleanerJob):
 class MapJob(CleanerJob):
     """Reads the dirty segments into an offset map until they end or it is full, and groups all segments up to there.
 
-    ``groups``: runs of neighbours, each to become one segment. ``end_offset``: the log is clean up to there afterwards.
+    ``groups``: runs of adjacent segments, each to become one segment. ``end_offset``: the log is clean up to there afterwards.
     """
 
     __slots__ = (
@@ -186,7 +186,7 @@ class MapJob(CleanerJob):
         segment_bytes: int,
         segment_index_bytes: int,
     ) -> None:
-        """``segments``: all of the log. ``sources``: those below ``upper_bound``. ``start``: the first dirty offset."""
+        """``segments``: all segments of the log. ``sources``: those below ``upper_bound``. ``start``: the first dirty offset."""
         super().__init__()
         self._fs = fs
         self._segments = segments
@@ -241,7 +241,7 @@ class MapJob(CleanerJob):
 def group_sources(
     sources: Sequence[Source], segment_bytes: int, segment_index_bytes: int, index_bytes: Callable[[Source], tuple[int, int]]
 ) -> list[list[Source]]:
-    """Runs of neighbours whose sizes, index sizes and span of offsets fit one segment, as if nothing were removed."""
+    """Runs of adjacent segments whose size, index sizes and offset range fit one segment, as if nothing were removed."""
     groups: list[list[Source]] = []
     room = room_index = room_times = 0
     for source in sources:
@@ -264,7 +264,7 @@ def group_sources(
 
 
 class RewriteJob(CleanerJob):
-    """Writes what is left of a group of segments into one ``.cleaned`` segment: ``cleaned``, synced and sealed."""
+    """Writes the remaining records of a group of segments into one ``.cleaned`` segment: ``cleaned``, synced and sealed."""
 
     __slots__ = (
         "_directory",
@@ -295,7 +295,8 @@ class RewriteJob(CleanerJob):
         delete_retention_ms: int,
         index_interval_bytes: int,
     ) -> None:
-        """``segments``: all of the log, for their transaction indexes. ``transactions`` goes from group to group."""
+        """``segments``: all segments of the log, for their transaction indexes. ``transactions`` is passed from group to
+        group."""
         super().__init__()
         self._fs = fs
         self._directory = directory
@@ -343,7 +344,7 @@ class RewriteJob(CleanerJob):
         self.records_read, self.records_kept = self._filter.records_read, self._filter.records_kept
 
     def _kept_batches(self, pace: _Pace) -> Iterator[tuple[BatchHeader, Buffer]]:
-        """What is left, batch by batch. The header is the old one with the new greatest timestamp."""
+        """The remaining batches. The header is the old one with the new greatest timestamp."""
         for source in self.group:
             onward = [segment for segment in self._segments if segment.base_offset >= source.base_offset]
             self._transactions.add_aborted(aborted_between(onward, source.base_offset, source.next_offset))
@@ -356,7 +357,7 @@ class RewriteJob(CleanerJob):
                 yield header, left
 
     def _open_empty(self, suffix: str) -> File:
-        """A file of the cleaned segment, without what an earlier cleaning may have left in it."""
+        """A file of the cleaned segment; leftovers of an earlier cleaning are removed."""
         file = self._fs.open(self.cleaned.path(suffix), create=True)
         file.truncate(0)
         return file

@@ -1,8 +1,8 @@
-"""LeaderEpochCache: at which offset each leader epoch began, and so where it ended (KIP-101, KIP-279).
+"""LeaderEpochCache: the start offset of each leader epoch, and so its end (KIP-101, KIP-279).
 
-Decided here: what a new epoch does to entries it contradicts, and what to answer for an epoch that was never here.
-Invariants: epochs and start offsets both ascend strictly; every entry's start offset is at or below the log's end.
-The file is written by flush jobs and at close: after a crash the batches past the recovery point tell their epochs again.
+This module decides how a new epoch changes entries that contradict it, and the answer for an unknown epoch. Invariants: epochs
+and start offsets are both strictly ascending; every start offset is at or below the log's end. The file is written by flush jobs
+and at close: after a crash, the batches past the recovery point give their epochs again.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class LeaderEpochCache:
         for epoch, start_offset in entries or ():
             self.assign(epoch, start_offset)
         self.dirty = False
-        """Whether the file lacks something."""
+        """Whether the file is out of date."""
 
     def take_changes(self) -> list[tuple[int, int]] | None:
-        """What the file is to hold, None while it lacks nothing. Whoever takes it writes it."""
+        """The content to write; None if the file is up to date. The caller must write it."""
         if not self.dirty:
             return None
         self.dirty = False
         return self.entries()
 
     def write_again(self) -> None:
-        """The file is to be written with the next flush, changed or not."""
+        """Writes the file with the next flush, changed or not."""
         self.dirty = True
 
     def entries(self) -> list[tuple[int, int]]:
@@ -43,8 +43,8 @@ class LeaderEpochCache:
         return list(zip(self.epochs, self.start_offsets, strict=True))
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """``epoch`` begins at ``start_offset``, unless it is known already. What contradicts it (an epoch as great, a start as
-        late) goes: those were epochs without a record."""
+        """``epoch`` starts at ``start_offset``; ignored if the epoch is known. Contradicting entries (an epoch as high, a
+        start as late) are removed: those epochs had no record."""
         if epoch < 0:
             raise ValueError(f"leader epoch {epoch} is negative")
         if epoch == self.latest and start_offset >= self.start_offsets[-1]:
@@ -58,9 +58,9 @@ class LeaderEpochCache:
         self.dirty = True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(the greatest epoch at or below ``epoch``, where it ended); (-1, -1) when nothing useful is known.
+        """(the greatest epoch at or below ``epoch``, its end offset); (-1, -1) when unknown.
 
-        An epoch older than all entries answers itself and the start of the oldest: what came before is gone.
+        For an epoch older than all entries, that epoch and the start of the oldest entry: what came before is gone.
         """
         if epoch == NO_EPOCH or not self.epochs or epoch > self.latest:
             return NO_EPOCH, NO_OFFSET
@@ -77,7 +77,7 @@ class LeaderEpochCache:
         return self.epochs[found] if found >= 0 else NO_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """The log now ends at ``end_offset``: epochs that began there or later are gone."""
+        """The log now ends at ``end_offset``: removes epochs that start there or later."""
         keep = bisect_left(self.start_offsets, end_offset)
         if keep < len(self.epochs):
             del self.epochs[keep:]
@@ -86,7 +86,7 @@ class LeaderEpochCache:
             self.dirty = True
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The log now starts at ``start_offset``: the epoch it lies in starts there."""
+        """The log now starts at ``start_offset``: the epoch that contains it starts there."""
         covering = bisect_right(self.start_offsets, start_offset) - 1
         if covering >= 0 and (covering > 0 or self.start_offsets[0] != start_offset):
             del self.epochs[:covering]
@@ -95,12 +95,12 @@ class LeaderEpochCache:
             self.dirty = True
 
     def clear(self) -> None:
-        """Nothing is known any more."""
+        """Removes all entries."""
         self.dirty = self.dirty or bool(self.epochs)
         self.epochs, self.start_offsets, self.latest = [], [], NO_EPOCH
 
     def check(self) -> None:
-        """The invariants."""
+        """Asserts the invariants."""
         assert all(a < b for a, b in zip(self.epochs, self.epochs[1:], strict=False)), self.epochs
         assert all(a < b for a, b in zip(self.start_offsets, self.start_offsets[1:], strict=False)), self.start_offsets
         assert self.latest == (self.epochs[-1] if self.epochs else NO_EPOCH)

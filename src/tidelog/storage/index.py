@@ -31,11 +31,11 @@ _LITTLE = sys.byteorder == "little"
 
 
 class CorruptIndex(Exception):
-    """An index file does not fit its segment; it is rebuilt from the log."""
+    """An index file does not match its segment; it is rebuilt from the log."""
 
 
 def _without_zero_tail(raw: bytes, entry_bytes: int) -> bytes:
-    """``raw`` up to its last entry that is not all zeroes. CorruptIndex when what is left is no whole number of entries."""
+    """``raw`` up to its last entry that is not all zeroes. CorruptIndex when the rest is not a whole number of entries."""
     used = len(raw.rstrip(b"\0"))
     length = -(-used // entry_bytes) * entry_bytes
     if length > len(raw):
@@ -58,7 +58,7 @@ def _to_big_endian(numbers: array[int]) -> bytes:
 
 
 class OffsetIndex:
-    """Where in the file an offset is, roughly: every ``index.interval.bytes`` one entry."""
+    """Maps offsets to file positions, with one entry per ``index.interval.bytes``."""
 
     __slots__ = ("base_offset", "exact", "positions", "relative_offsets", "written")
 
@@ -67,13 +67,13 @@ class OffsetIndex:
         self.relative_offsets = array("i")
         self.positions = array("i")
         self.written = 0
-        """How many of the entries are in the file already."""
+        """How many of the entries are in the file."""
         self.exact = False
-        """Whether the file ends behind them."""
+        """Whether the file ends after them."""
 
     @classmethod
     def parse(cls, base_offset: int, raw: bytes, log_size: int) -> OffsetIndex:
-        """The entries of a file. CorruptIndex unless they are whole, ascending at the end and inside the log."""
+        """Parses a file. CorruptIndex unless the entries are whole, end in ascending order and lie inside the log."""
         numbers = _from_big_endian(_without_zero_tail(raw, OFFSET_ENTRY_BYTES))
         index = cls(base_offset)
         index.relative_offsets = numbers[0::2]
@@ -96,19 +96,19 @@ class OffsetIndex:
         return self.exact and self.written == len(self.positions)
 
     def mark_written(self) -> None:
-        """The file will have exactly these entries."""
+        """The caller will write exactly these entries."""
         self.written = len(self.positions)
         self.exact = True
 
     def append(self, offset: int, position: int) -> None:
         """``offset``: the last offset of the batch that starts at ``position``."""
-        # What is searched comes last: a search in another thread that finds an entry finds the other half of it, too.
+        # The list that is searched is extended last: a search in another thread that finds an entry finds its position as well.
         self.positions.append(position)
         self.relative_offsets.append(offset - self.base_offset)
 
     def entry_at_or_before(self, offset: int) -> tuple[int, int]:
-        """(The start of a batch from which a scan forward meets ``offset``, that batch's last offset); (0, -1) when the index
-        knows nothing that early."""
+        """(The start of a batch from which a forward scan finds ``offset``, that batch's last offset); (0, -1) when there is
+        no entry that early."""
         found = bisect_right(self.relative_offsets, offset - self.base_offset) - 1
         return (self.positions[found], self.relative_offsets[found] + self.base_offset) if found >= 0 else (0, -1)
 
@@ -125,7 +125,7 @@ class OffsetIndex:
         return self.relative_offsets[found] + self.base_offset + 1 if found < len(self.relative_offsets) else otherwise
 
     def truncate_to_position(self, position: int) -> None:
-        """Forget entries at or past ``position``."""
+        """Removes entries at or past ``position``."""
         keep = bisect_left(self.positions, position)
         del self.positions[keep:]
         del self.relative_offsets[keep:]
@@ -133,7 +133,7 @@ class OffsetIndex:
             self.written, self.exact = keep, False
 
     def encode(self, start: int = 0) -> bytes:
-        """Entries from number ``start`` as the file has them."""
+        """Entries from index ``start`` on, in file format."""
         count = len(self.positions) - start
         numbers = array("i", bytes(8 * count))
         numbers[0::2] = self.relative_offsets[start:]
@@ -142,7 +142,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """The greatest timestamp so far, and which batch brought it, at the places where the offset index has entries."""
+    """The greatest timestamp so far and the offset of its batch, recorded where the offset index has entries."""
 
     __slots__ = ("base_offset", "exact", "relative_offsets", "timestamps", "written")
 
@@ -155,7 +155,7 @@ class TimeIndex:
 
     @classmethod
     def parse(cls, base_offset: int, raw: bytes) -> TimeIndex:
-        """The entries of a file. CorruptIndex unless they are whole and ascend."""
+        """Parses a file. CorruptIndex unless the entries are whole and ascending."""
         numbers = _from_big_endian(_without_zero_tail(raw, TIME_ENTRY_BYTES))
         index = cls(base_offset)
         index.relative_offsets = numbers[2::3]
@@ -178,12 +178,12 @@ class TimeIndex:
         return self.exact and self.written == len(self.timestamps)
 
     def mark_written(self) -> None:
-        """The file will have exactly these entries."""
+        """The caller will write exactly these entries."""
         self.written = len(self.timestamps)
         self.exact = True
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Adds an entry when the timestamp is new; a segment's greatest timestamp so far never goes back."""
+        """Adds an entry if the timestamp is new; a segment's greatest timestamp so far never decreases."""
         if timestamp > (self.timestamps[-1] if self.timestamps else -1):
             self.relative_offsets.append(offset - self.base_offset)
             self.timestamps.append(timestamp)
@@ -195,12 +195,12 @@ class TimeIndex:
         return self.timestamps[-1], self.base_offset + self.relative_offsets[-1]
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset before which no batch reaches ``timestamp``: that of the greatest entry below or at it."""
+        """An offset before which no batch reaches ``timestamp``: that of the last entry at or below it."""
         found = bisect_right(self.timestamps, timestamp) - 1
         return self.base_offset + (self.relative_offsets[found] if found >= 0 else 0)
 
     def truncate_to_offset(self, offset: int) -> None:
-        """Forget entries whose batch is at or past ``offset``."""
+        """Removes entries whose batch is at or past ``offset``."""
         keep = bisect_left(self.relative_offsets, offset - self.base_offset)
         del self.timestamps[keep:]
         del self.relative_offsets[keep:]
@@ -208,7 +208,7 @@ class TimeIndex:
             self.written, self.exact = keep, False
 
     def encode(self, start: int = 0) -> bytes:
-        """Entries from number ``start`` as the file has them."""
+        """Entries from index ``start`` on, in file format."""
         count = len(self.timestamps) - start
         halves = array("i")
         halves.frombytes(self.timestamps[start:].tobytes())
@@ -220,7 +220,7 @@ class TimeIndex:
 
 
 class Indexer:
-    """Makes a segment's indexes from its batches, by the rule of ``LogSegment.note_batch``."""
+    """Builds a segment's indexes from its batches, by the rule of ``LogSegment.note_batch``."""
 
     __slots__ = ("_interval", "_since", "max_timestamp", "max_timestamp_offset", "offsets", "times")
 
@@ -233,7 +233,7 @@ class Indexer:
         self._since = 0
 
     def add(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
-        """The next batch of the file."""
+        """Adds the next batch of the file."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp, self.max_timestamp_offset = max_timestamp, last_offset
         if self._since > self._interval:
@@ -243,12 +243,12 @@ class Indexer:
         self._since += size
 
     def finish(self) -> None:
-        """The closing entry of the time index."""
+        """Adds the last entry of the time index."""
         self.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 
 
 class AbortedTransaction(NamedTuple):
-    """One entry of a ``.txnindex``: which producer's records in [first_offset, last_offset] a read_committed reader drops."""
+    """One entry of a ``.txnindex``: a read_committed reader drops this producer's records in [first_offset, last_offset]."""
 
     producer_id: int
     first_offset: int
@@ -256,12 +256,12 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
     def encode(self) -> bytes:
-        """The 34 bytes of the file, version 0."""
+        """The 34 bytes of an entry, version 0."""
         return _TXN_ENTRY.pack(0, *self)
 
 
 def parse_transaction_index(base_offset: int, raw: bytes) -> list[AbortedTransaction]:
-    """The entries of a ``.txnindex``. CorruptIndex when they are not whole, of another version or out of order."""
+    """The entries of a ``.txnindex``. CorruptIndex when they are incomplete, of another version or out of order."""
     if len(raw) % TXN_ENTRY_BYTES:
         raise CorruptIndex(f"{len(raw)} bytes are no multiple of {TXN_ENTRY_BYTES}")
     entries: list[AbortedTransaction] = []
@@ -274,7 +274,7 @@ def parse_transaction_index(base_offset: int, raw: bytes) -> list[AbortedTransac
 
 
 def read_last_time_entry(fs: FileSystem, path: str, base_offset: int) -> tuple[int, int] | None:
-    """(timestamp, offset) of a time index's last entry, read from the end of its file; None when that does not tell."""
+    """(timestamp, offset) of a time index's last entry, read from the end of its file; None when it cannot be determined."""
     if not fs.exists(path):
         return None
     file = fs.open(path, write=False)

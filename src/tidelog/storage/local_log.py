@@ -1,8 +1,8 @@
-"""LocalLog: the files of one partition's log: its segments, where they end, what of them is on stable storage, whether the disk
-has failed. Kafka's name; what the records mean (producers, epochs, high watermark) is ``UnifiedLog``'s.
+"""LocalLog: the files of one partition's log: its segments, its end, what is on stable storage, and whether the disk has
+failed. The name is Kafka's; what the records mean (producers, epochs, high watermark) is in ``UnifiedLog``.
 
-Only the methods here change these. The fields are plain, because appends and reads look at them; functions beside the log get
-them as ``LogFiles``, which lets nothing be set. A failed disk takes the log out of service for good.
+Only the methods here change these. The fields are plain because appends and reads use them; functions outside the log get them as
+``LogFiles``, which is read-only. A failed disk takes the log out of service permanently.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from tidelog.storage.truncation import Deferred
 
 
 class LocalLog:
-    """See the module."""
-
     __slots__ = (
         "_fs",
         "_rng",
@@ -58,7 +56,7 @@ class LocalLog:
         self.set_config(config)
 
     def set_config(self, config: LogConfig) -> None:
-        """The topic's settings changed; they hold from the next append on."""
+        """Applies new topic settings from the next append on."""
         self.config = config
         jitter = 0
         if config.segment_jitter_ms > 0 and self._rng is not None:
@@ -67,15 +65,15 @@ class LocalLog:
 
     @property
     def last_flush_ms(self) -> int:
-        """When a flush job last ended."""
+        """When the last flush succeeded."""
         return self.unflushed.last_ms
 
     @property
     def recovery_checkpoint(self) -> int:
-        """What to write down of the recovery point while the log goes on: an offset in the first segment that is not sealed.
+        """The recovery point to checkpoint while the log is in use: an offset in the first segment that is not sealed.
 
-        Were it the end of an open segment, and that segment closed next, recovery would begin behind it and believe indexes
-        that were never synced.
+        With the end of an open segment that is closed next, recovery would start after it and trust indexes that were never
+        synced.
         """
         unsealed = self.segments.unsealed
         first = unsealed[0] if unsealed else self.segments.active
@@ -84,7 +82,8 @@ class LocalLog:
     # --- appending -----------------------------------------------------------------------------------------------------
 
     def append(self, data: memoryview | bytearray, header: BatchHeader, last_offset: int) -> None:
-        """One batch with its final offset, to the active segment. StorageFailure: what reached the disk is unknown."""
+        """Appends one batch with its final offset to the active segment. After a StorageFailure it is unknown what reached the
+        disk."""
         segment, size, position = self.segments.active, header.size, header.position
         try:
             whole = data if position == 0 and size == len(data) else memoryview(data)[position : position + size]
@@ -94,7 +93,7 @@ class LocalLog:
         self.end_offset = last_offset + 1
 
     def append_run(self, records: memoryview, run: list[BatchHeader]) -> None:
-        """Batches that follow each other, to the active segment, with one write."""
+        """Appends consecutive batches to the active segment with one write."""
         first, last = run[0], run[-1]
         segment, interval = self.segments.active, self.config.index_interval_bytes
         try:
@@ -106,14 +105,14 @@ class LocalLog:
         self.end_offset = last.last_offset + 1
 
     def must_roll(self, header: BatchHeader, now_ms: int, *, after_bytes: int) -> bool:
-        """Whether a batch starts a new segment, with ``after_bytes`` of batches before it that are still to be written."""
+        """Whether a batch starts a new segment; ``after_bytes`` of batches before it are still to be written."""
         segment, size = self.segments.active, after_bytes + header.size
         if after_bytes and segment.size == 0 and size > self.config.segment_bytes:
             return True
         return segment.must_roll(size, header.last_offset, header.max_timestamp, now_ms, self.limits)
 
     def roll(self, base_offset: int, now_ms: int) -> LogSegment:
-        """Closes the active segment and starts one at ``base_offset``, at or behind the log's end."""
+        """Closes the active segment and starts one at ``base_offset``, at or after the log's end."""
         try:
             segment = LogSegment.create(self._fs, self.dir, base_offset, now_ms)
         except OSError as problem:
@@ -127,12 +126,12 @@ class LocalLog:
     # --- what goes -----------------------------------------------------------------------------------------------------
 
     def cut(self, offset: int, deferred: Deferred | None) -> None:
-        """Drops every batch that reaches ``offset``, which lies in a segment. OSError as it comes."""
+        """Drops every batch that reaches ``offset``, which lies in a segment. Raises OSError."""
         keep = self.segments.index_of(offset) + 1
         gone = self.segments.all[keep:]
         self._remove(gone)
         if truncation.remove_snapshots(self._fs, self.dir, offset) or gone:
-            # Later segments and states are gone for good before the cut: what comes back from them must not follow it.
+            # Later segments and snapshots are durably removed before the cut; reappearing, they would not match it.
             self._fs.sync_dir(self.dir)
         self.segments.keep(keep)
         truncation.cut_segment(self.segments.active, offset, deferred)
@@ -142,7 +141,7 @@ class LocalLog:
         truncation.remove_snapshots(self._fs, self.dir, end)
 
     def start_over(self, offset: int, now_ms: int) -> None:
-        """Empties the log; it goes on at ``offset``. OSError as it comes."""
+        """Empties the log; it continues at ``offset``. Raises OSError."""
         self._remove(self.segments.all)
         truncation.remove_snapshots(self._fs, self.dir, -1)
         self._fs.sync_dir(self.dir)
@@ -157,7 +156,7 @@ class LocalLog:
             self.unflushed.note_names()
 
     def replace(self, old: Collection[LogSegment], new: Sequence[LogSegment]) -> None:
-        """Closed segments whose files were set aside are gone, and others, complete and safe, stand in their place."""
+        """Replaces closed segments, whose files were set aside, by others that are complete and synced."""
         self.segments.replace(old, new)
         self.recovery_point = max(self.recovery_point, self.segments.all[0].base_offset)
         self.unflushed.note_names()
@@ -165,7 +164,8 @@ class LocalLog:
     # --- making it safe ------------------------------------------------------------------------------------------------
 
     def flush_job(self, epochs: LeaderEpochCache, topic_id: bytes | None, *, closing: bool = False) -> FlushJob | None:
-        """All that is not safe yet; with ``closing`` the active segment's indexes, too, and None when there is nothing."""
+        """A job for everything not synced yet. With ``closing`` it includes the active segment's indexes, and is None when
+        there is nothing to do."""
         if self.failure is not None:
             raise self.failure
         assert not self.unflushed.in_flight, f"{self.dir}: a flush job is under way"
@@ -188,7 +188,8 @@ class LocalLog:
         return job
 
     def flushed(self, job: FlushJob, now_ms: int) -> None:
-        """Takes the result of a job that ran: the recovery point moves, or StorageFailure is raised, now and for ever."""
+        """Takes the result of a job: advances the recovery point, or raises StorageFailure and takes the log out of service
+        permanently."""
         self.unflushed.ended()
         if job.error is not None:
             raise self.fail(f"flush of {self.dir}", job.error) from job.error
@@ -197,17 +198,17 @@ class LocalLog:
         self.unflushed.succeeded(now_ms)
 
     def fail(self, what: str, problem: Exception) -> StorageFailure:
-        """Takes the log out of service; the exception to raise."""
+        """Takes the log out of service; returns the exception to raise."""
         return self.fail_with(StorageFailure(self.dir.rpartition("/")[0], f"{what}: {problem}"))
 
     def fail_with(self, failure: StorageFailure) -> StorageFailure:
-        """Its log dir has failed; the exception to raise is the first one."""
+        """The log dir has failed; returns the exception to raise, always the first one."""
         if self.failure is None:
             self.failure = failure
         return self.failure
 
     def moved_to(self, directory: str) -> None:
-        """Its directory was renamed."""
+        """The directory was renamed."""
         self.dir = directory
         for segment in self.segments.all:
             segment.dir = directory
@@ -217,9 +218,9 @@ class LocalLog:
         self.unflushed.note_names()
 
     def close_files(self) -> None:
-        """Gives descriptors back; files are opened again when needed."""
+        """Closes the file descriptors; files are reopened when needed."""
         self.segments.each(LogSegment.close_file)
 
     def drop_cold_indexes(self) -> None:
-        """Gives memory back: sealed segments load their indexes again when they are read."""
+        """Frees memory: sealed segments load their indexes again when they are read."""
         self.segments.each(LogSegment.drop_indexes, closed=True)

@@ -1,12 +1,12 @@
-"""UnifiedLog: one partition's log on this broker. What is appended, where it ends, what readers may see.
+"""UnifiedLog: one partition's log on this broker: appends, its offsets, and what readers may see.
 
-Decided here: when the active segment rolls, and how the offsets move: log start <= last stable <= high watermark <= log end;
-recovery point <= log end. Whatever fails on the disk takes the log out of service for good (StorageFailure).
+This module decides when the active segment rolls and how the offsets move: log start <= last stable <= high watermark <= log end;
+recovery point <= log end. Any disk error takes the log out of service permanently (StorageFailure).
 
-Only the methods here change a log; ``log_start_offset``, ``high_watermark`` and ``files`` are plain for the sake of readers, and
-a test looks for writers elsewhere. What is to be done is decided beside it, by functions over a ``LogView`` or values: which
-segments go by age and size (``retention.plan``), may a batch be appended (``validation``, ``appending``), how a read is cut
-(``reading``), what a job makes safe (``flush``). All methods run on the loop, except where they say otherwise.
+Only the methods here change a log; ``log_start_offset``, ``high_watermark`` and ``files`` are plain for fast reads, and a test
+looks for writers elsewhere. Decisions are made outside, by functions over a ``LogView`` or values: which segments expire by age
+and size (``retention.plan``), whether a batch may be appended (``validation``, ``appending``), where a read ends (``reading``),
+what a job syncs (``flush``). All methods run on the event loop unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CLIENT = Origin.CLIENT
 
 
 class UnifiedLog:
-    """One partition's segments in ascending order, the last one active, and the state that goes with them."""
+    """One partition's segments in ascending order, the last one active, and their state."""
 
     # fmt: off
     __slots__ = (
@@ -72,8 +72,8 @@ class UnifiedLog:
         unflushed: Unflushed | None = None,
         rng: Rng | None = None,
     ) -> None:
-        """Made by ``create_log`` and by ``recovery.load_log``. ``segments``: at least one; producers stand at the log's end.
-        ``aborting``: segments with a transaction index."""
+        """Called by ``create_log`` and by ``recovery.load_log``. ``segments``: at least one; producer state is that of the
+        log's end. ``aborting``: segments with a transaction index."""
         self.fs = fs
         self.log_dir = directory.rpartition("/")[0]
         self.topic_partition = topic_partition
@@ -85,7 +85,7 @@ class UnifiedLog:
         self.log_start_offset = log_start_offset
         self.high_watermark = log_start_offset
         self.on_roll: Callable[[UnifiedLog], None] | None = None
-        """Called when a segment was closed: time for a flush job."""
+        """Called when a segment was closed and a flush job is due."""
 
     def set_config(self, config: LogConfig) -> None:
         self._rules = Rules.of(config)
@@ -133,7 +133,7 @@ class UnifiedLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """Readers of committed data stop here: the first undecided offset, at most the high watermark."""
+        """The end for readers of committed data: the first undecided offset, at most the high watermark."""
         unstable = self.producers.first_unstable_offset()
         return self.high_watermark if unstable is None or unstable > self.high_watermark else max(unstable, self.log_start_offset)
 
@@ -147,7 +147,8 @@ class UnifiedLog:
     def validate(
         self, records: bytearray | memoryview, now_ms: int, *, origin: Origin = _CLIENT, zstd_allowed: bool = True
     ) -> Verdict:
-        """First half of an append. A verdict with ``deep`` set gives way to ``verdict.deep.run()``, in a thread if it is long."""
+        """First half of an append. If the verdict has ``deep`` set, run ``verdict.deep.run()``, in a thread if it is long, and
+        use its result instead."""
         return validate(records, self._rules, origin=origin, now_ms=now_ms, zstd_allowed=zstd_allowed)
 
     def append_as_leader(
@@ -161,8 +162,9 @@ class UnifiedLog:
         transaction_version: int = 0,
         proof: Verification | None = None,
     ) -> AppendResult:
-        """One batch of a client, coordinator or Raft leader gets the next offsets. ``records`` is patched in place. A walk over
-        all records is done here and now: a caller that cannot wait calls ``validate`` and ``append_validated``."""
+        """Assigns the next offsets to one batch of a client, coordinator or Raft leader and appends it. ``records`` is patched
+        in place. A walk over all records runs synchronously; a caller that must not block uses ``validate`` and
+        ``append_validated``."""
         verdict = validate(records, self._rules, origin=origin, now_ms=now_ms, zstd_allowed=zstd_allowed)
         if verdict.deep is not None:
             verdict = verdict.deep.run()
@@ -180,9 +182,9 @@ class UnifiedLog:
         transaction_version: int = 0,
         proof: Verification | None = None,
     ) -> AppendResult:
-        """Second half of an append: sequenced, placed, written, noted. What a client does wrong comes back as an error. A write
-        that fails takes the log out of service (StorageFailure): what reached the disk is unknown until the next start.
-        ``transaction_version`` matters for markers only, ``proof`` for the first batch of a transaction (KIP-890)."""
+        """Second half of an append: checks the sequence, assigns the offset, writes, updates state. Errors of the client are
+        returned. A failed write takes the log out of service (StorageFailure): what reached the disk is unknown until the next
+        start. ``transaction_version`` matters only for markers, ``proof`` for the first batch of a transaction (KIP-890)."""
         if self.files.failure is not None:
             raise self.files.failure
         header = verdict.header
@@ -221,8 +223,8 @@ class UnifiedLog:
         return result
 
     def _note_producer(self, data: memoryview | bytearray | bytes, header: BatchHeader, segment: LogSegment) -> None:
-        """A batch with a producer is in the log; an abort goes to the segment's transaction index, unless replay meets what that
-        holds already."""
+        """A producer's batch is in the log; an abort is added to the segment's transaction index, unless a replay finds it
+        there."""
         entry = note_producer(self.producers, data, header)
         if entry is None:
             return
@@ -233,10 +235,10 @@ class UnifiedLog:
             raise self.fail(f"transaction index of {self.files.dir}", problem) from problem
 
     def append_as_follower(self, records: memoryview, leader_epoch: int, now_ms: int) -> int:
-        """A leader's whole batches, as they are, from the log's end on; the new log end. A batch cut off at the end is left for
-        the next fetch, and none is taken from a newer epoch than the fetch was made in (KAFKA-18723).
+        """Appends a leader's whole batches unchanged at the log's end; returns the new log end. A batch cut off at the end is
+        left for the next fetch, and no batch is accepted from a newer epoch than that of the fetch (KAFKA-18723).
 
-        KafkaError CORRUPT_MESSAGE or INVALID_RECORD for what a leader must not send; StorageFailure when the dir is lost.
+        KafkaError CORRUPT_MESSAGE or INVALID_RECORD for what a leader must not send; StorageFailure when the dir fails.
         """
         if self.files.failure is not None:
             raise self.files.failure
@@ -260,7 +262,7 @@ class UnifiedLog:
         return self.files.end_offset
 
     def _write(self, records: memoryview, run: list[BatchHeader]) -> None:
-        """A run of batches that belong into the active segment."""
+        """Writes a run of batches for the active segment."""
         if not run:
             return
         self.files.append_run(records, run)
@@ -269,7 +271,7 @@ class UnifiedLog:
                 self._note_producer(records, header, self.files.segments.active)
 
     def roll(self, now_ms: int, *, at_least: int = 0) -> LogSegment:
-        """Closes the active segment and starts one at the log's end, or at ``at_least``: a leader's log may have a gap."""
+        """Closes the active segment and starts one at the log's end or at ``at_least``: a leader's log may have a gap."""
         base_offset = max(self.files.end_offset, at_least)
         active = self.files.segments.active
         if active.size == 0 and active.base_offset == base_offset:
@@ -283,16 +285,16 @@ class UnifiedLog:
         return segment
 
     def update_high_watermark(self, offset: int) -> int:
-        """Clamped to [log start, log end]; the new high watermark. Whether it may move back is the partition's affair."""
+        """Clamps to [log start, log end] and returns the new high watermark. The partition decides whether it may move back."""
         offset = min(max(offset, self.log_start_offset), self.files.end_offset)
         self.high_watermark = offset
         self.producers.high_watermark_moved(offset)
         return offset
 
     def delete_records_before(self, offset: int) -> bool:
-        """DeleteRecords and the leader's log start: records below ``offset`` are gone for readers. False when nothing changed.
+        """DeleteRecords and the leader's log start: hides records below ``offset`` from readers. False when nothing changed.
 
-        ValueError above the high watermark. Files go later, by retention.
+        ValueError above the high watermark. Retention deletes the files later.
         """
         if offset > self.high_watermark:
             raise ValueError(
@@ -305,17 +307,18 @@ class UnifiedLog:
         return True
 
     def start_within_first_batch(self, offset: int) -> None:
-        """A follower's empty log has begun with the whole of a batch whose first records were deleted: they stay so."""
+        """A follower's empty log began with a whole batch whose first records were deleted; they stay deleted."""
         self.log_start_offset = offset
         self.update_high_watermark(offset)
 
     def truncate_to(self, offset: int, now_ms: int, deferred: Deferred | None = None) -> bool:
-        """Drops every batch that reaches ``offset``; False when the log ends there or before. Below the first segment: all.
+        """Drops every batch that reaches ``offset``; False when the log ends there or before. Below the first segment, drops
+        everything.
 
-        Blocks for a sync, unless only the active segment is cut and ``deferred`` takes it: then it is to be called, in any
-        thread, before the next append. No flush job may be under way: it would write indexes and snapshots of what is being
-        undone. A recovery point checkpointed before may lie in a segment that is gone: ``LogManager.truncate`` sees to that
-        (the active segment is read whole after a crash).
+        Blocks for a sync, unless only the active segment is cut and ``deferred`` takes the sync; then it must be called, in any
+        thread, before the next append. No flush job may be running: it would write indexes and snapshots of the truncated part. A
+        checkpointed recovery point may lie in a removed segment; ``LogManager.truncate`` corrects it (the active segment is read
+        as a whole after a crash).
         """
         self._may_truncate()
         if offset < 0:
@@ -337,7 +340,7 @@ class UnifiedLog:
         return True
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
-        """Empties the log; it goes on at ``offset``."""
+        """Empties the log; it continues at ``offset``."""
         self._may_truncate()
         try:
             self.files.start_over(offset, now_ms)
@@ -353,12 +356,13 @@ class UnifiedLog:
             raise self.files.failure
 
     def rebuild_producers(self, now_ms: int, names: list[str]) -> None:
-        """The producers' state at the log's end. ``names``: what lies in the directory. OSError as it comes."""
+        """Rebuilds the producer state at the log's end. ``names``: the file names in the directory. Raises OSError."""
         found = replay.rebuild_producers(self, self.producers, self._note_producer, now_ms, names)
         self.files.unflushed.found_snapshot(found)
 
     def take_over(self, source: UnifiedLog) -> None:
-        """This copy in another log dir takes the place of ``source``: it has its batches, and now what that knows besides."""
+        """This copy in another log dir replaces ``source``: it has the batches already, and now takes over the rest of the
+        state."""
         self.set_config(source.config)
         self.producers = source.producers
         self.leader_epochs = source.leader_epochs
@@ -367,7 +371,7 @@ class UnifiedLog:
         self.high_watermark = source.high_watermark
 
     def retention_step(self, now_ms: int) -> RetentionResult:
-        """Deletes what ``retention.plan`` says may go."""
+        """Deletes the segments that ``retention.plan`` selects."""
         try:
             planned = retention.plan(self, now_ms)
             if planned.roll:
@@ -388,14 +392,14 @@ class UnifiedLog:
         return RetentionResult(segments, snapshots, now_ms + self.files.config.file_delete_delay_ms, reasons)
 
     def flush_job(self) -> FlushJob:
-        """All that is in the log now. One at a time: ``flush_in_flight`` until ``flushed``."""
+        """A job for everything in the log now. One at a time: ``flush_in_flight`` until ``flushed``."""
         job = self.files.flush_job(self.leader_epochs, self._topic_id)
         assert job is not None
         return job
 
     def closing_job(self) -> FlushJob | None:
-        """What a clean stop still owes: a flush, the active segment's indexes, a producer snapshot at the log's end. None when
-        that is on the disk already, as for a log that was not written since it was loaded. Run it, then ``flushed``."""
+        """The job for a clean stop: a flush, the active segment's indexes, a producer snapshot at the log's end. None when
+        that is on the disk already, as for a log that was not written since it was loaded. Run it, then call ``flushed``."""
         end = self.producers.end_offset = self.files.end_offset
         touched = end > self.files.segments.all[0].base_offset or self.producers.entries
         if self.files.failure is None and touched and not self.files.unflushed.has_snapshot(end):
@@ -403,33 +407,34 @@ class UnifiedLog:
         return self.files.flush_job(self.leader_epochs, self._topic_id, closing=True)
 
     def flushed(self, job: FlushJob, now_ms: int = 0) -> None:
-        """Takes the result of a job that ran: the recovery point moves, or StorageFailure is raised, now and for ever."""
+        """Takes the result of a job: advances the recovery point, or raises StorageFailure and takes the log out of service
+        permanently."""
         self.files.flushed(job, now_ms)
 
     def flush(self, now_ms: int = 0) -> None:
-        """The job, run at once. Blocks."""
+        """Creates and runs a flush job. Blocks."""
         job = self.flush_job()
         job.run()
         self.flushed(job, now_ms)
 
     def close(self) -> None:
-        """The closing job, run at once, and all files closed. A log that failed is only closed. Blocks."""
+        """Runs the closing job and closes all files. A failed log is only closed. Blocks."""
         if self.files.failure is None and (job := self.closing_job()) is not None:
             job.run()
             self.flushed(job)
         self.files.close_files()
 
     def fail(self, what: str, problem: Exception) -> StorageFailure:
-        """Takes the log out of service; the exception to raise."""
+        """Takes the log out of service; returns the exception to raise."""
         return self.files.fail(what, problem)
 
     def name(self, topic_id: bytes) -> None:
-        """Its topic's id is known now, and partition.metadata, with it, was written."""
+        """Sets the topic id; partition.metadata was written with it."""
         self._topic_id = topic_id
         self.files.unflushed.note_metadata()
 
     def check(self) -> None:
-        """The invariants."""
+        """Asserts the invariants."""
         assert self.log_start_offset <= self.high_watermark <= self.files.end_offset
         assert self.files.recovery_point <= self.files.end_offset
         assert self.log_start_offset <= self.last_stable_offset <= self.high_watermark

@@ -1,7 +1,7 @@
-"""What a partition's log is told about itself: the topic's settings, typed, with Kafka's defaults.
+"""The settings of a partition's log: the topic's settings, typed, with Kafka's defaults.
 
-Decided here: nothing. Topic settings become a ``LogConfig`` elsewhere (config.resolve); the log reads plain attributes.
-Names are Kafka's topic settings with dots turned into underscores; milliseconds and bytes say so in the name.
+No decisions here: config.resolve turns topic settings into a ``LogConfig``, and the log reads plain attributes. Names are Kafka's
+topic settings with underscores instead of dots; the suffix gives milliseconds or bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 NEVER_MS = (1 << 63) - 1
-"""A duration that no clock reaches; Kafka's Long.MAX_VALUE."""
+"""Infinite duration; Kafka's Long.MAX_VALUE."""
 NEVER_MESSAGES = (1 << 63) - 1
 UNLIMITED = -1
 """``retention.ms`` or ``retention.bytes`` without a limit."""
@@ -20,14 +20,14 @@ COMPACT = "compact"
 
 
 class Origin(IntEnum):
-    """Who appends; decides how much is checked and whether offsets are given or kept."""
+    """The origin of an append; decides how much is checked and whether offsets are assigned or kept."""
 
     CLIENT = 0
     """A Produce request: everything is checked, offsets are assigned."""
     COORDINATOR = 1
     """A group or transaction coordinator of this broker, control batches included: offsets are assigned."""
     REPLICATION = 2
-    """A leader's batches, as they are: offsets are kept, producer state follows without objecting."""
+    """A leader's batches, unchanged: offsets are kept, producer state follows without checks."""
     RAFT = 3
     """The metadata log's leader: offsets are assigned, no producers."""
 
@@ -70,7 +70,7 @@ class LogConfig:
 
     @property
     def delete(self) -> bool:
-        """Whether old segments go by time and size."""
+        """Whether old segments are deleted by age and size."""
         return DELETE in self.cleanup_policy
 
     @property

@@ -1,4 +1,4 @@
-"""A new partition's log on the disk: its directory, its id, one empty segment. One that is there already is ``recovery``'s."""
+"""Creates a new partition's log: its directory, its id, one empty segment. Existing ones are loaded by ``recovery``."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def create_log(
     producer_expiration_ms: int = 86_400_000,
     rng: Rng | None = None,
 ) -> UnifiedLog:
-    """A new partition: its directory, partition.metadata before any data, one empty segment. OSError as it comes.
+    """Creates a partition: its directory, partition.metadata before any data, one empty segment. Raises OSError.
 
-    Names and partition.metadata are synced by the first flush job, not here: 2,000 partitions are made in a moment.
+    Names and partition.metadata are synced by the first flush job, so that thousands of partitions are created quickly.
     """
     fs.make_dirs(directory)
     if topic_id is not None:

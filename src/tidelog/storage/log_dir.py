@@ -1,8 +1,8 @@
-"""One log dir: whose it is, who holds it, what was checkpointed in it, and whether it still works.
+"""One log dir: its identity, its lock, its checkpoints, and whether it is online.
 
-Decided here: when a directory may be used (formatted for this node and cluster, not held by another process), and in which
-order a clean stop is told: logs, checkpoints, and last of all ``.kafka_cleanshutdown``, which is removed at the next start
-before anything is written.
+This module decides when a directory may be used (formatted for this node and cluster, not locked by another process), and the
+order of writes at a clean stop: logs, checkpoints, and last ``.kafka_cleanshutdown``, which the next start removes before it
+writes anything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 
 def find_partition_dir(fs: FileSystem, path: str) -> str | None:
-    """The first directory in ``path`` that is a partition's, other than the metadata log's. None also without ``path``."""
+    """The first partition directory in ``path``, other than the metadata log's. None also without ``path``."""
     if not fs.exists(path):
         return None
     for name in fs.listdir(path):
@@ -65,11 +65,11 @@ class LogDir:
         self.failure: StorageFailure | None = None
         """Why it is offline; set once."""
         self.checkpoint_under_way = False
-        """Somebody writes the checkpoints in the background: two at once would take each other's new files away."""
+        """Checkpoints are being written in the background: a second writer would remove the first one's new files."""
         self.clean = False
-        """Whether it was closed in good order."""
+        """Whether it was closed cleanly."""
         self.kernel_survived = False
-        """Whether the kernel that took the last writes is still the one that runs."""
+        """Whether the machine has not rebooted since the last writes."""
         self.kernel_noted = False
         self.previous_broker_epoch = -1
         """From the marker of a clean shutdown; -1 when there was none."""
@@ -80,23 +80,23 @@ class LogDir:
 
     @property
     def directory_id(self) -> bytes:
-        """From meta.properties; only of a dir that opened."""
+        """From meta.properties; only for a dir that was opened."""
         assert self.meta is not None and self.meta.directory_id is not None
         return self.meta.directory_id
 
     @property
     def online(self) -> bool:
-        """Whether it opened and never failed."""
+        """Whether it was opened and has not failed."""
         return self.failure is None and self.meta is not None
 
     def fail(self, failure: StorageFailure) -> None:
-        """Takes it offline, for good."""
+        """Takes it offline permanently."""
         if self.failure is None:
             self.failure = failure
             _logger.error("%s; it is offline until the node is restarted", failure)
 
     def open(self) -> None:
-        """Locks it and reads meta.properties. OSError when the disk fails; ConfigError when somebody else holds it."""
+        """Locks it and reads meta.properties. OSError when the disk fails; ConfigError when another process holds the lock."""
         self.fs.make_dirs(self.path)
         try:
             self.lock = self.fs.lock(f"{self.path}/{checkpoints.LOCK}")
@@ -110,9 +110,9 @@ class LogDir:
             raise ConfigError(f"log.dirs: {problem}") from problem
 
     def adopt(self, cluster_id: str, node_id: int, rng: Rng) -> None:
-        """Formats a dir that was added to a formatted node, and gives an id to one that has none.
+        """Formats a dir that was added to a formatted node, or adds a missing directory id.
 
-        ConfigError for one that holds partitions already: under a new id the metadata would not find them here.
+        ConfigError for a dir with partitions: under a new id the metadata would not find them.
         """
         if self.meta is None and (found := self.first_partition()) is not None:
             raise ConfigError(
@@ -124,7 +124,7 @@ class LogDir:
             checkpoints.replace_file(self.fs, f"{self.path}/{checkpoints.META_PROPERTIES}", self.meta.encode())
 
     def read_state(self) -> None:
-        """Takes the marker of a clean stop away and reads the checkpoints. OSError when the disk fails."""
+        """Removes the clean shutdown marker and reads the checkpoints. OSError when the disk fails."""
         epoch = checkpoints.read_clean_shutdown(self.fs, self.path)
         self.clean = epoch is not None
         self.previous_broker_epoch = -1 if epoch is None else epoch
@@ -140,17 +140,17 @@ class LogDir:
         try:
             return checkpoints.read_offsets(self.fs, f"{self.path}/{name}")
         except BadCheckpoint as problem:
-            # Without them logs are scanned from their start, and high watermarks begin at the log start.
+            # Without checkpoints logs are scanned from their start, and high watermarks start at the log start.
             _logger.warning("%s; going on without it", problem)
             return {}
 
     def checkpointed(self, partition: TopicPartition) -> tuple[int, int, int]:
-        """Recovery point, log start and high watermark at the last stop; 0 where nothing was written down."""
+        """Recovery point, log start and high watermark at the last stop; 0 where none was stored."""
         found = (self.recovery_points, self.log_start_offsets, self.high_watermarks)
         return found[0].get(partition, 0), found[1].get(partition, 0), found[2].get(partition, 0)
 
     def unfinished_copies(self) -> list[str]:
-        """Names of directories that were to become partitions of this dir when the node stopped."""
+        """Names of directories of unfinished copies into this dir, from before the node stopped."""
         return [name for name in self.fs.listdir(self.path) if name.endswith(FUTURE_SUFFIX)]
 
     def first_partition(self) -> str | None:
@@ -158,7 +158,7 @@ class LogDir:
         return find_partition_dir(self.fs, self.path)
 
     def scan(self) -> tuple[list[TopicPartition], list[str]]:
-        """(partitions that have a directory here, paths of deleted ones that are still to be removed)."""
+        """(partitions that have a directory here, paths of deleted ones that still have to be removed)."""
         partitions: list[TopicPartition] = []
         removals: list[str] = []
         for name in self.fs.listdir(self.path):
@@ -175,7 +175,7 @@ class LogDir:
         return partitions, removals
 
     def checkpoint_contents(self, *, closed: bool = False) -> dict[str, bytes]:
-        """Name -> content of the three checkpoints as things stand; ``closed`` when the logs were closed in good order."""
+        """Name -> current content of the three checkpoints; ``closed`` when the logs were closed cleanly."""
         logs = self.logs
         starts = {
             partition: log.log_start_offset
@@ -192,7 +192,7 @@ class LogDir:
         }
 
     def write_checkpoints(self, contents: dict[str, bytes]) -> None:
-        """Replaces the files. Blocks; OSError when the disk fails. Called once the logs are recovered."""
+        """Replaces the files. Blocks; OSError when the disk fails. Only after the logs are recovered."""
         if not self.kernel_noted:
             note_kernel(self.fs, self.path)
             self.kernel_noted = True
@@ -206,26 +206,27 @@ class LogDir:
         )
 
     def release(self) -> None:
-        """Gives the lock back."""
+        """Releases the lock."""
         if self.lock is not None:
             self.lock.release()
             self.lock = None
 
 
 def set_aside_name(partition: TopicPartition, rng: Rng, suffix: str) -> str:
-    """``<topic>-<n>.<32 hex digits><suffix>``; a topic name too long for the file system is cut (it is never read back)."""
+    """``<topic>-<n>.<32 hex digits><suffix>``; a topic name too long for the file system is truncated (it is never read back)."""
     tail = f"-{partition.partition}.{rng.getrandbits(128):032x}{suffix}"
     return partition.topic[: _LONGEST_NAME - len(tail)] + tail
 
 
 def previous_broker_epoch(dirs: Iterable[LogDir]) -> int:
-    """The broker epoch of the last clean stop; -1 unless every log dir has one, and the same."""
+    """The broker epoch of the last clean stop; -1 unless all log dirs have the same one."""
     epochs = {each.previous_broker_epoch if each.online else -1 for each in dirs}
     return epochs.pop() if len(epochs) == 1 else -1
 
 
 def check_same_owner(dirs: list[LogDir], node_id: int, cluster_id: str | None) -> str:
-    """All dirs that opened are this node's, of one cluster, and none is twice here; the cluster id. ConfigError otherwise."""
+    """Checks that all opened dirs belong to this node and one cluster, and that none is listed twice; returns the cluster id.
+    ConfigError otherwise."""
     formatted = [(log_dir, log_dir.meta) for log_dir in dirs if log_dir.failure is None and log_dir.meta is not None]
     if not formatted:
         names = ", ".join(log_dir.path for log_dir in dirs)

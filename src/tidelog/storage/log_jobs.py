@@ -1,7 +1,7 @@
-"""What a log manager has others do, because it blocks: load a partition, write checkpoints, remove what nobody reads.
+"""Blocking jobs of the log manager: load a partition, write checkpoints, remove files.
 
-Each job is made on the loop from what is known then, ``run`` in any thread, and handed back to the manager, which takes the
-result, or the failure of the disk, into account.
+Jobs are created on the event loop from the state at that time, ``run`` in any thread, and returned to the manager, which handles
+the result or the disk failure.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class CheckpointJob:
 
 
 class RemovalJob:
-    """Files or a directory that nobody reads any more."""
+    """Removes files or a directory that no reader uses any more."""
 
     __slots__ = ("_remove", "due_ms", "error", "log_dir", "what")
 
@@ -69,7 +69,7 @@ class RemovalJob:
         self.error: OSError | None = None
 
     def run(self) -> None:
-        """Blocks. A failing disk is kept in ``error``; that something is gone already is no failure."""
+        """Blocks. A failing disk is kept in ``error``; missing files are no failure."""
         if self.log_dir.failure is not None:
             return
         try:
@@ -81,7 +81,7 @@ class RemovalJob:
 
 
 def tree_remover(fs: FileSystem, path: str) -> Callable[[], None]:
-    """Removes a directory and all below it."""
+    """Removes a directory and everything below it."""
 
     def remove() -> None:
         fs.remove_tree(path)

@@ -1,10 +1,10 @@
 """LogManager: every log of this broker, over several log dirs.
 
-Decided here: into which dir a new partition goes (the online one with the fewest), what becomes of a directory that is deleted
-or that metadata does not know (renamed at once; removed later, or kept as ``-stray``), and what a failing dir takes with it (its
-own logs, nothing else). Work that blocks comes as jobs: ``run`` in any thread, results back on the loop.
+This module decides which dir a new partition goes into (the online one with the fewest), what happens to a directory that is
+deleted or unknown to the metadata (renamed immediately; removed later, or kept as ``-stray``), and what a failing dir affects
+(its own logs only). Blocking work is returned as jobs: ``run`` in any thread, results back on the event loop.
 
-The metadata log lies in one of the dirs too, but belongs to Raft; it is passed over here.
+The metadata log lies in one of the dirs as well, but belongs to Raft and is skipped here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 
 class LogManager:
-    """The logs of a broker by partition, and the dirs they lie in. All methods on the loop, but for what jobs run."""
+    """The logs of a broker by partition, and their dirs. All methods run on the event loop; only jobs run elsewhere."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class LogManager:
         cluster_id: str | None = None,
         producer_expiration_ms: int = DEFAULT_EXPIRATION_MS,
     ) -> None:
-        """``config_for``: a topic's settings by name. ``cluster_id`` None: whatever the dirs say."""
+        """``config_for`` returns a topic's settings by name. With ``cluster_id`` None, any cluster id is accepted."""
         self.fs = fs
         self.dirs = [LogDir(fs, path.rstrip("/") or "/") for path in dirs]
         self.node_id = node_id
@@ -51,18 +51,18 @@ class LogManager:
         self.config_for = config_for
         self.producer_expiration_ms = producer_expiration_ms
         self.on_roll: Callable[[UnifiedLog], None] | None = None
-        """Told of every segment that was closed: time to run that log's flush job."""
+        """Called for every segment that was closed: that log's flush job is due."""
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._dir_of: dict[TopicPartition, LogDir] = {}
         self._removals: list[RemovalJob] = []
         self.copies: dict[TopicPartition, tuple[LogDir, UnifiedLog]] = {}
-        """Logs that are being copied to another dir: where to, and the copy as far as it is."""
+        """Logs that are being copied to another dir: the destination and the unfinished copy."""
 
     # --- starting ------------------------------------------------------------------------------------------------------
 
     def open_dirs(self) -> None:
-        """Locks the dirs and checks whose they are. A dir that fails is offline; StorageFailure when none is left, ConfigError
-        when one is in use, not formatted, or another node's."""
+        """Locks the dirs and checks their identity. A dir that fails is offline; StorageFailure when none is left, ConfigError
+        when one is in use, not formatted, or belongs to another node."""
         for log_dir in self.dirs:
             try:
                 log_dir.open()
@@ -86,7 +86,7 @@ class LogManager:
             raise failure
 
     def load_jobs(self) -> list[LoadJob]:
-        """A job per partition directory, to be run in any order or at once."""
+        """A job per partition directory; they may run in any order and in parallel."""
         jobs: list[LoadJob] = []
         self._forget_unfinished_copies()
         for log_dir in self.online_dirs():
@@ -111,7 +111,7 @@ class LogManager:
         return jobs
 
     def _forget_unfinished_copies(self) -> None:
-        """A copy whose partition is still there is begun anew when somebody asks; the others are left for a person to look at."""
+        """Deletes unfinished copies whose partition still exists (they can be restarted); leaves others for the operator."""
         for log_dir in self.online_dirs():
             try:
                 for name in log_dir.unfinished_copies():
@@ -123,8 +123,7 @@ class LogManager:
                 self.fail_dir(log_dir.path, f"cannot be listed: {problem}")
 
     def loaded(self, job: LoadJob) -> None:
-        """Takes the result of a job that ran. A log that cannot be loaded takes its dir offline. ConfigError when a partition
-        lies in two dirs."""
+        """Takes the result of a job. A log that fails to load takes its dir offline. ConfigError for a partition in two dirs."""
         partition = job.request.topic_partition
         if job.failure is not None:
             self.fail_dir(job.log_dir.path, job.failure.detail)
@@ -135,7 +134,7 @@ class LogManager:
             self._add(job.log_dir, job.log)
 
     def load_all(self, now_ms: int) -> None:
-        """Every job, one after another: for tools and tests."""
+        """Runs all load jobs in sequence, for tools and tests."""
         for job in self.load_jobs():
             job.run(now_ms)
             self.loaded(job)
@@ -160,19 +159,19 @@ class LogManager:
         return iter(self._logs.values())
 
     def online_dirs(self) -> list[LogDir]:
-        """Dirs that work."""
+        """Dirs that are online."""
         return [log_dir for log_dir in self.dirs if log_dir.online]
 
     def dir_of(self, partition: TopicPartition) -> LogDir | None:
-        """Where a partition's log lies."""
+        """The dir of a partition's log."""
         return self._dir_of.get(partition)
 
     def get_or_create(
         self, partition: TopicPartition, topic_id: bytes, now_ms: int, *, directory_id: bytes | None = None
     ) -> UnifiedLog:
-        """The log of a partition of the topic with this id. What lies there under another id is stray: an older topic of that
-        name. StorageFailure when the dir fails, or none is online. A new log goes into the dir with ``directory_id``, or into
-        the one with the fewest logs."""
+        """The log of a partition of the topic with this id, created if needed. A directory with another topic id is stray: an
+        older topic of that name. StorageFailure when the dir fails or none is online. A new log goes into the dir with
+        ``directory_id``, or else into the one with the fewest logs."""
         log = self._logs.get(partition)
         if log is not None and log.topic_id is not None and log.topic_id != topic_id:
             if is_damaged_id(f"{log.dir}/{PARTITION_METADATA}", log.topic_id, topic_id):
@@ -211,12 +210,12 @@ class LogManager:
                 return log_dir
         offline = [log_dir for log_dir in self.dirs if not log_dir.online]
         if offline and directory_id is not None and directory_id not in RESERVED_UUIDS:
-            # An empty log in another dir would look as if everything had been lost.
+            # An empty log in another dir would look as if all data had been lost.
             raise StorageFailure(offline[0].path, "a partition may lie in this dir, which is offline: no other one is begun")
         return min(online, key=_count_of_logs)
 
     def _name(self, log: UnifiedLog, topic_id: bytes) -> None:
-        """A directory without (usable) partition.metadata gets one, now that its topic id is known."""
+        """Writes a missing or unusable partition.metadata, now that the topic id is known."""
         try:
             file = self.fs.open(f"{log.dir}/{PARTITION_METADATA}", create=True)
             file.truncate(0)
@@ -227,8 +226,8 @@ class LogManager:
         log.name(topic_id)
 
     def truncate(self, log: UnifiedLog, offset: int, now_ms: int, *, fully: bool = False) -> None:
-        """``truncate_to``, or with ``fully`` an empty log from ``offset`` on; then the checkpointed recovery point follows, or a
-        crash would leave segments unread that hold other records by then. Blocks. StorageFailure when the dir fails."""
+        """``truncate_to``, or with ``fully`` an empty log from ``offset`` on. The checkpointed recovery point follows;
+        otherwise a crash could skip segments that have been rewritten. Blocks. StorageFailure when the dir fails."""
         log_dir = self._dir_of[log.topic_partition]
         try:
             if fully:
@@ -243,7 +242,7 @@ class LogManager:
             raise self._failed(log_dir, f"truncate {log.topic_partition}", problem) from problem
 
     def delete_async(self, partition: TopicPartition, now_ms: int) -> None:
-        """The partition is gone for readers now; its directory is renamed now and removed after file.delete.delay.ms."""
+        """Removes the partition for readers and renames its directory now; the files are removed after file.delete.delay.ms."""
         log = self._logs.get(partition)
         if log is not None:
             log_dir = self._dir_of[partition]
@@ -253,7 +252,7 @@ class LogManager:
             )
 
     def set_aside(self, partition: TopicPartition, now_ms: int) -> str | None:
-        """A partition that the metadata does not place here: kept as ``-stray`` for a person to look at; its new path."""
+        """A partition that the metadata does not place here: kept as ``-stray`` for the operator; returns its new path."""
         log = self._logs.get(partition)
         return None if log is None else self._rename_away(log, STRAY_SUFFIX)
 
@@ -273,7 +272,8 @@ class LogManager:
     # --- moving between dirs ---------------------------------------------------------------------------------------------
 
     def create_copy(self, log: UnifiedLog, log_dir: LogDir, start_offset: int, now_ms: int) -> UnifiedLog:
-        """An empty log in ``<topic>-<n>.<id>-future`` of another dir, to be filled from ``log``. StorageFailure if it fails."""
+        """An empty log in ``<topic>-<n>.<id>-future`` of another dir, to be filled from ``log``. StorageFailure when the dir
+        fails."""
         partition = log.topic_partition
         assert partition not in self.copies, f"{partition} is being copied already"
         try:
@@ -294,16 +294,16 @@ class LogManager:
         return copy
 
     def drop_copy(self, partition: TopicPartition, now_ms: int) -> None:
-        """The copy is not wanted any more; its files go. Nothing to do when there is none."""
+        """Cancels a copy and deletes its files. Nothing to do when there is none."""
         log_dir, copy = self.copies.pop(partition, (None, None))
         if log_dir is not None and copy is not None:
             self._removals.append(RemovalJob(log_dir, now_ms, copy.dir, tree_remover(self.fs, copy.dir)))
 
     def put_copy_in_place(self, partition: TopicPartition, now_ms: int) -> None:
-        """The copy is the partition's log from now on; the old one is deleted like any other. StorageFailure when a dir fails.
+        """Makes the copy the partition's log; the old log is deleted like any other. StorageFailure when a dir fails.
 
-        A crash between the two renames leaves both, and a person to decide; the other order could leave neither. So the first is
-        safe before the second begins.
+        A crash between the two renames leaves both, for the operator to decide; the other order could leave neither. So the first
+        rename is synced before the second.
         """
         log_dir, copy = self.copies.pop(partition)
         old = self._logs[partition]
@@ -324,7 +324,7 @@ class LogManager:
     # --- recurring work ------------------------------------------------------------------------------------------------
 
     def checkpoint_jobs(self) -> list[CheckpointJob]:
-        """One per online dir whose last one is done (a disk may be slow); run them, then ``checkpointed``."""
+        """One job per online dir without a running one (a disk may be slow); run them, then call ``checkpointed``."""
         free = [log_dir for log_dir in self.online_dirs() if not log_dir.checkpoint_under_way]
         for log_dir in free:
             log_dir.checkpoint_under_way = True
@@ -337,9 +337,8 @@ class LogManager:
             self.fail_dir(job.log_dir.path, f"checkpoint: {job.error}")
 
     def retain(self, now_ms: int, records_ms: int) -> list[str]:
-        """A step of retention on every log; reasons, one per segment that went. Dirs that fail go offline. Indexes of closed
-        segments are dropped from memory on the way: who reads them often, has them again at once. ``records_ms``: now, by the
-        clock that says how old records are."""
+        """One retention step on every log; returns a reason per deleted segment. Dirs that fail go offline. Drops indexes of
+        closed segments from memory; reads reload them. ``records_ms``: the current time by the clock of record timestamps."""
         reasons: list[str] = []
         for log in list(self._logs.values()):
             log.files.drop_cold_indexes()
@@ -356,13 +355,13 @@ class LogManager:
         return reasons
 
     def removals_due(self, now_ms: int) -> list[RemovalJob]:
-        """Jobs whose delay is over, taken off the list; run them, then ``removed``."""
+        """Jobs that are due, removed from the list; run them, then call ``removed``."""
         due = [job for job in self._removals if job.due_ms <= now_ms]
         self._removals = [job for job in self._removals if job.due_ms > now_ms]
         return due
 
     def removed(self, job: RemovalJob) -> None:
-        """A removal that failed takes its dir offline."""
+        """A failed removal takes its dir offline."""
         if job.error is not None:
             self.fail_dir(job.log_dir.path, f"removal of {job.what}: {job.error}")
 
@@ -373,11 +372,11 @@ class LogManager:
             log.producers.expiration_ms = expiration_ms
 
     def expire_producers(self, now_ms: int) -> int:
-        """Forgets idle producers everywhere (every 10 minutes); how many."""
+        """Expires idle producers in all logs (every 10 minutes); returns how many."""
         return sum(log.producers.remove_expired(now_ms) for log in self._logs.values())
 
     def logs_to_flush(self, now_ms: int) -> list[UnifiedLog]:
-        """Logs whose flush.ms has passed with something unflushed, and no flush under way."""
+        """Logs with unflushed data whose flush.ms has passed, and no flush running."""
         return [
             log
             for log in self._logs.values()
@@ -390,7 +389,7 @@ class LogManager:
     # --- failing and stopping --------------------------------------------------------------------------------------------
 
     def fail_dir(self, path: str, detail: str) -> list[TopicPartition]:
-        """Takes a dir offline; the partitions that went with it."""
+        """Takes a dir offline; returns its partitions."""
         for log_dir in self.dirs:
             if log_dir.path == path:
                 failure = StorageFailure(path, detail)
@@ -410,9 +409,9 @@ class LogManager:
         return log_dir.failure
 
     def closing_jobs(self) -> list[tuple[UnifiedLog, FlushJob]]:
-        """What a clean stop has to write, per log; run the jobs in any order or at once, then ``finish_closing``.
+        """The jobs of a clean stop, per log; run them in any order or in parallel, then call ``finish_closing``.
 
-        No flush may be under way, and nothing is appended any more.
+        No flush may be running, and nothing may be appended any more.
         """
         jobs: list[tuple[UnifiedLog, FlushJob]] = []
         for log in list(self._logs.values()):
@@ -422,14 +421,14 @@ class LogManager:
                 self.fail_dir(failure.log_dir, failure.detail)
                 continue
             if job is not None:
-                # One sync of the log dir, before its marker, does for all.
+                # One sync of the log dir, before its marker, covers all logs.
                 job.sync_parent = False
                 jobs.append((log, job))
         return jobs
 
     def finish_closing(self, jobs: list[tuple[UnifiedLog, FlushJob]], broker_epoch: int = -1) -> None:
-        """Checkpoints, then marks the dirs as clean, then unlocks. Blocks. A dir of which a job failed stays without its marker,
-        and will be recovered."""
+        """Writes the checkpoints, marks the dirs as clean and unlocks them. Blocks. A dir with a failed job gets no marker and
+        will be recovered."""
         for log, job in jobs:
             if log.failure is None:
                 try:
@@ -449,7 +448,7 @@ class LogManager:
             log_dir.release()
 
     def close(self, broker_epoch: int = -1) -> None:
-        """All of the above, one after another. Blocks."""
+        """Runs the closing jobs in sequence, then ``finish_closing``. Blocks."""
         jobs = self.closing_jobs()
         for _, job in jobs:
             job.run()

@@ -1,4 +1,4 @@
-"""LogView: a ``UnifiedLog`` for reading. What is to be read, deleted or flushed is decided over this, and applied by the log."""
+"""LogView: a read-only ``UnifiedLog``. Reads, deletions and flushes are decided over this view, and the log applies them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LogView(Protocol):
     def config(self) -> LogConfig: ...
     @property
     def failure(self) -> StorageFailure | None:
-        """Why this log serves no more."""
+        """Why this log is out of service."""
 
     @property
     def flush_in_flight(self) -> bool: ...
@@ -37,7 +37,7 @@ class LogView(Protocol):
     def high_watermark(self) -> int: ...
     @property
     def files(self) -> LogFiles:
-        """Plain attributes, for what is asked at each read."""
+        """Plain attributes, for values that every read uses."""
 
     @property
     def segments(self) -> Sequence[LogSegment]: ...
@@ -48,11 +48,11 @@ class LogView(Protocol):
     def segment_index(self, offset: int) -> int: ...
     def segment_for(self, offset: int) -> LogSegment: ...
     def fail(self, what: str, problem: Exception) -> StorageFailure:
-        """A disk has failed: takes the log out of service. The exception to raise."""
+        """Takes the log out of service after a disk failure; returns the exception to raise."""
 
 
 class SegmentsView(Protocol):
-    """Which segments there are, for reading."""
+    """Read-only view of the segments."""
 
     @property
     def active(self) -> LogSegment: ...
@@ -63,7 +63,7 @@ class SegmentsView(Protocol):
 
 
 class LogFiles(Protocol):
-    """A log's files, for the log manager and the cleaner: what they read, and what they report to it."""
+    """A log's files, for the log manager and the cleaner: what they read and what they report."""
 
     @property
     def segments(self) -> SegmentsView: ...

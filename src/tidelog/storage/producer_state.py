@@ -37,7 +37,7 @@ _COUNT_POSITION = 6
 
 
 class CorruptSnapshot(Exception):
-    """A snapshot file is not what was written; an older one and more of the log take its place."""
+    """A malformed snapshot file; an older one and more of the log are used instead."""
 
 
 class BatchMetadata(NamedTuple):
@@ -67,7 +67,7 @@ class ProducerEntry:
         self.txn_first_offset = -1
         """First offset of its open transaction, -1 without one."""
         self.transactional_id: str | None = None
-        """Whose transaction was opened last, as far as this broker was told; not in snapshots."""
+        """The transactional id of the last transaction, if this broker knows it; not in snapshots."""
         self.batches: list[BatchMetadata] = []
 
     @property
@@ -79,14 +79,14 @@ class ProducerEntry:
         return self.batches[-1].last_offset if self.batches else -1
 
     def move_to_epoch(self, epoch: int) -> None:
-        """Another epoch forgets the batches of the one before."""
+        """Changes the epoch; the batches of the previous epoch are forgotten."""
         if epoch != self.epoch:
             self.batches.clear()
             self.epoch = epoch
 
 
 class CompletedTransaction(NamedTuple):
-    """A marker closed a transaction of ``producer_id``: its first offset, the marker's offset, and how it ended."""
+    """A transaction of ``producer_id`` that a marker closed: its first offset, the marker's offset, and the outcome."""
 
     producer_id: int
     first_offset: int
@@ -95,7 +95,7 @@ class CompletedTransaction(NamedTuple):
 
 
 class ProducerStateManager:
-    """All producers of one partition. The log calls ``check`` before and ``update`` after it wrote a batch."""
+    """All producers of one partition. The log calls ``check`` before and ``update`` after it has written a batch."""
 
     __slots__ = ("_completed", "_open", "end_offset", "entries", "expiration_ms", "verifications")
 
@@ -106,14 +106,14 @@ class ProducerStateManager:
         self.end_offset = 0
         """The state covers every batch below this offset."""
         self._open: dict[int, int] = {}
-        """First offset -> producer of open transactions; ascending, since offsets are given in order."""
+        """First offset -> producer of open transactions; ascending, since offsets are assigned in order."""
         self._completed: dict[int, int] = {}
-        """First offset -> marker offset of transactions whose marker may still lie above the high watermark."""
+        """First offset -> marker offset of transactions whose marker may still be above the high watermark."""
 
     # --- checks --------------------------------------------------------------------------------------------------------
 
     def check(self, header: BatchHeader) -> ErrorCode | BatchMetadata:
-        """May a client's batch be appended? NONE, the batch it duplicates, or the error.
+        """Checks a client's batch: NONE, the batch that it duplicates, or the error.
 
         47 when fenced by a newer epoch, 45 when not the next sequence, 48 when it is outside the producer's own open transaction.
         """
@@ -137,7 +137,7 @@ class ProducerStateManager:
     def begin_verification(
         self, producer_id: int, epoch: int, sequence: int, *, starts_at_zero: bool, transactional_id: str, now_ms: int
     ) -> Verification | None:
-        """What to hold while the coordinator is asked; None where the producer's transaction is open, so nobody needs to be."""
+        """The verification to hold while the coordinator is asked; None when the producer's transaction is open already."""
         if self.has_open_transaction(producer_id, epoch):
             return None
         return self.verifications.begin(
@@ -145,12 +145,12 @@ class ProducerStateManager:
         )
 
     def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
-        """Whether a transaction of this very epoch of the producer is open."""
+        """Whether the producer has an open transaction in exactly this epoch."""
         entry = self.entries.get(producer_id)
         return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
 
     def check_transactional(self, header: BatchHeader, proof: Verification | None) -> ErrorCode | BatchMetadata:
-        """The same for a batch within a transaction. 48 when the coordinator is not known to know of the transaction."""
+        """Like ``check``, for a batch within a transaction. 48 when the coordinator has not confirmed the transaction."""
         producer_id, epoch, first = header.producer_id, header.producer_epoch, header.base_sequence
         entry = self.entries.get(producer_id)
         same_epoch = entry is not None and epoch == entry.epoch
@@ -162,7 +162,7 @@ class ProducerStateManager:
         if error:
             return error
         known = entry is not None and bool(entry.batches)
-        # Into an open transaction nobody asks: a question under way is that of another instance.
+        # An open transaction needs no verification: a pending one belongs to another instance.
         asked = None if self.has_open_transaction(producer_id, epoch) else self.verifications.get(producer_id)
         if asked is not None and ((asked.starts_at_zero and first != 0 and not known) or first > asked.lowest_sequence):
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -173,7 +173,7 @@ class ProducerStateManager:
         return ErrorCode.NONE if in_order else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
     def check_coordinated(self, producer_id: int, epoch: int, proof: Verification | None) -> ErrorCode:
-        """What holds for every transactional batch, also for one without sequences, which a coordinator writes for a producer."""
+        """Checks for every transactional batch, including one without sequences that a coordinator writes for a producer."""
         entry = self.entries.get(producer_id)
         is_open = entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
         if not is_open and not self.verifications.holds(producer_id, proof):
@@ -190,10 +190,10 @@ class ProducerStateManager:
         return None
 
     def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int, *, transaction_version: int) -> ErrorCode:
-        """May a coordinator's marker be appended? 47 for an old epoch, 52 for an old coordinator.
+        """Checks a coordinator's marker: 47 for an old epoch, 52 for an old coordinator.
 
-        From transaction version 2 on the marker carries the bumped epoch: an equal one is a retry, and right only when no
-        transaction is open (KIP-890, KAFKA-19999).
+        From transaction version 2 on the marker carries the bumped epoch: an equal one is a retry, valid only when no transaction
+        is open (KIP-890, KAFKA-19999).
         """
         entry = self.entries.get(producer_id)
         if entry is None:
@@ -207,7 +207,7 @@ class ProducerStateManager:
     # --- updates -------------------------------------------------------------------------------------------------------
 
     def update(self, header: BatchHeader) -> None:
-        """A data batch of a producer is in the log (this broker's own append, a leader's batch, or replay)."""
+        """Records a data batch of a producer (this broker's own append, a leader's batch, or replay)."""
         producer_id = header.producer_id
         epoch = header.producer_epoch
         entry = self.entries.get(producer_id)
@@ -231,7 +231,7 @@ class ProducerStateManager:
         self.end_offset = last_offset + 1
 
     def update_marker(self, header: BatchHeader, *, commit: bool, coordinator_epoch: int) -> CompletedTransaction | None:
-        """A marker is in the log; the transaction it closed, if one was open."""
+        """Records a marker; returns the transaction that it closed, if one was open."""
         producer_id = header.producer_id
         self.verifications.marked(producer_id, header.producer_epoch)
         entry = self.entries.get(producer_id)
@@ -247,9 +247,10 @@ class ProducerStateManager:
         return CompletedTransaction(producer_id, first_offset, header.last_offset, not commit)
 
     def complete(self, transaction: CompletedTransaction) -> AbortedTransaction:
-        """The closed transaction is no longer open, but unstable until the high watermark passes its marker.
+        """Closes the transaction; it stays unstable until the high watermark passes its marker.
 
-        What the transaction index says of it, should it have been aborted: the last stable offset is that of the others.
+        Returns the entry for the transaction index in case it was aborted: its last stable offset is that of the other
+        transactions.
         """
         producer = self._open.pop(transaction.first_offset, None)
         assert producer == transaction.producer_id, f"{transaction} was not open: {self._open}"
@@ -260,7 +261,7 @@ class ProducerStateManager:
     # --- what is stable ------------------------------------------------------------------------------------------------
 
     def first_unstable_offset(self) -> int | None:
-        """The first offset that a reader of committed data may not see yet; None when all is decided."""
+        """The first offset that a reader of committed data may not see yet; None when there is none."""
         if self._completed:
             undecided = next(iter(self._open), None)
             decided = min(self._completed)
@@ -268,24 +269,24 @@ class ProducerStateManager:
         return next(iter(self._open), None) if self._open else None
 
     def first_undecided_offset(self) -> int | None:
-        """The first offset of the oldest open transaction; None without one."""
+        """The first offset of the oldest open transaction; None when there is none."""
         return next(iter(self._open), None)
 
     def oldest_open(self) -> ProducerEntry | None:
-        """Whose transaction holds the last stable offset back longest; None without an open one."""
+        """The producer of the oldest open transaction, which holds back the last stable offset; None when there is none."""
         for producer_id in self._open.values():
             return self.entries[producer_id]
         return None
 
     def high_watermark_moved(self, high_watermark: int) -> None:
-        """Transactions whose marker lies below it are decided for good."""
+        """Transactions whose marker is below the high watermark become stable."""
         if self._completed:
             self._completed = {first: last for first, last in self._completed.items() if last >= high_watermark}
 
     # --- expiry, snapshots, rebuilding ----------------------------------------------------------------------------------
 
     def remove_expired(self, now_ms: int) -> int:
-        """Forgets producers that were silent for ``producer.id.expiration.ms`` and have no open transaction; how many."""
+        """Forgets producers that were silent for ``producer.id.expiration.ms`` and have no open transaction; returns how many."""
         expired = [entry.producer_id for entry in self.entries.values() if self._is_expired(entry, now_ms)]
         for producer_id in expired:
             del self.entries[producer_id]
@@ -296,7 +297,7 @@ class ProducerStateManager:
         return entry.txn_first_offset < 0 and now_ms - entry.last_timestamp >= self.expiration_ms
 
     def clear(self, end_offset: int) -> None:
-        """Nothing is known; the state stands at ``end_offset``."""
+        """Forgets all state; it now stands at ``end_offset``."""
         self.entries.clear()
         self.verifications.clear()
         self._open.clear()
@@ -304,11 +305,12 @@ class ProducerStateManager:
         self.end_offset = end_offset
 
     def encode_snapshot(self) -> bytes:
-        """The snapshot file of the state as it stands, to be named by ``end_offset``."""
+        """The snapshot file of the current state, to be named by ``end_offset``."""
         return encode_snapshot(self.entries.values())
 
     def load_snapshot(self, raw: bytes, offset: int, now_ms: int) -> None:
-        """Takes over a snapshot taken at ``offset``; producers expired by now stay away. CorruptSnapshot leaves all as it was."""
+        """Loads a snapshot taken at ``offset``, without producers that have expired since. CorruptSnapshot leaves everything
+        unchanged."""
         entries = decode_snapshot(raw)
         self.clear(offset)
         for entry in entries:
@@ -318,7 +320,7 @@ class ProducerStateManager:
         self._open = dict(open_entries)
 
     def check_invariants(self) -> None:
-        """What always holds between the entries and the open transactions."""
+        """Asserts the invariants between the entries and the open transactions."""
         assert list(self._open) == sorted(self._open)
         assert all(self.entries[producer].txn_first_offset == first for first, producer in self._open.items())
         assert all(len(entry.batches) <= BATCHES_REMEMBERED for entry in self.entries.values())
@@ -344,7 +346,7 @@ def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
 
 
 def decode_snapshot(raw: bytes) -> list[ProducerEntry]:
-    """The producers of a snapshot file. CorruptSnapshot unless version, checksum and length are right."""
+    """The producers in a snapshot file. CorruptSnapshot unless version, checksum and length are right."""
     if len(raw) < _SNAPSHOT_HEAD.size:
         raise CorruptSnapshot(f"{len(raw)} bytes are too few")
     version, crc, count = _SNAPSHOT_HEAD.unpack_from(raw)

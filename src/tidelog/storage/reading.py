@@ -1,12 +1,12 @@
-"""Which bytes of which file answer a read, and which record a timestamp means.
+"""Finds the bytes of a read, and the record for a timestamp.
 
-Decided here: where a read starts and where it is cut. It gives whole batches, all below ``upto``; the first one whole even past
-``max_bytes`` when the caller asks for at least one (KIP-74). Batches are not looked at: a boundary comes from the recent batches
-that the active segment remembers, else from the offset index (then up to one index interval less than asked for), and only a
-batch that is longer than that is found by reading its header. A read may begin inside a batch: clients filter.
-A read ends before a range that is known to be rotten, and one that would begin there is CORRUPT_MESSAGE.
+This module decides where a read starts and ends. A read returns whole batches, all below ``upto``; the first one is whole even
+past ``max_bytes`` if the caller asks for at least one (KIP-74). Batches are not parsed: a boundary comes from the recent batches
+that the active segment remembers, else from the offset index (then the read may be up to one index interval shorter than asked
+for), and only for a longer batch is the header read. A read may begin inside a batch: clients filter. A read ends before a known
+rotten range; one that would begin in it is CORRUPT_MESSAGE.
 
-A read never crosses segments. ``read`` and the look-ups only read what appends leave alone, so they may run in a thread.
+A read never crosses segments. ``read`` and the look-ups only read what appends do not change, so they may run in a thread.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from tidelog.storage.segment import LogSegment
 from tidelog.storage.segments import base_offset
 
 SEARCHES = 5
-"""How often a search by time may lose a segment that it was looking at before that is a failure."""
+"""Attempts of a search by time; each may lose its segment to retention or compaction."""
 
 
 class ReadResult:
-    """``slice``: the bytes, None when there are none to give. ``error``: NONE, OFFSET_OUT_OF_RANGE, or CORRUPT_MESSAGE for an
-    offset that lies in a rotten range."""
+    """``slice``: the bytes, None when there are none. ``error``: NONE, OFFSET_OUT_OF_RANGE, or CORRUPT_MESSAGE for an offset
+    in a rotten range."""
 
     __slots__ = ("error", "slice")
 
@@ -49,7 +49,7 @@ _CORRUPT = ReadResult(ErrorCode.CORRUPT_MESSAGE, None)
 
 
 class TimestampOffset(NamedTuple):
-    """A record found by time: its timestamp in ms, its offset, the leader epoch it was written in."""
+    """A record found by time: its timestamp in ms, its offset, and its leader epoch."""
 
     timestamp: int
     offset: int
@@ -57,7 +57,7 @@ class TimestampOffset(NamedTuple):
 
 
 def read(log: LogView, offset: int, max_bytes: int, *, upto: int, min_one: bool) -> ReadResult:
-    """See the module. ``upto`` is exclusive and at most the log's end. StorageFailure when the dir is lost."""
+    """Reads from ``offset``. ``upto`` is exclusive and at most the log's end. StorageFailure when the dir fails."""
     files = log.files
     if files.failure is not None:
         raise files.failure
@@ -78,7 +78,7 @@ def read(log: LogView, offset: int, max_bytes: int, *, upto: int, min_one: bool)
             found = read_segment(segment, offset, max_bytes, upto, min_one)
             if found is not None:
                 return found
-            # Compaction or a leader's gap left nothing at or past the offset here: the next segment has it.
+            # Compaction or a gap in the leader's log left nothing at or past the offset here: try the next segment.
             number += 1
     except OSError as problem:
         raise log.fail(f"read of {log.dir} at offset {offset}", problem) from problem
@@ -86,7 +86,7 @@ def read(log: LogView, offset: int, max_bytes: int, *, upto: int, min_one: bool)
 
 
 def read_segment(segment: LogSegment, offset: int, max_bytes: int, upto: int, min_one: bool) -> ReadResult | None:
-    """The same within one segment; None when it has nothing at or past ``offset`` below ``upto``."""
+    """Reads within one segment; None when it has nothing at or past ``offset`` below ``upto``."""
     if segment.rotten and rotten_with(segment.rotten, offset) is not None:
         return _CORRUPT
     start = segment.recent_position(offset)
@@ -109,8 +109,8 @@ def read_segment(segment: LogSegment, offset: int, max_bytes: int, upto: int, mi
 
 
 def _breaks_off(segment: LogSegment, offset: int) -> bool:
-    """Whether some batch behind ``offset`` is not followed by another one, nor by the segment's end: those bytes are damaged, and
-    what was written there is not to be passed over in silence."""
+    """Whether a batch after ``offset`` is followed by neither another batch nor the segment's end. Those bytes are damaged,
+    and their records must not be skipped silently."""
     position, _ = segment.offset_index().entry_at_or_before(offset)
     while (span := segment.span_at(position)) is not None:
         position = span.end
@@ -118,9 +118,9 @@ def _breaks_off(segment: LogSegment, offset: int) -> bool:
 
 
 def aborted_transactions(log: LogView, start: int, end: int) -> list[AbortedTransaction]:
-    """Entries that overlap [start, end). Segments are asked onward from the one that holds ``start`` until an entry says that
-    all before ``end`` was decided when it was written (KIP-98). Only segments with an abort are asked, and of each only
-    entries whose marker lies at or past ``start``: the time it takes does not grow with the log."""
+    """Entries that overlap [start, end). Segments are read from the one that holds ``start`` until an entry shows that
+    everything before ``end`` was decided when it was written (KIP-98). Only segments with an abort are read, and only entries
+    whose marker lies at or past ``start``: the time does not grow with the log."""
     found: list[AbortedTransaction] = []
     aborting = log.aborting
     if not aborting:
@@ -130,7 +130,7 @@ def aborted_transactions(log: LogView, start: int, end: int) -> list[AbortedTran
         try:
             entries = segment.transactions()
         except (OSError, CorruptIndex) as problem:
-            # Without it a reader of committed data would be given what was aborted.
+            # Without it a reader of committed data would get aborted records.
             raise log.fail(f"transaction index of segment {segment.base_offset} in {log.dir}", problem) from problem
         for entry in islice(entries, bisect_left(entries, start, key=_marker_offset), None):
             if entry.first_offset < end:
@@ -141,21 +141,21 @@ def aborted_transactions(log: LogView, start: int, end: int) -> list[AbortedTran
 
 
 def may_block(log: LogView, offset: int, *, committed: bool = False) -> bool:
-    """Whether ``read`` would open files and load an index: better ``warm_up`` in a thread first. ``committed``: whether
-    ``aborted_transactions`` would, in the first segments that it asks; it seldom asks more."""
+    """Whether ``read`` would open files and load an index; then call ``warm_up`` in a thread first. ``committed``: also
+    whether ``aborted_transactions`` would, in the first segments that it reads; it seldom reads more."""
     if offset < log.active.base_offset and not log.segment_for(offset).indexes_loaded():
         return True
     return committed and bool(log.aborting) and not _aborts_are_loaded(log, offset)
 
 
 def _aborts_are_loaded(log: LogView, offset: int) -> bool:
-    """Whether the transaction indexes that a read at ``offset`` asks first are in memory."""
+    """Whether the transaction indexes that a read at ``offset`` needs first are in memory."""
     first = bisect_left(log.aborting, log.segment_for(offset).base_offset, key=base_offset)
     return all(segment.aborted.loaded for segment in islice(log.aborting, first, first + 2))
 
 
 def end_of_read(log: LogView, fetch_offset: int, read: FileSlice, upto: int) -> int:
-    """An offset behind what ``read`` holds, at most ``upto``: it keeps the list of aborted transactions as short as the read."""
+    """An offset after the end of the bytes read, at most ``upto``; limits the list of aborted transactions to the read."""
     segment = log.active
     if read.file is not segment.file:
         for segment in islice(log.segments, log.segment_index(fetch_offset), None):
@@ -167,7 +167,7 @@ def end_of_read(log: LogView, fetch_offset: int, read: FileSlice, upto: int) -> 
 
 
 def aborted_in(log: LogView, fetch_offset: int, read: FileSlice, upto: int) -> list[AbortedTransaction]:
-    """The aborted transactions that concern what ``read`` holds."""
+    """The aborted transactions that overlap the bytes read."""
     return aborted_transactions(log, fetch_offset, end_of_read(log, fetch_offset, read, upto))
 
 
@@ -176,8 +176,8 @@ def _marker_offset(entry: AbortedTransaction) -> int:
 
 
 def warm_up(log: LogView, offset: int, *, committed: bool) -> None:
-    """Loads what ``read`` at ``offset`` needs, and with ``committed`` ``aborted_transactions``. Blocks: run it in a thread.
-    Raises nothing: a disk that fails is found again by who reads, and a segment that has gone meanwhile is none of his."""
+    """Loads what ``read`` at ``offset`` needs, and with ``committed`` what ``aborted_transactions`` needs. Blocks: run it in a
+    thread. Raises nothing: the read itself will meet a failing disk, and a segment deleted meanwhile does not matter here."""
     with suppress(OSError, CorruptIndex):
         segments = log.segments[log.segment_index(offset) :]
         for segment in segments:
@@ -204,8 +204,8 @@ def max_timestamp_offset(log: LogView) -> TimestampOffset | None:
 
 
 def _searched(log: LogView, search: Callable[[], TimestampOffset | None]) -> TimestampOffset | None:
-    """The result of ``search``. Retention or compaction may take a segment away under it: then it begins anew, with those
-    that are there now. StorageFailure when it is the disk."""
+    """The result of ``search``. If retention or compaction removes a segment meanwhile, it restarts with the current ones.
+    StorageFailure when the disk fails."""
     for attempt in range(SEARCHES):
         try:
             return search()

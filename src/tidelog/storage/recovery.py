@@ -1,12 +1,12 @@
-"""Loading a partition's directory: what a clean stop left is believed, what a crash left is found out.
+"""Loads a partition's directory: after a clean stop its files are trusted, after a crash they are checked.
 
-Decided here, in this order: files that a crash left half way go or are finished (``.deleted``, ``.cleaned``, ``.swap``); after an
+Steps, in this order: files that a crash left half way are removed or finished (``.deleted``, ``.cleaned``, ``.swap``); after an
 unclean stop the segments from the recovery point on are recovered (segment_recovery.py), after a clean one the last, if it does
-not read to its end; leader epochs follow the batches; producer state comes from the newest snapshot that reads well, and from the
-batches after it.
+not read to its end; leader epochs follow the batches; producer state comes from the newest valid snapshot and the batches after
+it.
 
-Invariants after ``load_log``: every batch of the log was written whole; indexes, leader epochs and producer state say nothing
-of what is not in it. Loading a directory blocks, and touches nothing but that directory: many may load at once.
+Invariants after ``load_log``: every batch of the log was written whole; indexes, leader epochs and producer state refer only to
+batches in the log. Loading a directory blocks, and touches nothing but that directory: several may load in parallel.
 
 A batch of format 0 or 1 with a right checksum is no torn tail. Such a directory is refused, not cut.
 """
@@ -57,25 +57,25 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """What is known of a partition's directory before it is opened."""
+    """What is known about a partition's directory before it is opened."""
 
     directory: str
     topic_partition: TopicPartition
     config: LogConfig
     clean: bool
-    """Whether the log dir was closed in good order."""
+    """Whether the log dir was closed cleanly."""
     kernel_survived: bool = False
-    """Whether the machine has been up since the log was last written: then no write is lost, synced or not."""
+    """Whether the machine has not rebooted since the log was last written; then no write is lost, synced or not."""
     recovery_point: int = 0
     log_start_offset: int = 0
     high_watermark: int = 0
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     read_all: bool = False
-    """Whether to read what lies below the recovery point too."""
+    """Whether to read the part below the recovery point as well."""
 
 
 def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None = None) -> UnifiedLog:
-    """The log of a directory. StorageFailure when its disk fails, or when it holds what must not be touched."""
+    """The log in a directory. StorageFailure when its disk fails, or when it contains data that must not be touched."""
     directory = request.directory
     try:
         names = finish_interrupted(fs, directory)
@@ -149,8 +149,8 @@ def _assemble(
 
 
 def finish_interrupted(fs: FileSystem, directory: str) -> list[str]:
-    """``.deleted`` and ``.cleaned`` go. A ``.swap`` is a compacted segment that was complete: it takes its place, and the
-    segments whose offsets it covers go. The names that are then in the directory."""
+    """Removes ``.deleted`` and ``.cleaned`` files. A ``.swap`` is a complete compacted segment: it is put in place, and the
+    segments that it covers are removed. Returns the names that are then in the directory."""
     names = fs.listdir(directory)
     if not any(name.endswith(_INTERRUPTED) for name in names):
         return names
@@ -160,7 +160,7 @@ def finish_interrupted(fs: FileSystem, directory: str) -> list[str]:
         if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")):
             fs.remove(f"{directory}/{name}")
         elif cleaning and name.endswith(SWAP_SUFFIX):
-            # Segments are split by renaming all .cleaned to .swap: with one .cleaned left, none of them counts.
+            # A segment is split by renaming all .cleaned to .swap: while one .cleaned is left, none of them counts.
             fs.remove(f"{directory}/{name}")
     if not cleaning:
         for name in swapped:
@@ -172,7 +172,7 @@ def finish_interrupted(fs: FileSystem, directory: str) -> list[str]:
 
 
 def _remove_covered(fs: FileSystem, directory: str, swap_name: str) -> None:
-    """Segments that begin inside the compacted one, except the one it replaces by name."""
+    """Removes segments that begin inside the compacted one, except the one with its name."""
     base = int(swap_name[:20])
     file = fs.open(f"{directory}/{swap_name}", write=False)
     end = base
@@ -184,14 +184,14 @@ def _remove_covered(fs: FileSystem, directory: str, swap_name: str) -> None:
         if dot and len(stem) == 20 and stem.isdecimal() and base < int(stem) < end and name.endswith(SEGMENT_SUFFIXES):
             fs.remove(f"{directory}/{name}")
     for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
-        # Indexes of the segment that is replaced must not outlive it; new ones, where they exist, are .swap too.
+        # Indexes of the replaced segment must not survive it; new ones, where they exist, are .swap too.
         if fs.exists(f"{directory}/{file_stem(base)}{suffix}"):
             fs.remove(f"{directory}/{file_stem(base)}{suffix}")
 
 
 def _topic_id(fs: FileSystem, directory: str, segments: list[LogSegment]) -> bytes | None:
-    """Of ``partition.metadata``; None where it was never whole: it is the beginning of one, and there is no record, because it is
-    written before any. A full disk, or the end of the process, came in between."""
+    """The topic id in ``partition.metadata``. None when the file was never complete: it is a prefix, and there are no records,
+    since it is written before any. A full disk or a crash interrupted the write."""
     try:
         return read_partition_metadata(fs, directory)
     except BadCheckpoint:
@@ -201,7 +201,7 @@ def _topic_id(fs: FileSystem, directory: str, segments: list[LogSegment]) -> byt
 
 
 def _find_segments(fs: FileSystem, directory: str, names: list[str]) -> list[LogSegment]:
-    """A segment per ``.log`` file, ascending; indexes without a log go."""
+    """A segment per ``.log`` file, ascending; indexes without a log are removed."""
     bases = sorted(int(name[:-4]) for name in names if name.endswith(LOG_SUFFIX) and name[:-4].isdecimal() and len(name) == 24)
     known = frozenset(bases)
     for name in names:
@@ -222,7 +222,7 @@ def _link(segments: list[LogSegment]) -> None:
 
 
 def _check_transaction_indexes(segments: list[LogSegment], names: list[str]) -> None:
-    """A transaction index that does not read is made anew: its segment is replayed."""
+    """A malformed transaction index is rebuilt by replaying its segment."""
     present = frozenset(name[:20] for name in names if name.endswith(TXN_INDEX_SUFFIX))
     for segment in segments:
         if file_stem(segment.base_offset) in present:
@@ -244,14 +244,15 @@ def _load_epochs(fs: FileSystem, directory: str) -> LeaderEpochCache:
 
 
 def _end_of_clean_stop(request: LoadRequest, names: list[str]) -> int:
-    """Where the log ended when it was closed. Two files say so, and neither's name or offset has a checksum: the recovery point
-    counts if a producer snapshot of that offset is there, else the newest snapshot; 0 for unknown."""
+    """The log's end at the clean stop. Two files give it, neither with a checksum on its name or offset: the recovery point
+    counts if there is a producer snapshot at that offset, else the newest snapshot; 0 for unknown."""
     snapshots = snapshot_offsets(names)
     return request.recovery_point if request.recovery_point in snapshots else max(snapshots, default=0)
 
 
 def _find_end(active: LogSegment) -> bool:
-    """Last offset and greatest timestamp of a cleanly closed segment, from the last index entry on. False when it breaks off."""
+    """Finds last offset and greatest timestamp of a cleanly closed segment, from the last index entry on. False when a batch
+    is not followed by another or by the end."""
     span = active.span_at(max(active.offset_index().last_boundary(0, active.size), 0))
     active.max_timestamp, active.max_timestamp_offset = active.time_index().last()
     end = 0
@@ -266,7 +267,8 @@ def _find_end(active: LogSegment) -> bool:
 
 
 def _without_log_start(request: LoadRequest, end: int) -> LoadRequest:
-    """No clean stop leaves a log start past the end: the checkpoint is wrong, and to believe it would hide every record."""
+    """Drops an impossible log start: no clean stop leaves one past the end, so the checkpoint is wrong, and it would hide
+    every record."""
     _logger.error(
         "%s was closed cleanly and ends at %d, but the checkpoint of log starts says that it begins at %d: the checkpoint is "
         "wrong, and the log begins with its first segment",
@@ -280,7 +282,7 @@ def _without_log_start(request: LoadRequest, end: int) -> LoadRequest:
 def _start_anew(
     fs: FileSystem, request: LoadRequest, segments: list[LogSegment], epochs: LeaderEpochCache, now_ms: int
 ) -> list[LogSegment]:
-    """Nothing of the log is left at or past its start: it goes on there, empty."""
+    """Restarts the log empty at its log start, since nothing at or past it is left."""
     if segments:
         _logger.warning(
             "%s ends at %d, before its log start %d: it begins there, empty",

@@ -1,8 +1,8 @@
-"""Going through the batches of a log again: to know its producers, and which of their transactions were aborted.
+"""Replays the batches of a log to rebuild its producer state and its transaction indexes.
 
-Decided here: from where replay must start. State at the log's end is that of the newest snapshot that reads well, at or below
-the end, plus every batch after it. Where recovery emptied a segment's transaction index, replay starts no later than that
-segment, and the aborts it meets fill the index again.
+This module decides where a replay must start. The state at the log's end is that of the newest valid snapshot at or below the
+end, plus every batch after it. If recovery emptied a segment's transaction index, the replay starts no later than that segment
+and refills the index.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def iter_batches(file: File, start: int, end: int, chunk_bytes: int = _CHUNK_BYT
             if len(chunk) < HEADER_SIZE:
                 return
             if size == HEADER_SIZE:
-                # The length was not known yet: look at it again, now that the header is here.
+                # The length was unknown before the header was read: check it again.
                 size = int.from_bytes(chunk[8:12], "big", signed=True) + 12
                 if HEADER_SIZE <= size <= end - position and size > len(chunk):
                     chunk = memoryview(file.read(position, size))
@@ -51,7 +51,7 @@ def iter_batches(file: File, start: int, end: int, chunk_bytes: int = _CHUNK_BYT
 
 
 def snapshot_offsets(names: list[str]) -> list[int]:
-    """Of the ``.snapshot`` files among a directory's names, ascending."""
+    """Offsets of the ``.snapshot`` files among the names, ascending."""
     length = 20 + len(SNAPSHOT_SUFFIX)
     return sorted(
         int(name[:20]) for name in names if len(name) == length and name.endswith(SNAPSHOT_SUFFIX) and name[:20].isdecimal()
@@ -59,14 +59,15 @@ def snapshot_offsets(names: list[str]) -> list[int]:
 
 
 Note = Callable[[memoryview, BatchHeader, LogSegment], None]
-"""Takes a batch that is in the log, as it lies in that segment."""
+"""Called with each replayed batch and its segment."""
 
 
 def rebuild_producers(log: LogView, producers: ProducerStateManager, note: Note, now_ms: int, names: list[str]) -> int:
-    """State at the log's end: the newest usable snapshot at or below it, then the batches after that. OSError as it comes.
+    """Rebuilds the state at the log's end from the newest usable snapshot at or below it and the batches after that. Raises
+    OSError.
 
-    ``names``: what lies in the log's directory. Transaction indexes of segments that recovery emptied fill up on the way. The
-    offset of the snapshot that was used, -1 for none.
+    ``names``: the file names in the log's directory. Refills transaction indexes that recovery emptied. Returns the offset of the
+    snapshot used, -1 for none.
     """
     end, used = log.log_end_offset, -1
     producers.clear(log.segments[0].base_offset)
@@ -91,7 +92,7 @@ def rebuild_producers(log: LogView, producers: ProducerStateManager, note: Note,
 
 
 def _first_unindexed(log: LogView) -> int:
-    """Where replay must begin at the latest, so that transaction indexes that were reset are complete again."""
+    """The latest offset from which a replay completes the transaction indexes that were reset."""
     for segment in log.segments:
         if segment.aborted.replay_needed:
             return segment.base_offset
@@ -111,7 +112,7 @@ def _replay(log: LogView, start: int, note: Note) -> None:
 
 
 def remove_stray_snapshots(log: LogView, names: list[str]) -> None:
-    """Keeps one snapshot per segment, named by its base offset, and the newest that is not beyond the log."""
+    """Keeps one snapshot per segment, named by its base offset, and the newest one that is not past the log's end."""
     offsets = [offset for offset in snapshot_offsets(names) if offset <= log.log_end_offset]
     bases = frozenset(segment.base_offset for segment in log.segments)
     for offset in offsets[:-1]:

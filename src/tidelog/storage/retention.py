@@ -1,10 +1,9 @@
-"""Which segments go, by age, by size and by log start (topic settings retention.ms, retention.bytes, cleanup.policy).
+"""Selects segments to delete by age, size and log start (topic settings retention.ms, retention.bytes, cleanup.policy).
 
-Decided here: what may be deleted. Always a run of sealed segments from the oldest on, never past the high watermark. Sealed,
-because only then the producer state at the next segment's start is safe, and with the batches it came from it must not go. An
-active segment whose time has come is rolled, and goes once a flush job has sealed it. A segment is as old as its greatest
-timestamp. Files are renamed to ``.deleted`` at once and removed when ``file.delete.delay.ms`` has passed: somebody may be
-reading them.
+Deletable is always a run of sealed segments from the oldest on, never past the high watermark. Sealed, because only then the
+producer state at the next segment's start is on disk; it must not be lost with the batches it came from. An active segment that
+has expired is rolled, and is deleted once a flush job has sealed it. A segment is as old as its greatest timestamp. Files are
+renamed to ``.deleted`` immediately and removed after ``file.delete.delay.ms``: a reader may still use them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tidelog.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment, file
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """Segments that readers no longer see; ``remove`` may run once ``due_ms`` has come, in any thread."""
+    """Segments that readers no longer see; ``remove`` may run from ``due_ms`` on, in any thread."""
 
     segments: tuple[LogSegment, ...]
     snapshots: tuple[str, ...]
@@ -27,7 +26,7 @@ class RetentionResult:
     reasons: tuple[str, ...]
 
     def remove(self) -> None:
-        """Takes the files away. OSError is the caller's."""
+        """Removes the files. Raises OSError."""
         for segment in self.segments:
             segment.remove_files()
         if self.segments:
@@ -39,15 +38,15 @@ class RetentionResult:
 
 @dataclass(frozen=True, slots=True)
 class RetentionPlan:
-    """The oldest segments, each with the reason why it goes. ``roll``: the active one's time has come as well; it goes once it is
-    closed and sealed."""
+    """The oldest segments, each with the reason for its deletion. ``roll``: the active segment has expired as well; it is
+    deleted once it is closed and sealed."""
 
     doomed: tuple[tuple[LogSegment, str], ...] = ()
     roll: bool = False
 
 
 def plan(log: LogView, now_ms: int) -> RetentionPlan:
-    """What may go. Nothing while a flush job is under way: it may be writing the very indexes. OSError as it comes."""
+    """The segments that may be deleted. None while a flush job is running, which may be writing their indexes. Raises OSError."""
     if log.flush_in_flight or log.failure is not None:
         return RetentionPlan()
     doomed = _below_log_start(log)
@@ -59,7 +58,7 @@ def plan(log: LogView, now_ms: int) -> RetentionPlan:
 
 
 def _deletable(log: LogView, position: int) -> LogSegment | None:
-    """The segment at ``position`` if it is sealed and lies below the high watermark, or is active and has something to lose."""
+    """The segment at ``position`` if it may be deleted: sealed and below the high watermark, or active and not empty."""
     if position >= len(log.segments):
         return None
     segment = log.segments[position]
@@ -98,7 +97,7 @@ def _by_age(log: LogView, now_ms: int, skip: int) -> list[tuple[LogSegment, str]
 
 
 def _or_modified(segment: LogSegment, timestamp: int) -> int:
-    """A segment whose records have no timestamps is as old as its file."""
+    """The timestamp, or the file's modification time for a segment whose records have no timestamps."""
     return timestamp if timestamp >= 0 else segment.file_system.stat(segment.path(LOG_SUFFIX)).modified_ms
 
 
@@ -117,11 +116,11 @@ def _by_size(log: LogView, skip: int) -> list[tuple[LogSegment, str]]:
 
 
 def set_aside(log: LogView, segments: Collection[LogSegment], *, keep_snapshot_at: int = -1) -> tuple[str, ...]:
-    """Renames the files of segments to ``.deleted``, with the producer snapshots at their beginnings; the names of these. OSError
-    as it comes."""
+    """Renames the segments' files and the producer snapshots at their base offsets to ``.deleted``; returns the names of the
+    snapshots. Raises OSError."""
     snapshots: list[str] = []
     for segment in segments:
-        # The log goes first: should a crash come in between, its state must not be missing where it is still there.
+        # The log is renamed first: after a crash in between, no log may be without its snapshot.
         segment.rename_files(DELETED_SUFFIX)
         snapshot = f"{log.dir}/{file_stem(segment.base_offset)}{SNAPSHOT_SUFFIX}"
         if segment.base_offset != keep_snapshot_at and log.fs.exists(snapshot):

@@ -1,6 +1,6 @@
-"""RottenRange: a part of a segment's file whose bytes are no longer what was written; and which range is meant.
+"""RottenRange: a damaged part of a segment's file, and look-ups of such ranges.
 
-A segment has none, or very few: they are looked through one by one.
+A segment has none or very few, so they are searched linearly.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class RottenRange(NamedTuple):
-    """Bytes [position, end) of a segment's file, which held the offsets [first_offset, next_offset)."""
+    """Bytes [position, end) of a segment's file, which contained the offsets [first_offset, next_offset)."""
 
     position: int
     end: int
@@ -19,22 +19,22 @@ class RottenRange(NamedTuple):
 
 
 def rotten_at(ranges: Sequence[RottenRange], position: int) -> RottenRange | None:
-    """The range that begins at ``position`` and has bytes."""
+    """The non-empty range that begins at ``position``."""
     return next((each for each in ranges if each.position == position < each.end), None)
 
 
 def rotten_with(ranges: Sequence[RottenRange], offset: int) -> RottenRange | None:
-    """The range that held ``offset``."""
+    """The range that contains ``offset``."""
     return next((each for each in ranges if each.first_offset <= offset < each.next_offset), None)
 
 
 def next_rotten(ranges: Sequence[RottenRange], position: int) -> RottenRange | None:
-    """The first range at or behind ``position``; one without bytes counts only behind it."""
+    """The first range at or after ``position``; an empty one counts only after it."""
     return next((each for each in ranges if each.position > position or each.position == position < each.end), None)
 
 
 def readable_parts(ranges: Sequence[RottenRange], start: int, end: int) -> list[tuple[int, int]]:
-    """[start, end) of the file without the ranges in it; ``start`` is the beginning of a batch or of a range."""
+    """[start, end) of the file parts between the ranges; ``start`` is the beginning of a batch or of a range."""
     parts: list[tuple[int, int]] = []
     for each in ranges:
         if each.end > start and each.position < end:

@@ -1,11 +1,11 @@
-"""The scrub: reads what is stored, piece by piece, and compares it with its checksums, before a reader needs it.
+"""The scrub: reads stored data piece by piece and compares it with its checksums before a reader needs it.
 
-Decided here: what is looked at (every batch of every segment, every producer snapshot), when a finding counts, and what it
-changes. A segment is looked at as it was when its turn came. What reads badly is looked at a second time, because the log may
-have been cut or compacted under the first look. What stays is a rotten range (rotten_range.py) of the segment, which readers get
-as CORRUPT_MESSAGE from then on. Nothing is cut, moved or written.
+This module decides what is checked (every batch of every segment, every producer snapshot), when a finding counts, and its
+effect. A segment is checked as it was when its turn came. A bad range is read a second time, because the log may have been
+truncated or compacted during the first read. If it is still bad, it becomes a rotten range (rotten_range.py) of the segment,
+which readers get as CORRUPT_MESSAGE from then on. Nothing is cut, moved or written.
 
-Deliberately elsewhere: the pace, the thread and what is left in the page cache (server/upkeep/scrubbing.py).
+Elsewhere: the rate, the thread and the effect on the page cache (server/upkeep/scrubbing.py).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from tidelog.storage.segment import LOG_SUFFIX, LogSegment, file_stem
 from tidelog.storage.segment_scan import SegmentScan, Trust
 
 CHUNK_BYTES = 32 * 1024
-"""Read at a time: short enough that the thread does not keep the interpreter for long."""
+"""Bytes read at a time: short enough that the thread does not hold the interpreter for long."""
 GUIDE = "docs/guide/operations.md, under 'Damaged log files'"
 _logger = logging.getLogger(__name__)
 
 
 class SegmentCheck:
-    """One look at one segment. Made and judged on the loop, advanced in a thread."""
+    """One read of one segment. Created and evaluated on the event loop, advanced in a thread."""
 
     def __init__(self, log: UnifiedLog, segment: LogSegment, file: File, known: tuple[RottenRange, ...] | None = None) -> None:
-        """``file``: the segment's, as the shell reads it. ``known``: what a first look found."""
+        """``file``: the segment's file. ``known``: findings of the first read."""
         self.log = log
         self.segment = segment
         self.size = segment.size
@@ -42,11 +42,11 @@ class SegmentCheck:
         self._scan = SegmentScan(file, segment.base_offset, self.size, trust, chunk_bytes=CHUNK_BYTES)
         self._batches: Iterator[tuple[int, BatchHeader]] = self._scan.batches()
         self.position = 0
-        """How far it has come, in bytes."""
+        """Bytes read so far."""
         self.done = False
 
     def advance(self, budget: int) -> None:
-        """Looks at about ``budget`` bytes more. Blocks; OSError as it comes."""
+        """Reads about ``budget`` more bytes. Blocks; raises OSError."""
         start = self.position
         for position, header in self._batches:
             self.position = position + header.size
@@ -56,22 +56,22 @@ class SegmentCheck:
 
     @property
     def found(self) -> tuple[RottenRange, ...]:
-        """The ranges that read badly."""
+        """The ranges that failed."""
         return tuple(self._scan.rotten)
 
     @property
     def stands(self) -> bool:
-        """Whether the segment still has what was looked at."""
+        """Whether the segment still has the ranges that were read."""
         return self.log.failure is None and self.segment in self.log.segments and self.segment.size >= self.size
 
     def again(self, file: File) -> SegmentCheck | None:
-        """A second look, where the first one found something new."""
+        """A second read if the first one found new ranges."""
         if not self.stands or self.known is not None or set(self.found) <= set(self.segment.rotten):
             return None
         return SegmentCheck(self.log, self.segment, file, self.found)
 
     def take(self) -> int:
-        """What both looks found is true, and readers get CORRUPT_MESSAGE for it. How many ranges are new."""
+        """Records what both reads found; readers get CORRUPT_MESSAGE for it. Returns the number of new ranges."""
         if not self.stands or self.known is None:
             return 0
         confirmed = [each for each in self.found if each in self.known and each not in self.segment.rotten]
@@ -91,12 +91,12 @@ class SegmentCheck:
 
 
 def segments_of(log: UnifiedLog) -> list[LogSegment]:
-    """What is to be looked at, as the log is now."""
+    """The segments to check in the log's current state."""
     return [] if log.failure is not None else [segment for segment in log.segments if segment.size]
 
 
 def damaged_snapshots(log: UnifiedLog, segments: Iterable[LogSegment]) -> list[str]:
-    """Producer snapshots whose checksum does not fit. A start rebuilds the state from the log; they are only reported. Blocks."""
+    """Producer snapshots with a wrong checksum. They are only reported: a start rebuilds the state from the log. Blocks."""
     found = []
     for segment in segments:
         path = f"{log.dir}/{file_stem(segment.base_offset)}{SNAPSHOT_SUFFIX}"
@@ -111,7 +111,7 @@ def damaged_snapshots(log: UnifiedLog, segments: Iterable[LogSegment]) -> list[s
 
 
 class ScrubPass:
-    """Where a pass is: partitions that are still to be looked at, and what it has found."""
+    """The state of a pass: partitions still to be checked, and findings."""
 
     def __init__(self, partitions: Iterable[TopicPartition], started_s: float) -> None:
         self.waiting = sorted(partitions, reverse=True)
@@ -125,5 +125,6 @@ class ScrubPass:
 
 
 def rest_after(length: int, spent_s: float, bytes_per_second: int) -> float:
-    """Seconds to rest after ``length`` bytes that took ``spent_s``: the rate is kept, and nine tenths of a core."""
+    """Seconds to pause after ``length`` bytes that took ``spent_s``: keeps the rate limit and leaves nine tenths of a core
+    free."""
     return max(length / bytes_per_second, 9 * spent_s)

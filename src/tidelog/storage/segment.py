@@ -1,11 +1,11 @@
-"""LogSegment: one ``.log`` file, its indexes, and the rule by which index entries come about.
+"""LogSegment: one ``.log`` file, its indexes, and the rule for adding index entries.
 
-Decided here: where a batch goes, when it gets index entries, when the segment is full, and where in the file an offset is.
-Invariants: ``size`` is the end of the last whole batch; ``next_offset`` is one past its last offset; index entries point at
-starts of batches below ``size``. Entries of the active segment live in memory and reach the files at flush, roll and close:
+This module decides where a batch is written, when it gets index entries, when the segment is full, and where in the file an
+offset is. Invariants: ``size`` is the end of the last whole batch; ``next_offset`` is one past its last offset; index entries
+point at starts of batches below ``size``. Entries of the active segment are kept in memory and written at flush, roll and close:
 an append is one write to one file.
 
-Deliberately elsewhere: which segment (log.py), what a crash left (recovery.py), which segments go (retention.py).
+Elsewhere: which segment (log.py), crash recovery (recovery.py), retention (retention.py).
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ _logger = logging.getLogger(__name__)
 
 _DEFAULT_INTERVAL = 4096
 _RECENT_LIMIT = 1024
-"""Batches remembered at the end of the active segment; half of them are dropped when it is reached."""
+"""Batches remembered at the end of the active segment; at this limit the older half is dropped."""
 _PROBE_BYTES = 8192
-"""Read at once while looking for a batch: two index intervals."""
+"""Bytes read at a time in the search for a batch: two index intervals."""
 
 BATCH_OVERHEAD = 61
 _LENGTHS = struct.Struct(">qi11xi8xq")
-"""Of a batch header: base offset, batch length, last offset delta, max timestamp (its first 43 bytes)."""
+"""Fields of a batch header: base offset, batch length, last offset delta, max timestamp (its first 43 bytes)."""
 _LENGTHS_BYTES = _LENGTHS.size
 
 
 def file_stem(offset: int) -> str:
-    """20 digits: how segment and snapshot files are named."""
+    """The 20-digit name of segment and snapshot files."""
     return f"{offset:020d}"
 
 
 class LogSegment:
-    """A run of batches from ``base_offset`` on, with the indexes that lead into it."""
+    """A run of batches from ``base_offset`` on, with its indexes."""
 
     __slots__ = (
         "_file",
@@ -91,7 +91,7 @@ class LogSegment:
         self.base_offset = base_offset
         self.size = size
         self.next_offset = base_offset
-        """One past the last offset; for a segment loaded cold, the base of the one after it (set by the log)."""
+        """One past the last offset; for a segment not read since loading, the base of the next one (set by the log)."""
         self.created_ms = created_ms
         self.suffix = ""
         self._file: File | None = None
@@ -100,22 +100,22 @@ class LogSegment:
         self.aborted = TransactionIndex(base_offset)
         self.bytes_since_index_entry = 0
         self.index_entries = 0
-        """Of the offset index, as far as it was needed since the segment was loaded; the time index never has more."""
+        """Entries of the offset index, as far as they were needed since loading; the time index never has more."""
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
         self.first_timestamp: int | None = None
-        """Greatest timestamp of the first batch: the age of the segment counts from it. None: not read yet, or empty."""
+        """Greatest timestamp of the first batch, which decides when the segment rolls by age. None: not read yet, or empty."""
         self.sealed = False
-        """Closed, with its log and indexes on stable storage: it needs no recovery."""
+        """Closed, with its log and indexes on stable storage: needs no recovery."""
         self.rotten: tuple[RottenRange, ...] = ()
-        """Ranges that are known to be damaged, ascending: readers get the records before and behind them."""
+        """Known damaged ranges, ascending: readers get the records before and after them."""
         self._recent_last_offsets = array("q")
         self._recent_positions = array("q")
         self._recent_floor = base_offset
 
     @classmethod
     def create(cls, fs: FileSystem, directory: str, base_offset: int, now_ms: int) -> LogSegment:
-        """An empty segment: its ``.log`` exists when this returns, its indexes when they are first written."""
+        """Creates an empty segment: its ``.log`` exists when this returns, its indexes when they are first written."""
         segment = cls(fs, directory, base_offset, created_ms=now_ms)
         segment._offset_index = OffsetIndex(base_offset)
         segment._time_index = TimeIndex(base_offset)
@@ -126,17 +126,17 @@ class LogSegment:
         return segment
 
     def path(self, suffix: str) -> str:
-        """Of one of the four files."""
+        """The path of one of the four files."""
         return f"{self.dir}/{self.base_offset:020d}{suffix}{self.suffix}"
 
     @property
     def file_system(self) -> FileSystem:
-        """Where its files are."""
+        """The file system of its files."""
         return self._fs
 
     @property
     def file(self) -> File:
-        """The ``.log`` file, opened when first needed."""
+        """The ``.log`` file, opened on first use."""
         if self._file is None:
             self._file = self._fs.open(self.path(LOG_SUFFIX))
         return self._file
@@ -144,7 +144,7 @@ class LogSegment:
     # --- appending -----------------------------------------------------------------------------------------------------
 
     def append(self, data: Buffer, size: int, base_offset: int, last_offset: int, max_timestamp: int, interval: int) -> None:
-        """One batch at the end: one write. ``interval``: index.interval.bytes. OSError leaves the segment as it was."""
+        """Appends one batch with one write. ``interval``: index.interval.bytes. An OSError leaves the segment as it was."""
         file = self._file
         if file is None:
             file = self.file
@@ -152,7 +152,7 @@ class LogSegment:
         self.note_batch(size, base_offset, last_offset, max_timestamp, interval)
 
     def note_batch(self, size: int, base_offset: int, last_offset: int, max_timestamp: int, interval: int) -> None:
-        """One batch was written at the end: what is known of the segment follows."""
+        """Updates state after a batch was written at the end."""
         position = self.size
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
@@ -186,7 +186,7 @@ class LogSegment:
         del self._recent_positions[:half]
 
     def must_roll(self, batch_bytes: int, last_offset: int, max_timestamp: int, now_ms: int, limits: RollLimits) -> bool:
-        """Whether a batch of this size, end and timestamp belongs into a new segment."""
+        """Whether a batch of this size, last offset and timestamp needs a new segment."""
         size = self.size
         if size + batch_bytes > limits.segment_bytes or last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return size > 0 or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
@@ -212,42 +212,42 @@ class LogSegment:
     # --- indexes -------------------------------------------------------------------------------------------------------
 
     def offset_index(self) -> OffsetIndex:
-        """Loaded when first needed; rebuilt from the log when its file is missing or wrong."""
+        """Loaded on first use; rebuilt from the log when its file is missing or malformed."""
         index = self._offset_index
         return self._load_indexes()[0] if index is None else index
 
     def time_index(self) -> TimeIndex:
-        """Loaded when first needed, like the offset index."""
+        """Loaded on first use, like the offset index."""
         index = self._time_index
         return self._load_indexes()[1] if index is None else index
 
     def indexes_loaded(self) -> bool:
-        """Whether a look-up needs no file."""
+        """Whether a look-up reads no file."""
         return self._offset_index is not None and self._time_index is not None
 
     def drop_indexes(self) -> None:
-        """Forget what a sealed segment can load again."""
+        """Drops indexes that a sealed segment can load again."""
         if self.sealed:
             self._offset_index = self._time_index = None
             self.aborted.forget()
             self.forget_recent()
 
     def forget_recent(self) -> None:
-        """What is remembered of recent batches starts anew at ``next_offset``."""
+        """Resets the remembered recent batches; they start again at ``next_offset``."""
         self._recent_last_offsets = array("q")
         self._recent_positions = array("q")
         self._recent_floor = self.next_offset
 
     def transactions(self) -> list[AbortedTransaction]:
-        """Transactions that were aborted by a marker in this segment. CorruptIndex when the file is wrong."""
+        """Transactions that a marker in this segment aborted. CorruptIndex when the file is malformed."""
         return self.aborted.entries(self._fs, self.path(TXN_INDEX_SUFFIX))
 
     def add_aborted(self, entry: AbortedTransaction) -> None:
-        """A marker in this segment aborted a transaction."""
+        """Adds a transaction that a marker in this segment aborted."""
         self.aborted.append(self._fs, self.path(TXN_INDEX_SUFFIX), entry)
 
     def _load_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Two readers in two threads may both load them; either result is right, and each uses what it got."""
+        """Two readers in two threads may both load them; both results are right, and each uses its own."""
         offsets, times = (read_file(self._fs, self.path(suffix)) for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX))
         try:
             if self.size and (offsets is None or times is None):
@@ -262,7 +262,7 @@ class LogSegment:
         return offset_index, time_index
 
     def _index_again(self) -> Indexer:
-        """Indexes from the batch headers. Nothing is checked but their lengths: the rest is recovery's part."""
+        """Rebuilds the indexes from the batch headers. Only their lengths are checked; recovery checks the rest."""
         indexer = Indexer(self.base_offset, _DEFAULT_INTERVAL)
         span = self.span_at(0)
         while span is not None:
@@ -272,21 +272,21 @@ class LogSegment:
         return indexer
 
     def adopt_indexes(self, indexer: Indexer) -> None:
-        """Indexes made by reading the whole file take the place of whatever the index files hold."""
+        """Replaces the content of the index files with indexes built by reading the whole file."""
         self._offset_index = indexer.offsets
         self._time_index = indexer.times
         self.max_timestamp, self.max_timestamp_offset = indexer.max_timestamp, indexer.max_timestamp_offset
         self.bytes_since_index_entry = 0
 
     def largest_timestamp(self) -> tuple[int, int]:
-        """(timestamp, offset of its batch): the greatest of the segment, (-1, base offset) when it has none."""
+        """(timestamp, offset of its batch) of the greatest timestamp; (-1, base offset) when there is none."""
         if self.max_timestamp < 0 and self.size:
             self.max_timestamp, self.max_timestamp_offset = self._last_time_entry() or self.time_index().last()
         return self.max_timestamp, self.max_timestamp_offset
 
     def confirm_largest_timestamp(self) -> int:
-        """The same, as the batch says that is meant; before something is deleted for its age: no checksum covers the time index,
-        and where a bit of it has turned a segment of yesterday may seem to be of another century. Reads."""
+        """Like ``largest_timestamp``, but read from the batch itself, before a deletion by age: the time index has no
+        checksum, and a flipped bit could make a recent segment seem very old. Reads the file."""
         timestamp, offset = self.largest_timestamp()
         span = self.find(offset) if timestamp >= 0 else None
         if span is None or span.max_timestamp != timestamp:
@@ -298,16 +298,15 @@ class LogSegment:
         return self.max_timestamp
 
     def _last_time_entry(self) -> tuple[int, int] | None:
-        """From the end of the file, without loading the index; None when that does not tell."""
+        """The last entry, read from the end of the file without loading the index; None when it cannot be determined."""
         if self._time_index is not None:
             return None
         last = read_last_time_entry(self._fs, self.path(TIME_INDEX_SUFFIX), self.base_offset)
         return last if last is not None and last[1] < self.next_offset else None
 
     def closing_index_writes(self) -> list[tuple[File, int, bytes]]:
-        """The greatest timestamp gets its last entry; then what the index files lack: (open file, position, bytes; the file ends
-        behind them). Empty for a segment whose indexes are on the disk as they are.
-        """
+        """Adds the last time index entry for the greatest timestamp, and returns what the index files lack: (open file,
+        position, bytes; the file ends after them). Empty for a segment whose index files are up to date."""
         index, times = self._offset_index, self._time_index
         if index is None or times is None:
             return []
@@ -326,7 +325,7 @@ class LogSegment:
     # --- finding -------------------------------------------------------------------------------------------------------
 
     def span_at(self, position: int) -> BatchSpan | None:
-        """The batch, or rotten range, that starts at ``position``; None at the end of the segment or where neither is."""
+        """The batch or rotten range that starts at ``position``; None at the end of the segment or where there is neither."""
         if position >= self.size:
             return None
         if self.rotten and (rotten := rotten_at(self.rotten, position)) is not None:
@@ -341,7 +340,7 @@ class LogSegment:
         return BatchSpan(position, end, base_offset, base_offset + delta, max_timestamp)
 
     def find(self, offset: int, start: int | None = None) -> BatchSpan | None:
-        """The first batch whose last offset is at or past ``offset``, looked for from ``start`` (or from the index) on."""
+        """The first batch whose last offset is at or past ``offset``, searched from ``start`` (or from the index) on."""
         position = self._indexed_start(offset) if start is None else start
         raw, raw_at, size, lengths = b"", position, self.size, _LENGTHS.unpack_from
         while position < size:
@@ -365,8 +364,8 @@ class LogSegment:
         return None
 
     def _indexed_start(self, offset: int) -> int:
-        """Where the index says that a scan should begin. An entry that is not as the batch it points at (a bit has turned on the
-        disk, and no checksum covers it) has both indexes made anew: else records would be passed over in silence."""
+        """Where the index says that a scan should start. If an entry does not match its batch (a flipped bit on the disk;
+        there is no checksum), both indexes are rebuilt; otherwise records would be skipped silently."""
         position, last_offset = self.offset_index().entry_at_or_before(offset)
         if position:
             span = self.span_at(position)
@@ -378,7 +377,7 @@ class LogSegment:
         return position
 
     def recent_position(self, offset: int) -> int:
-        """The start of the first batch that ends at or past ``offset``, from memory; -1 when that does not know.
+        """The start of the first batch that ends at or past ``offset``, from memory; -1 when unknown.
 
         ``size`` for an offset at the end.
         """
@@ -398,7 +397,8 @@ class LogSegment:
         return position
 
     def boundary_within(self, start: int, limit: int) -> int:
-        """The last batch boundary in (start, limit] that can be told without reading; the end of the first batch if none."""
+        """The last batch boundary in (start, limit] known from memory or the index, else found by reading headers; the end of
+        the first batch if there is none."""
         positions = self._recent_positions
         if positions and limit >= positions[0]:
             boundary = positions[bisect_right(positions, limit) - 1]
@@ -415,7 +415,7 @@ class LogSegment:
         return end
 
     def end_offset_at(self, position: int) -> int:
-        """An offset behind all that begins before ``position``: the next batch's, as far as that is known without reading."""
+        """An offset past all batches that begin before ``position``: the next batch's, as far as known without reading."""
         if position >= self.size:
             return self.next_offset
         positions = self._recent_positions
@@ -426,7 +426,7 @@ class LogSegment:
     # --- changing files ------------------------------------------------------------------------------------------------
 
     def rename_files(self, suffix: str) -> None:
-        """Gives its files ``suffix`` in place of the one they have; files that do not exist are passed over."""
+        """Replaces the suffix of its files by ``suffix``; missing files are skipped."""
         for kind in SEGMENT_SUFFIXES:
             source = self.path(kind)
             target = f"{self.dir}/{self.base_offset:020d}{kind}{suffix}"
@@ -435,26 +435,26 @@ class LogSegment:
         self.suffix = suffix
 
     def remove_files(self) -> None:
-        """Closes and removes what there is of it."""
+        """Closes and removes its files, as far as they exist."""
         self.close_file()
         for kind in SEGMENT_SUFFIXES:
             if self._fs.exists(self.path(kind)):
                 self._fs.remove(self.path(kind))
 
     def close_file(self) -> None:
-        """Gives the descriptor back; it is opened again when needed."""
+        """Closes the file descriptor; the file is reopened when needed."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class RollLimits:
-    """When a segment is full, worked out once per configuration: bytes, age less jitter in ms, entries of an index."""
+    """The limits of a segment, computed once per configuration: bytes, age less jitter in ms, index entries."""
 
     __slots__ = ("index_entries", "segment_bytes", "segment_ms")
 
     def __init__(self, segment_bytes: int, segment_ms: int, segment_index_bytes: int) -> None:
         self.segment_bytes = segment_bytes
         self.segment_ms = segment_ms
-        # The time index has the larger entries, and one stays free: closing the segment adds the greatest timestamp.
+        # The time index has the larger entries, and one is reserved: closing the segment adds the greatest timestamp.
         self.index_entries = max(segment_index_bytes // TIME_ENTRY_BYTES - 1, 1)

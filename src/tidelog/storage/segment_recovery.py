@@ -1,9 +1,9 @@
-"""Recovering segments after an unclean stop: what a crash tore is cut, what has rotted stays.
+"""Recovers segments after an unclean stop: torn tails are cut, rotten ranges stay.
 
-Decided here: every segment from the recovery point on is read batch by batch, and its indexes are rebuilt. Bad bytes that a crash
-can have left are cut, later segments with them, and what is cut is kept beside the log (aside.py). Bad bytes that no crash leaves
-are rot (segment_scan.py): they stay where they are, and readers get the records before and behind them. Where a sync had failed,
-what is left of the segments is written once more.
+Every segment from the recovery point on is read batch by batch, and its indexes are rebuilt. Bad bytes that a crash can have left
+are cut, together with later segments, and the cut bytes are kept beside the log (aside.py). Other bad bytes are rot
+(segment_scan.py): they stay in place, and readers get the records before and after them. After a failed sync, the rest of the
+segments is rewritten.
 
 A batch of format 0 or 1 with a right checksum is no torn tail. Such a directory is refused, not cut.
 """
@@ -34,8 +34,8 @@ _logger = logging.getLogger(__name__)
 def recover(
     segments: list[LogSegment], known: Trust, interval: int, epochs: LeaderEpochCache, *, read_from: int
 ) -> list[LogSegment]:
-    """The segments that stay. The one that holds the offset ``read_from`` and all after it are read. ``known``: of the whole log;
-    ``interval``: index.interval.bytes. Blocks."""
+    """Returns the segments that stay. The one that holds the offset ``read_from`` and all later ones are read. ``known``: what
+    is known of the whole log; ``interval``: index.interval.bytes. Blocks."""
     first = 0
     for number, segment in enumerate(segments):
         if segment.base_offset <= read_from:
@@ -58,7 +58,7 @@ def recover(
 
 
 def _breaks_off(segment: LogSegment, trust: Trust) -> bool:
-    """Whether the next segment does not go on where this one ends, and was not synced: so it goes."""
+    """Whether the next segment does not continue where this one ends and was not synced; then it is removed."""
     following = trust.following
     if following is None or following <= trust.flushed or trust.kernel_survived:
         return False
@@ -68,15 +68,15 @@ def _breaks_off(segment: LogSegment, trust: Trust) -> bool:
 def _lost_its_end(segment: LogSegment, following: int) -> bool:
     """Whether offsets are missing before the next segment because the end of this one was never synced.
 
-    Compaction leaves gaps too, but works on sealed segments only, and sealing writes the producer snapshot that bears the next
-    segment's name after it synced this segment: without that snapshot a gap is a loss.
+    Compaction leaves gaps too, but only in sealed segments, and sealing writes the producer snapshot with the next segment's name
+    after it has synced this segment: without that snapshot a gap is a loss.
     """
     snapshot = f"{segment.dir}/{file_stem(following)}{SNAPSHOT_SUFFIX}"
     return segment.next_offset < following and not segment.file_system.exists(snapshot)
 
 
 def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache, trust: Trust) -> int:
-    """Reads every batch, makes the indexes anew, cuts a torn tail; bytes cut. Blocks."""
+    """Reads every batch, rebuilds the indexes and cuts a torn tail; returns the bytes cut. Blocks."""
     indexer = Indexer(segment.base_offset, interval)
     size, first_timestamp = segment.size, None
     scan = SegmentScan(segment.file, segment.base_offset, size, trust)
@@ -107,7 +107,7 @@ def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache
 
 
 def _cut(segment: LogSegment, scan: SegmentScan) -> None:
-    """The torn tail goes; a copy of it stays."""
+    """Cuts the torn tail and keeps a copy of it."""
     path = segment.path(LOG_SUFFIX)
     kept = keep_bytes(segment.file_system, segment.file, path, scan.end, segment.size)
     _logger.log(
@@ -123,7 +123,7 @@ def _cut(segment: LogSegment, scan: SegmentScan) -> None:
 
 
 def set_aside(segment: LogSegment) -> None:
-    """The segment leaves the log: its records are kept under a name that no start looks at, its indexes go."""
+    """Removes the segment from the log: its records are kept under a name that loading ignores, its indexes are deleted."""
     segment.close_file()
     kept = keep_file(segment.file_system, segment.path(LOG_SUFFIX))
     segment.remove_files()
@@ -132,7 +132,8 @@ def set_aside(segment: LogSegment) -> None:
 
 
 def write_again(fs: FileSystem, directory: str, segments: Sequence[LogSegment]) -> None:
-    """After a failed sync the kernel may hold for clean what never reached the disk: only what is written anew is synced anew."""
+    """Rewrites the segment: after a failed sync the kernel may treat pages as clean that never reached the disk, so only
+    rewritten data are synced."""
     for segment in segments:
         for position in range(0, segment.size, _COPY_BYTES):
             segment.file.write(position, segment.file.read(position, min(_COPY_BYTES, segment.size - position)))

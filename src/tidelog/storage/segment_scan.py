@@ -1,11 +1,11 @@
-"""Ranges of a segment whose bytes are no longer what was written, and the walk that finds them after a stop.
+"""Finds the damaged ranges of a segment by reading it after a stop.
 
-Decided here: which bytes of a ``.log`` file are batches, which are rotten, and which are a torn tail. A torn tail is what a crash
-may leave of writes that were never synced; everything else that does not read is rot: it lies below the offset that was flushed,
-or the kernel that held the writes has not been restarted since and valid batches follow. Rot is never cut (docs/adr/0022).
+This module decides which bytes of a ``.log`` file are batches, which are rotten, and which are a torn tail. A torn tail is what a
+crash may leave of writes that were never synced. All other bad bytes are rot: they lie below the flushed offset, or the machine
+has not rebooted since they were written and valid batches follow. Rot is never cut (docs/adr/0022).
 
-The checksum covers a batch from its attributes on. Base offset, length and leader epoch lie before it; they are compared with the
-batches around: a batch that keeps its neighbours from fitting together, and leaves a gap itself, is the one that is wrong.
+The checksum covers a batch from its attributes on. Base offset, length and leader epoch come before it and are compared with the
+adjacent batches: a batch that contradicts its neighbours and itself leaves a gap is the wrong one.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MAGIC_AT = 16
 class Trust:
     """What is known of a segment before it is read.
 
-    ``flushed``: offsets below were synced. ``kernel_survived``: no write can have been lost, synced or not. ``following``: the
-    base offset of the next segment, None for the last one. ``complete``: all of the log was synced, by a clean stop.
+    ``flushed``: offsets below it were synced. ``kernel_survived``: no write can have been lost, synced or not. ``following``: the
+    base offset of the next segment, None for the last one. ``complete``: all of the log was synced by a clean stop.
     """
 
     flushed: int = 0
@@ -40,14 +40,14 @@ class Trust:
 
 
 class _Expected(NamedTuple):
-    """What the next batch has to be: at or past an offset, in this leader epoch or a later one."""
+    """What the next batch must be: at or past an offset, in this leader epoch or a later one."""
 
     offset: int
     epoch: int
 
 
 class _Held(NamedTuple):
-    """The last batch that read well, not given out yet: the one after it may show that its offset or epoch is wrong."""
+    """The last good batch, not yielded yet: the next one may show that its offset or epoch is wrong."""
 
     position: int
     header: BatchHeader
@@ -55,17 +55,17 @@ class _Held(NamedTuple):
 
 
 class SegmentScan:
-    """One walk over a segment's file. Blocks. ``batches`` first; then the attributes say what was found."""
+    """One scan of a segment's file. Blocks. Exhaust ``batches`` first; then the attributes hold the findings."""
 
     def __init__(self, file: File, base_offset: int, size: int, trust: Trust, *, chunk_bytes: int = _CHUNK_BYTES) -> None:
-        """``chunk_bytes``: read at a time."""
+        """``chunk_bytes``: bytes read at a time."""
         self.rotten: list[RottenRange] = []
         self.end = 0
-        """Of what stays: a torn tail begins here when it is below the file's size."""
+        """The end of what stays; below the file's size a torn tail begins here."""
         self.next_offset = base_offset
-        """One past the last offset of what stays, rotten or not."""
+        """One past the last offset of what stays, rotten ranges included."""
         self.valid_behind = False
-        """Whether a valid batch lies behind the point where the walk ended."""
+        """Whether a valid batch follows the point where the scan ended."""
         self._file = file
         self._chunk_bytes = chunk_bytes
         self._size = size
@@ -81,7 +81,7 @@ class SegmentScan:
         self._expected = _Expected(base_offset, -1)
 
     def batches(self) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of each good batch, in order."""
+        """Yields (position, header) of each good batch, in order."""
         held: _Held | None = None
         while self.end < self._size:
             stopped_at: BatchHeader | None = None
@@ -113,18 +113,18 @@ class SegmentScan:
             expected.offset < self._trust.flushed <= header.base_offset
             and (header.base_offset ^ expected.offset).bit_count() == 1
         ):
-            # Flushed offsets would be missing, and with one bit turned back none is.
+            # Flushed offsets would be missing; with one flipped bit corrected none is.
             return False
-        # An older epoch after a newer one is what a lost truncation uncovers: records that another leader replaced.
+        # An older epoch after a newer one comes from a lost truncation: records that another leader replaced.
         return in_order and not 0 <= header.leader_epoch < expected.epoch
 
     def _is_wrong(self, held: _Held, header: BatchHeader) -> bool:
-        """Whether the batch before ``header`` is the one with a wrong offset or epoch: it leaves a gap, or raised the epoch."""
+        """Whether the batch before ``header`` has the wrong offset or epoch: it leaves a gap, or raised the epoch."""
         suspect = held.header.base_offset != held.expected.offset or held.header.leader_epoch > header.leader_epoch
         return suspect and self._is_rot(held.expected.offset, True) and self._fits(header, held.expected)
 
     def _is_rot(self, offset: int, valid_behind: bool) -> bool:
-        """Whether bad bytes where ``offset`` should begin cannot be what a crash left."""
+        """Whether bad bytes where ``offset`` should begin cannot come from a crash."""
         return self._trust.complete or offset < self._trust.flushed or (self._trust.kernel_survived and valid_behind)
 
     def _step(self, end: int, header: BatchHeader) -> None:
@@ -135,8 +135,8 @@ class SegmentScan:
         self.rotten.append(RottenRange(position, end, first_offset, next_offset))
 
     def _salvage(self, header: BatchHeader | None) -> bool:
-        """Goes past bad bytes at ``end``, if they are rot; False when they are a torn tail. ``header``: of the batch that seems
-        to begin there."""
+        """Skips bad bytes at ``end`` if they are rot; False when they are a torn tail. ``header``: the header of the batch
+        that seems to begin there."""
         position, offset = self.end, self._expected.offset
         found = self._next_valid(position, header)
         self.valid_behind = found is not None or self._following_is_valid
@@ -159,7 +159,7 @@ class SegmentScan:
         return True
 
     def _note_missing_end(self) -> None:
-        """A clean stop wrote down a later end than the file has: what is missing is lost, and its offsets stay used."""
+        """A clean stop recorded a later end than the file has: the rest is lost, and its offsets stay used."""
         if self.next_offset < self._trust.flushed:
             self._mark(self._size, self._size, self.next_offset, self._trust.flushed)
             self.next_offset = self._trust.flushed
@@ -167,7 +167,8 @@ class SegmentScan:
     # --- looking for the next batch ------------------------------------------------------------------------------------
 
     def _next_valid(self, position: int, header: BatchHeader | None) -> tuple[int, BatchHeader] | None:
-        """The next good batch behind ``position``: where the bad one seems to end, else wherever one reads."""
+        """The next good batch after ``position``: at the end that the bad one states, else at the first position where one is
+        valid."""
         if header is not None:
             found = self._valid_at(position + header.size)
             if found is not None:
@@ -185,8 +186,8 @@ class SegmentScan:
         return None
 
     def _leads_on(self, end: int, header: BatchHeader) -> bool:
-        """Whether the batch ends where the segment does, or where the next one seems to begin: a value may hold a whole batch, by
-        accident or malice, that was never a batch of this log."""
+        """Whether the batch ends at the segment's end or where another one seems to begin: a record value may contain a whole
+        batch, by accident or malice, that was never a batch of this log."""
         if end >= self._size:
             return True
         head = self._file.read(end, HEADER_SIZE)
@@ -195,7 +196,7 @@ class SegmentScan:
         return head[_MAGIC_AT] == 2 and header.last_offset < int.from_bytes(head[:8], "big", signed=True) <= self._last
 
     def _candidates(self, start: int) -> Iterator[int]:
-        """Positions where the first bytes of an offset that may come, and the magic byte of a batch, are in their places."""
+        """Positions where the first bytes of a possible offset and the magic byte of a batch are in place."""
         first, last = (number.to_bytes(8, "big") for number in (self._expected.offset, self._last))
         prefix = first[: next((at for at in range(8) if first[at] != last[at]), 8)]
         pattern = re.compile(b"(?=" + re.escape(prefix) + b".{%d}\x02)" % (_MAGIC_AT - len(prefix)), re.DOTALL)

@@ -1,7 +1,7 @@
-"""Segments: the segments of one log in ascending order, and the only place that changes which there are.
+"""Segments: the segments of one log in ascending order, and the only place that adds and removes them.
 
-Beside the list it keeps which one is active (the last), which closed ones still have to be sealed by a flush job, and which have
-aborted transactions. Readers in other threads take a list once and go on with it: a change replaces it.
+It also knows the active segment (the last), the closed ones that a flush job still has to seal, and those with aborted
+transactions. Readers in other threads take a list once and keep using it: a change replaces the list.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def base_offset(segment: LogSegment) -> int:
 
 
 class Segments:
-    """See the module. Files are the caller's: a segment is added when it is created, and taken out when its files go."""
+    """The segments of one log. The caller handles files: it adds a segment after creating it, and removes it with its files."""
 
     __slots__ = ("_aborting", "_all", "_unsealed", "active")
 
@@ -26,56 +26,56 @@ class Segments:
         """``segments``: at least one."""
         self._all = list(segments)
         self.active = self._all[-1]
-        """The one that is appended to; set here alone."""
+        """The segment for appends; set only here."""
         self._aborting = list(aborting)
         self._unsealed = [segment for segment in self._all[:-1] if not segment.sealed]
 
     @property
     def all(self) -> list[LogSegment]:
-        """Ascending; not to be changed."""
+        """Ascending; read-only."""
         return self._all
 
     @property
     def aborting(self) -> list[LogSegment]:
-        """Segments with an entry in their transaction index, ascending; not to be changed."""
+        """Segments with an entry in their transaction index, ascending; read-only."""
         return self._aborting
 
     @property
     def unsealed(self) -> list[LogSegment]:
-        """Closed segments that a flush job has yet to seal."""
+        """Closed segments that a flush job still has to seal."""
         return self._unsealed
 
     @property
     def size_bytes(self) -> int:
-        """Of all ``.log`` files."""
+        """The size of all ``.log`` files."""
         return sum(segment.size for segment in self._all)
 
     def index_of(self, offset: int) -> int:
-        """The number of the segment that holds ``offset`` (the first one for an offset before it)."""
+        """The position of the segment that holds ``offset`` (the first one for an earlier offset)."""
         segments = self._all
         if offset >= segments[-1].base_offset:
             return len(segments) - 1
         return max(bisect_right(segments, offset, key=base_offset) - 1, 0)
 
     def add(self, segment: LogSegment) -> None:
-        """A new active segment; the former one is closed."""
+        """Adds a new active segment; the previous one is closed."""
         self._unsealed.append(self.active)
         self._all = [*self._all, segment]
         self.active = segment
 
     def keep(self, count: int) -> None:
-        """Only the first ``count`` are left; the last of them is active again."""
+        """Keeps only the first ``count``; the last of them becomes active again."""
         self._all = self._all[:count]
         self.active = self._all[-1]
         self._aborting = [segment for segment in self._aborting if segment in self._all]
         self._unsealed = [segment for segment in self._unsealed if segment in self._all[:-1]]
 
     def start_over(self, segment: LogSegment) -> None:
-        """All are gone but this new one."""
+        """Replaces all segments with a new one."""
         self._all, self.active, self._aborting, self._unsealed = [segment], segment, [], []
 
     def replace(self, old: Collection[LogSegment], new: Sequence[LogSegment]) -> None:
-        """``old``, closed ones in a row, are gone; ``new`` stand in their place."""
+        """Replaces ``old``, adjacent closed segments, with ``new``."""
         at = next(index for index, segment in enumerate(self._all) if segment in old)
         self._all = [*self._all[:at], *new, *self._all[at + len(old) :]]
         self._aborting = [segment for segment in self._aborting if segment not in old]
@@ -85,23 +85,23 @@ class Segments:
                 self.note_aborting(segment)
 
     def note_aborting(self, segment: LogSegment) -> None:
-        """The segment's transaction index has an entry now."""
+        """The segment's transaction index now has an entry."""
         if segment not in self._aborting[-1:] and segment not in self._aborting:
             self._aborting = sorted([*self._aborting, segment], key=base_offset)
 
     def sealed(self, segments: Sequence[LogSegment]) -> None:
-        """A flush job has made these safe, indexes and all."""
+        """A flush job has synced these segments with their indexes."""
         for segment in segments:
             segment.sealed = True
         self._unsealed = [segment for segment in self._unsealed if not segment.sealed]
 
     def each(self, do: Callable[[LogSegment], None], *, closed: bool = False) -> None:
-        """``do`` with all, or only with closed ones."""
+        """Calls ``do`` with all segments, or only with closed ones."""
         for segment in self._all[:-1] if closed else self._all:
             do(segment)
 
     def check(self) -> None:
-        """The invariants."""
+        """Asserts the invariants."""
         bases = [segment.base_offset for segment in self._all]
         assert bases == sorted(set(bases)), bases
         assert self.active is self._all[-1]

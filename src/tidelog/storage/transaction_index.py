@@ -1,7 +1,7 @@
-"""The ``.txnindex`` of a segment: the transactions that were aborted by a marker in it (KIP-98).
+"""The ``.txnindex`` of a segment: the transactions that a marker in it aborted (KIP-98).
 
-Decided here: when the file exists (from the first abort on), and when it is written (at once: aborts are rare; made safe when
-the segment is sealed). Entries ascend by marker offset; one that is there already is not added again, so replay is harmless.
+The file exists from the first abort on and is written immediately, since aborts are rare; it is synced when the segment is
+sealed. Entries ascend by marker offset; an existing entry is not added again, so replay is harmless.
 """
 
 from __future__ import annotations
@@ -12,31 +12,31 @@ from tidelog.storage.index import TXN_ENTRY_BYTES, AbortedTransaction, parse_tra
 
 
 class TransactionIndex:
-    """Entries of one segment, loaded when first asked for. ``path`` is given with each call: a segment may be renamed."""
+    """Entries of one segment, loaded on first use. ``path`` is an argument of each call because a segment may be renamed."""
 
     __slots__ = ("_base_offset", "_entries", "_unsynced", "replay_needed")
 
     def __init__(self, base_offset: int, *, empty: bool = False) -> None:
-        """``empty``: of a new segment, nothing is to be loaded."""
+        """``empty``: for a new segment, without anything to load."""
         self._base_offset = base_offset
         self._entries: list[AbortedTransaction] | None = [] if empty else None
         self._unsynced = False
         self.replay_needed = False
-        """Whether it was emptied, and the segment's batches are to be gone through to fill it."""
+        """Whether it was emptied, and the segment's batches must be replayed to fill it."""
 
     def entries(self, fs: FileSystem, path: str) -> list[AbortedTransaction]:
-        """All of them. CorruptIndex when the file is wrong."""
+        """All entries. CorruptIndex when the file is malformed."""
         if self._entries is None:
             self._entries = parse_transaction_index(self._base_offset, read_file(fs, path) or b"")
         return self._entries
 
     @property
     def loaded(self) -> bool:
-        """Whether ``entries`` needs no file."""
+        """Whether ``entries`` reads no file."""
         return self._entries is not None
 
     def append(self, fs: FileSystem, path: str, entry: AbortedTransaction) -> None:
-        """Written through, unless it is there."""
+        """Adds the entry and writes it to the file, unless it is there already."""
         entries = self.entries(fs, path)
         if entries and entries[-1].last_offset >= entry.last_offset:
             return
@@ -66,13 +66,13 @@ class TransactionIndex:
             self._entries = keep
 
     def unsynced_file(self, fs: FileSystem, path: str) -> File | None:
-        """The file, open, when it has entries that were never synced; the caller syncs it, and its name."""
+        """The open file if it has unsynced entries; the caller syncs it and its name."""
         if not self._unsynced:
             return None
         self._unsynced = False
         return fs.open(path)
 
     def forget(self) -> None:
-        """Gives memory back."""
+        """Frees memory."""
         if not self._unsynced:
             self._entries = None

@@ -1,6 +1,6 @@
-"""Cutting the end off a segment, where a follower's log parted from its leader's; and the snapshots that go with it.
+"""Cuts the end off a segment where a follower's log diverged from its leader's, and removes the snapshots of that part.
 
-In which order the parts of a log go back is decided in ``UnifiedLog.truncate_to``.
+``UnifiedLog.truncate_to`` decides the order in which the parts of a log are truncated.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from tidelog.storage.replay import snapshot_offsets
 from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
 
 Deferred = list[Callable[[], None]]
-"""Syncs that have to be done before anything is appended."""
+"""Syncs that must be done before the next append."""
 
 
 def remove_snapshots(fs: FileSystem, directory: str, above: int) -> bool:
-    """Takes away producer snapshots of a state behind ``above``; whether there were any. OSError as it comes."""
+    """Removes producer snapshots after ``above``; returns whether there were any. Raises OSError."""
     gone = [offset for offset in snapshot_offsets(fs.listdir(directory)) if offset > above]
     for offset in gone:
         fs.remove(f"{directory}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")
@@ -28,10 +28,11 @@ def remove_snapshots(fs: FileSystem, directory: str, above: int) -> bool:
 
 
 def cut_segment(segment: LogSegment, offset: int, deferred: Deferred | None = None) -> None:
-    """Drops every batch of a segment that reaches ``offset``; it is the active one from now on, and its indexes agree: those
-    in memory, and the files when it is sealed.
+    """Drops every batch of a segment that reaches ``offset``. The segment becomes the active one; its indexes are truncated in
+    memory, and their files when it is sealed.
 
-    When ``offset`` lies inside a batch, the whole batch goes, and the segment ends where that began: a leader sends it whole.
+    When ``offset`` lies inside a batch, the whole batch is dropped and the segment ends where it began: a leader sends whole
+    batches.
     """
     span = segment.find(offset)
     segment.largest_timestamp()
@@ -42,7 +43,7 @@ def cut_segment(segment: LogSegment, offset: int, deferred: Deferred | None = No
         return
     index, times = segment.offset_index(), segment.time_index()
     segment.file.truncate(span.position)
-    # Before anything is written over it: were the cut lost and the write not, old batches would follow new ones.
+    # Before anything is written over it: if the cut were lost and the write were not, old batches would follow new ones.
     if deferred is None:
         sync_cut(segment)
     else:
@@ -62,7 +63,7 @@ def cut_segment(segment: LogSegment, offset: int, deferred: Deferred | None = No
 
 
 def _rewind_time(segment: LogSegment, times: TimeIndex) -> None:
-    """The greatest timestamp of what is left: the last entry's, or that of a batch after it."""
+    """The greatest timestamp of the rest: that of the last entry, or of a batch after it."""
     segment.max_timestamp, segment.max_timestamp_offset = times.last()
     span = segment.find(segment.max_timestamp_offset)
     while span is not None:

@@ -1,15 +1,14 @@
-"""May these records be appended, and what must change in them first (LogValidator and UnifiedLog in Kafka).
+"""Validates records for an append and rewrites them where needed (LogValidator and UnifiedLog in Kafka).
 
-``validate`` reads the header and the CRC, which is all that an ordinary topic asks. It answers with a ``Verdict``: an error, or
-the header of a batch that may be placed, or a ``DeepValidation`` to be run first. That walks every record, and is asked for when
-the header cannot tell: keys of compacted topics, timestamps near a bound, another codec than the topic's, strict mode. It reads
-the records and never writes them, so it may run in another thread. ``place`` then gives the batch its offset, leader epoch and
-timestamp, in place.
+``validate`` reads the header and the CRC, which is enough for an ordinary topic. It returns a ``Verdict``: an error, or the
+header of a batch that may be placed, or a ``DeepValidation`` to run first. That walks every record, and is needed when the header
+is not enough: keys of compacted topics, timestamps near a bound, another codec than the topic's, strict mode. It only reads the
+records, so it may run in another thread. ``place`` then sets the batch's offset, leader epoch and timestamp in place.
 
-Kafka always walks every record; here that is ``strict``. What only strict mode notices in an ordinary topic: records that are
-not what the header counts, offsets inside a batch that are not 0, 1, 2, ..., and a max_timestamp that no record has.
+Kafka always walks every record; here that is ``strict``. Only strict mode notices these in an ordinary topic: a record count that
+differs from the header, offsets inside a batch that are not 0, 1, 2, ..., and a max_timestamp that no record has.
 
-Deliberately elsewhere: sequence numbers and transactions (producer_state.py), offsets and files (log.py).
+Elsewhere: sequence numbers and transactions (producer_state.py), offsets and files (log.py).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from tidelog.storage.log_config import NEVER_MS, LogConfig, Origin
 
 MAX_RECORD_ERRORS = 100
 LAST_OFFSET = 2**63 - 1
-"""No record can have it: the one after it has no number."""
+"""Greater than any record's offset: the next offset would not exist."""
 """Records named in one answer; a hostile batch could have 150,000 wrong ones."""
 _DECOMPRESSED_PER_MESSAGE_BYTE = 8
 # Looking up a member of an enum costs 50 ns, a global 10; the path of every batch uses globals.
@@ -60,7 +59,7 @@ class RecordError(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a topic asks of a batch, worked out once from its settings."""
+    """A topic's requirements for a batch, computed once from its settings."""
 
     compacted: bool
     codec: int | None
@@ -73,7 +72,7 @@ class Rules:
     segment_bytes: int
     max_decompressed: int
     walk_always: bool
-    """Whether the header never suffices for a client's batch."""
+    """Whether the header is never enough for a client's batch."""
 
     @classmethod
     def of(cls, config: LogConfig, *, strict: bool = False) -> Rules:
@@ -101,10 +100,10 @@ class Rules:
 
 
 class Verdict:
-    """What was found. With ``error`` NONE and ``deep`` None, ``header`` describes the batch in ``records``, ready for ``place``.
+    """The result. With ``error`` NONE and ``deep`` None, ``header`` describes the batch in ``records``, ready for ``place``.
 
-    ``max_timestamp``: what the batch must carry when timestamps are the producers'. ``records``: the buffer given, or a new one.
-    Plain and mutable: it is made for every batch.
+    ``max_timestamp``: what the batch must carry when timestamps are the producers'. ``records``: the given buffer or a new one.
+    Plain and mutable: one is made for every batch.
     """
 
     __slots__ = ("deep", "error", "header", "max_timestamp", "message", "record_errors", "records")
@@ -137,17 +136,17 @@ def _refuse(
 def validate(
     records: bytearray | memoryview, rules: Rules, *, origin: Origin = _CLIENT, now_ms: int, zstd_allowed: bool = True
 ) -> Verdict:
-    """Judges the one batch that a leader is asked to append (clients, coordinators, the metadata log's leader).
+    """Validates the one batch of an append on a leader (clients, coordinators, the metadata log's leader).
 
-    ``zstd_allowed`` is False for Produce below version 7. Errors: 2, 10, 18, 32, 76, 87, as the module's rules say. The buffer is
-    not written to.
+    ``zstd_allowed`` is False for Produce below version 7. Errors: 2, 10, 18, 32, 76, 87, by the rules in the module docstring.
+    The buffer is not written to.
     """
     try:
         header = read_header(records)
     except TruncatedBatch as error:
         return _refuse(records, ErrorCode.INVALID_RECORD, f"No whole record batch was sent: {error}.")
     except CorruptBatch as error:
-        # The magic of formats 0 and 1, which Produce 3 and up may not carry, is named as such; anything else is garbage.
+        # The magic of formats 0 and 1, which Produce 3 and up may not carry, has its own error; anything else is malformed.
         old = records[16] in (0, 1)
         return _refuse(records, ErrorCode.INVALID_RECORD if old else ErrorCode.CORRUPT_MESSAGE, f"{error}.")
     size = header.size
@@ -206,7 +205,7 @@ def _larger_than_segment(records: bytearray | memoryview, size: int, rules: Rule
 
 
 def _refused_header(records: bytearray | memoryview, header: BatchHeader, *, zstd_allowed: bool) -> Verdict | None:
-    """The rule that a client's header breaks, if any; looked at only when one may be broken."""
+    """The rule that a client's header violates, if any; called only when one may be violated."""
     count, span = header.records_count, header.last_offset_delta + 1
     if header.codec == Codec.ZSTD and not zstd_allowed:
         return _refuse(
@@ -235,10 +234,10 @@ def _refused_header(records: bytearray | memoryview, header: BatchHeader, *, zst
 
 
 class DeepValidation:
-    """The walk over a client's batch, and its rebuilding where codec or offsets ask for that.
+    """Walks a client's batch, and rebuilds it where codec or offsets require that.
 
-    A job: ``run`` may be called in any thread, as long as the buffer given to ``validate`` stays as it is until then.
-    ``header.records_count`` and ``header.size`` tell how long it takes; some microseconds per record.
+    A job: ``run`` may be called in any thread, as long as the buffer given to ``validate`` is unchanged until then.
+    ``header.records_count`` and ``header.size`` indicate how long it takes: some microseconds per record.
     """
 
     __slots__ = ("_now_ms", "_records", "_rules", "header")
@@ -273,7 +272,7 @@ class DeepValidation:
         rules = self._rules
         keyless = scan.keyless if rules.compacted else ()
         errors = [RecordError(index, "A compacted topic takes no record without a key.") for index in keyless[:MAX_RECORD_ERRORS]]
-        # As in Kafka, a record without a key is not asked for its timestamp too.
+        # As in Kafka, the timestamp of a record without a key is not checked.
         without_key = frozenset(keyless)
         stamped = [error for error in self._wrongly_stamped(scan, oldest_ms, newest_ms) if error.batch_index not in without_key]
         if not errors and not stamped:
@@ -290,7 +289,7 @@ class DeepValidation:
         return _refuse(self._records, ErrorCode.INVALID_RECORD, message, tuple(errors))
 
     def _wrongly_stamped(self, scan: RecordScan, oldest_ms: int, newest_ms: int) -> list[RecordError]:
-        """Records whose timestamp the topic refuses. A producer may not say that it is the broker that stamped them."""
+        """Records whose timestamp the topic refuses. A producer may not claim LogAppendTime."""
         if self.header.log_append_time and (self._rules.log_append_time or self.header.max_timestamp == -1):
             count = min(self.header.records_count, MAX_RECORD_ERRORS)
             return [RecordError(index, "The producer set the timestamp type to LogAppendTime.") for index in range(count)]
@@ -324,10 +323,10 @@ class DeepValidation:
 
 
 def place(verdict: Verdict, rules: Rules, base_offset: int, leader_epoch: int, now_ms: int) -> BatchHeader:
-    """Gives an accepted batch its place in the log, in ``verdict.records``; the header as it then is.
+    """Sets an accepted batch's offset, epoch and timestamp in ``verdict.records``; returns the resulting header.
 
-    With LogAppendTime the broker's clock becomes the timestamp of every record; this and a producer's wrong max_timestamp are
-    the only reasons to compute a CRC again.
+    With LogAppendTime the broker's clock is the timestamp of every record; this and a wrong max_timestamp from a producer are the
+    only reasons to recompute the CRC.
     """
     header = verdict.header
     assert header is not None, "a refused batch has no place"
@@ -340,7 +339,7 @@ def place(verdict: Verdict, rules: Rules, base_offset: int, leader_epoch: int, n
 
 
 class ReplicatedVerdict(NamedTuple):
-    """Batches of a leader, in order; with ``error`` other than NONE nothing of them may be appended."""
+    """Batches of a leader, in order; with an ``error`` other than NONE none of them may be appended."""
 
     headers: list[BatchHeader]
     error: ErrorCode = ErrorCode.NONE
@@ -348,9 +347,9 @@ class ReplicatedVerdict(NamedTuple):
 
 
 def validate_replicated(records: Buffer, next_offset: int) -> ReplicatedVerdict:
-    """Judges what a leader sent to a follower: CRCs, and offsets that go on from ``next_offset``; not sizes.
+    """Validates what a leader sent to a follower: CRCs, and offsets that continue from ``next_offset``; not sizes.
 
-    A batch cut off at the end is left for the next fetch. Errors: 2 for bytes that are no batches, 87 for offsets that go back.
+    A batch cut off at the end is left for the next fetch. Errors: 2 for malformed batches, 87 for offsets that go back.
     """
     headers: list[BatchHeader] = []
     try:
