@@ -1,8 +1,8 @@
-"""Replaying metadata records on an image: the one place where the cluster's durable state changes.
+"""Applies metadata records to an image: the only place where the cluster's durable state changes.
 
-``ClusterDelta`` takes every record type of Kafka 4.3. It keeps what changed, for those who follow (the replica manager, the
-config listeners), and copies only the dictionaries it writes to. Records between BeginTransaction and EndTransaction are held
-back until the end is seen: an image never shows half a transaction.
+``ClusterDelta`` accepts every record type of Kafka 4.3. It records what changed, for the replica manager and the config
+listeners, and copies only the dictionaries it writes to. Records between BeginTransaction and EndTransaction are held back until
+the end is read: an image never shows part of a transaction.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ V = TypeVar("V")
 
 
 class Overlay(Generic[K, V]):
-    """A dictionary of the image, copied when it is first written to."""
+    """A dictionary of the image, copied on the first write."""
 
     __slots__ = ("_base", "_copy", "touched")
 
@@ -56,7 +56,7 @@ class Overlay(Generic[K, V]):
 
     @property
     def now(self) -> Mapping[K, V]:
-        """The dictionary with what was written so far."""
+        """The dictionary with all writes so far."""
         return self._base if self._copy is None else self._copy
 
     def _writable(self) -> dict[K, V]:
@@ -66,7 +66,7 @@ class Overlay(Generic[K, V]):
 
 
 class ClusterDelta:
-    """Records on top of ``base``; ``apply`` makes the next image and leaves the delta to be read."""
+    """Records on top of ``base``; ``apply`` builds the next image, and the delta can still be read afterwards."""
 
     def __init__(self, base: ClusterImage) -> None:
         self.base = base
@@ -84,11 +84,11 @@ class ClusterDelta:
 
     @property
     def transaction_open(self) -> bool:
-        """Is there a BeginTransaction whose end has not come yet?"""
+        """Whether a BeginTransaction has no end yet."""
         return self._held is not None
 
     def replay(self, record: MetadataRecord) -> None:
-        """One record, in log order. MetadataLogError when it cannot be applied: then the node has to stop."""
+        """Replays one record, in log order. MetadataLogError when it cannot be applied; the node must then stop."""
         name = record.NAME
         if self._held is not None and name not in _TRANSACTION_RECORDS:
             self._held.append(record)
@@ -99,7 +99,8 @@ class ClusterDelta:
         handler(self, record)
 
     def apply(self, offset: int, epoch: int, timestamp_ms: int) -> ClusterImage:
-        """The image up to ``offset`` (inclusive), whose last batch had this leader epoch and append time."""
+        """The image up to ``offset`` (inclusive); ``epoch`` and ``timestamp_ms`` are the leader epoch and append time of its
+        last batch."""
         return replace(
             self.base,
             offset=offset,
@@ -118,13 +119,13 @@ class ClusterDelta:
         )
 
     def after(self, image: ClusterImage) -> ClusterDelta:
-        """What comes after ``image``, which this one was applied to; within the transaction that is open, if one is."""
+        """The delta that follows ``image``, the result of this one; an open transaction continues."""
         following = ClusterDelta(image)
         following._held = self._held
         return following
 
     def config_changes(self) -> dict[ConfigResource, Mapping[str, str]]:
-        """Resources whose settings changed, with all their settings now (empty when none is left)."""
+        """Resources whose settings changed, with all their current settings (empty when there are none)."""
         return {resource: self.configs.now.get(resource, {}) for resource in self.configs.touched}
 
     # transactions (KIP-868)
@@ -306,7 +307,7 @@ class ClusterDelta:
         self.tokens.discard(record.token_id)
 
     def _ignore(self, record: Any) -> None:
-        """NoOp only moves the offset; the ZooKeeper migration state means nothing since Kafka 4.0."""
+        """Ignores the record: NoOp only advances the offset, and the ZooKeeper migration state has no meaning since Kafka 4.0."""
 
 
 def _endpoints(listeners: list[Any]) -> dict[str, Endpoint]:

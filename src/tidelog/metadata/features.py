@@ -1,7 +1,7 @@
-"""The feature levels tidelog supports and states, in one table (KIP-584, KIP-1022).
+"""The feature levels that tidelog supports, in one table (KIP-584, KIP-1022).
 
-A feature stands here at the highest level that tidelog implements completely. What is formatted, what brokers and controllers
-register, what ApiVersions answers and which directories are refused all follow from this table.
+The maximum of a feature is the highest level that tidelog implements completely. The table decides which levels format writes,
+what brokers and controllers register, what ApiVersions answers and which directories are refused.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ELR_VERSION = "eligible.leader.replicas.version"
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Levels we support, and the level a new cluster gets whose metadata.version is ``default_from`` or later."""
+    """The supported levels, and the level of a new cluster whose metadata.version is at least ``default_from``."""
 
     name: str
     min_level: int
@@ -26,7 +26,7 @@ class Feature:
     default_level: int
     default_from: int = 0
     needs_metadata_version: int = 0
-    """For any level but 0."""
+    """The metadata.version required for any level above 0."""
 
 
 FEATURES: Mapping[str, Feature] = {
@@ -71,8 +71,8 @@ METADATA_VERSIONS: Mapping[str, int] = {
 """Release names of metadata.version levels, as ``--release-version`` takes them."""
 
 LEVELS_WITH_NEW_RECORDS = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
-"""Levels of metadata.version that brought records, or fields of records, which lower levels do not know. A cluster that is at
-one of them, or above, does not go below it. As Apache Kafka 4.3.1 answers, asked level by level."""
+"""Levels of metadata.version that added records or record fields which lower levels do not know. A cluster at or above one of
+them cannot be downgraded below it. Matches Apache Kafka 4.3.1, queried level by level."""
 
 IN_CONTROLLED_SHUTDOWN_MV = 7
 MIGRATION_MV = 8
@@ -82,15 +82,15 @@ DIRECTORIES_MV = 17
 CONTROLLER_REGISTRATION_MV = 15
 ELR_MV = 23
 CORDONED_DIRS_MV = 30
-"""From which metadata.version on records know these things; from NO_EPOCH_BUMP_MV on a shrunk ISR needs no new leader epoch."""
+"""The metadata.version from which records have these fields; from NO_EPOCH_BUMP_MV on a shrunk ISR needs no new leader epoch."""
 
 
 class UnsupportedFeatureLevel(Exception):
-    """A directory or a request asks for a feature level that tidelog does not implement."""
+    """A directory or a request needs a feature level that tidelog does not implement."""
 
 
 def supported_ranges() -> dict[str, tuple[int, int]]:
-    """What a node of ours registers and answers to ApiVersions: every feature, also those at 0 only."""
+    """What a tidelog node registers and returns from ApiVersions: every feature, including those that are only at 0."""
     return {feature.name: (feature.min_level, feature.max_level) for feature in FEATURES.values()}
 
 
@@ -103,7 +103,7 @@ def default_levels(metadata_version: int | None = None) -> dict[str, int]:
 
 
 def metadata_version_from_name(name: str) -> int:
-    """The level for ``4.3-IV0``, or ``4.3`` (the newest level of that release). ValueError names what is known."""
+    """The level for ``4.3-IV0``, or ``4.3`` (the newest level of that release). ValueError lists the known ones."""
     if name in METADATA_VERSIONS:
         return METADATA_VERSIONS[name]
     levels = [level for known, level in METADATA_VERSIONS.items() if known.partition("-")[0] == name]
@@ -113,7 +113,7 @@ def metadata_version_from_name(name: str) -> int:
 
 
 def metadata_version_name(level: int) -> str:
-    """``4.3-IV0`` for 30; the number itself for a level we do not know."""
+    """``4.3-IV0`` for 30; the number itself for an unknown level."""
     for name, known in METADATA_VERSIONS.items():
         if known == level:
             return name
@@ -121,7 +121,8 @@ def metadata_version_name(level: int) -> str:
 
 
 def check_levels(levels: Mapping[str, int]) -> None:
-    """UnsupportedFeatureLevel, naming each offending feature, both levels and the way to ours, unless all are supported."""
+    """Raises UnsupportedFeatureLevel unless all levels are supported; it names each feature, both levels and how to get to
+    ours."""
     found: list[str] = []
     steps: dict[str, list[str]] = {}
     for name, level in sorted(levels.items()):
@@ -142,6 +143,6 @@ def check_levels(levels: Mapping[str, int]) -> None:
 
 
 def _supported_level(name: str, level: int) -> int:
-    """The level nearest to ``level`` that we support; level 0 of an unknown feature is as good as no such feature."""
+    """The nearest supported level; an unknown feature counts as level 0, which equals its absence."""
     feature = FEATURES.get(name)
     return 0 if feature is None else min(max(level, feature.min_level), feature.max_level)

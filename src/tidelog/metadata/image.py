@@ -1,8 +1,8 @@
 """The cluster as its metadata log describes it: immutable values, one image per committed offset.
 
-An image is never changed. ``metadata.delta.ClusterDelta`` replays records on top of one and makes the next, copying only the
-dictionaries it touches (one copy of a dictionary per delta, however many of its entries change). Whoever holds an image may
-read it for as long as it likes; dictionaries in it must not be written.
+An image is never changed. ``metadata.delta.ClusterDelta`` applies records to one and builds the next, copying only the
+dictionaries it changes (one copy per dictionary and delta, however many entries change). An image may be kept and read for any
+time; its dictionaries must not be written.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ ConfigResource = tuple[int, str]
 
 RECOVERED = 0
 RECOVERING = 1
-"""Leader recovery states (KIP-704): RECOVERING after an unclean election, until the leader says that it has recovered."""
+"""Leader recovery states (KIP-704): RECOVERING after an unclean election, until the leader reports that it has recovered."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionImage:
-    """One partition: who holds it, who leads it, and the two epochs that order changes to both.
+    """One partition: replicas, ISR, leader, and the two epochs that order changes.
 
-    ``directories`` runs parallel to ``replicas`` (KIP-858). ``leader_epoch`` rises with each new leader, ``partition_epoch``
-    with each change of any kind.
+    ``directories`` is parallel to ``replicas`` (KIP-858). ``leader_epoch`` rises with each new leader, ``partition_epoch`` with
+    each change.
     """
 
     replicas: tuple[int, ...]
@@ -52,7 +52,7 @@ class PartitionImage:
         return self.leader != NO_BROKER
 
     def directory(self, broker_id: int) -> Uuid:
-        """The log dir in which ``broker_id`` keeps its replica. KeyError unless it is a replica."""
+        """The log dir in which ``broker_id`` keeps its replica. KeyError when it is not a replica."""
         for replica, directory in zip(self.replicas, self.directories, strict=True):
             if replica == broker_id:
                 return directory
@@ -70,13 +70,13 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True)
 class TopicsImage:
-    """All topics, by id and by name: the same objects in both."""
+    """All topics, by id and by name; both hold the same objects."""
 
     by_id: Mapping[Uuid, TopicImage] = field(default_factory=dict)
     by_name: Mapping[str, TopicImage] = field(default_factory=dict)
 
     def partition(self, name: str, number: int) -> PartitionImage | None:
-        """The partition, or None when there is no such topic or number."""
+        """The partition; None when the topic or partition does not exist."""
         topic = self.by_name.get(name)
         if topic is None or not 0 <= number < len(topic.partitions):
             return None
@@ -115,7 +115,7 @@ class BrokerImage:
 
     @property
     def active(self) -> bool:
-        """May it lead, and be placed on?"""
+        """Whether the broker may lead and get new replicas."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -132,7 +132,7 @@ class ControllerImage:
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What SCRAM needs to check a password without knowing it (mechanism 1 SHA-256, 2 SHA-512)."""
+    """What SCRAM needs to verify a password without storing it (mechanism 1 SHA-256, 2 SHA-512)."""
 
     salt: bytes
     stored_key: bytes
@@ -155,7 +155,7 @@ class AccessControlEntry:
 
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """A delegation token without its secret, which is computed from the id; times in ms since the epoch."""
+    """A delegation token without its secret, which is derived from the id; times in ms since the epoch."""
 
     owner: str
     requester: str
@@ -170,16 +170,16 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
 def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
-    """The entity that a record or a request names by these pairs."""
+    """The entity named by these pairs in a record or request."""
     return tuple(sorted(parts, key=lambda pair: pair[0]))
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
-    """Everything that the metadata log says up to and including ``offset``.
+    """The state of the metadata log up to and including ``offset``.
 
     ``offset`` is -1 for the empty image; ``epoch`` is the leader epoch of the last batch, ``timestamp_ms`` its append time.
-    ``next_producer_id`` is the first producer id not handed out yet; -1 while the log has not said.
+    ``next_producer_id`` is the first producer id not handed out yet, -1 if unknown.
     """
 
     cluster_id: str = ""
@@ -199,24 +199,24 @@ class ClusterImage:
 
     @property
     def metadata_version(self) -> int:
-        """The finalized ``metadata.version``; 0 while the log has not said."""
+        """The finalized ``metadata.version``; 0 if there is none yet."""
         return self.features.get("metadata.version", 0)
 
     def topic_configs(self, name: str) -> Mapping[str, str]:
-        """What was set on the topic itself."""
+        """The configuration set on the topic itself."""
         return self.configs.get((TOPIC_RESOURCE, name), NO_CONFIGS)
 
     def broker_configs(self, broker_id: int) -> Mapping[str, str]:
-        """What was set on this broker itself, dynamically."""
+        """The dynamic configuration set on this broker itself."""
         return self.configs.get((BROKER_RESOURCE, str(broker_id)), NO_CONFIGS)
 
     @property
     def cluster_configs(self) -> Mapping[str, str]:
-        """The dynamic broker defaults of the whole cluster."""
+        """The dynamic cluster-wide broker defaults."""
         return self.configs.get((BROKER_RESOURCE, ""), NO_CONFIGS)
 
 
 NO_CONFIGS: Mapping[str, str] = {}
-"""What a resource without settings has; shared, never written."""
+"""The configuration of a resource without settings; shared, read-only."""
 
 EMPTY_IMAGE = ClusterImage()

@@ -1,7 +1,7 @@
-"""What a step of the committed metadata changed, as lines for a log: brokers, topics, leaders, ISRs.
+"""Log lines for committed metadata changes: brokers, topics, leaders, ISRs.
 
-Brokers and topics have a line each, some at a time. Changes of partitions are counted (``PartitionNews``), because a broker that
-stops changes thousands of them.
+Each broker change has its own line, and so have some topics. Partition changes are counted (``PartitionNews``), because a
+stopping broker changes thousands.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from tidelog.metadata.topics_delta import TopicDelta
 from tidelog.model.ids import NO_BROKER
 
 SHOWN_TOPICS = 10
-"""Topics that have a line of their own in one step."""
+"""Topics with their own line per step."""
 SHOWN_PARTITIONS = 3
-"""Partitions that a summary names."""
+"""Partitions named in a summary."""
 
 WhyFenced = Callable[[int], str | None]
 """Why a broker was fenced, as far as the active controller knows."""
@@ -42,7 +42,7 @@ class Names:
 
 
 def broker_lines(old: ClusterImage, new: ClusterImage, delta: ClusterDelta, why_fenced: WhyFenced) -> Iterator[str]:
-    """Registered, unregistered, fenced, unfenced, and stopping brokers."""
+    """Lines for brokers registered, unregistered, fenced, unfenced, and stopping."""
     for broker_id in delta.brokers.touched:
         before, after = old.brokers.get(broker_id), new.brokers.get(broker_id)
         if after is None:
@@ -66,7 +66,7 @@ def _place(broker: BrokerImage) -> str:
 
 
 def _handed_over(old: ClusterImage, delta: ClusterDelta, broker_id: int) -> str:
-    """What becomes of the partitions that a fenced broker led."""
+    """What happens to the partitions that a fenced broker led."""
     taken = lost = 0
     for _, before, after in _changed_partitions(old, delta):
         if before.leader == broker_id and after.leader != broker_id:
@@ -79,7 +79,7 @@ def _handed_over(old: ClusterImage, delta: ClusterDelta, broker_id: int) -> str:
 
 
 def topic_lines(old: ClusterImage, delta: ClusterDelta) -> list[str]:
-    """Topics that were created, deleted, or given more partitions."""
+    """Lines for topics created, deleted, or given more partitions."""
     changed = list(delta.topics.changed.values())
     created = [_created(each) for each in changed if each.created]
     deleted = [
@@ -109,7 +109,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _changed_partitions(old: ClusterImage, delta: ClusterDelta) -> Iterator[tuple[str, PartitionImage, PartitionImage]]:
-    """Name, before and after of the partitions that were there before."""
+    """Name, old and new state of the partitions that existed before."""
     for topic_id, topic in delta.topics.changed.items():
         before = old.topics.by_id.get(topic_id)
         if before is None or topic.created:
@@ -120,7 +120,7 @@ def _changed_partitions(old: ClusterImage, delta: ClusterDelta) -> Iterator[tupl
 
 
 class PartitionNews:
-    """Changes of leaders and ISRs, counted until ``take`` is called."""
+    """Counts changes of leaders and ISRs until ``take`` is called."""
 
     def __init__(self) -> None:
         self._moved: dict[tuple[int, int], Names] = {}
@@ -132,7 +132,7 @@ class PartitionNews:
         return bool(self._moved or self._left or self._joined or self._unclean)
 
     def add(self, old: ClusterImage, delta: ClusterDelta) -> None:
-        """One step of the metadata."""
+        """Adds one metadata change."""
         for name, before, after in _changed_partitions(old, delta):
             if before.leader != after.leader:
                 self._moved.setdefault((before.leader, after.leader), Names()).add(name)
@@ -147,7 +147,7 @@ class PartitionNews:
             where.setdefault(broker, Names()).add(name)
 
     def take(self) -> tuple[list[str], list[str]]:
-        """The lines, and those that are warnings: partitions without a leader, elections that may have lost records."""
+        """The lines, and the warnings: partitions without a leader, elections that may have lost records."""
         lines, warnings = [], []
         for (before, after), names in self._moved.items():
             what = _count(names.count, "partition")

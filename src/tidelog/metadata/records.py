@@ -1,8 +1,8 @@
-"""Metadata records in the log: how one is framed, and at which version each is written.
+"""Metadata records in the log: their framing, and the version at which each is written.
 
 A record's value is: unsigned varint frame version (1), unsigned varint record type, unsigned varint record version, then the
-flexible struct. The key is null. A type or version that we do not know means that the log was written by newer software: the
-node stops rather than serve a picture of the cluster that lacks something.
+flexible struct. The key is null. An unknown type or version means that newer software wrote the log: the node stops rather than
+serve incomplete metadata.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_VARINT_BYTES = 5
 
 
 class MetadataLogError(Exception):
-    """The metadata log or a snapshot holds something that cannot be applied. The node stops; the text says what and where."""
+    """The metadata log or a snapshot contains a record that cannot be applied. The node stops; the text says what and where."""
 
 
 class MetadataRecord(Protocol):
@@ -40,7 +40,7 @@ _CLASSES: dict[int, type[MetadataRecord]] = {}
 
 
 def record_class(record_type: int) -> type[MetadataRecord]:
-    """The class for a type number. MetadataLogError when Kafka 4.3 has none."""
+    """The class for a type number. MetadataLogError for a type unknown to Kafka 4.3."""
     found = _CLASSES.get(record_type)
     if found is None:
         name = METADATA_RECORD_TYPES.get(record_type)
@@ -63,7 +63,7 @@ def _read_varint(buf: bytes, pos: int, what: str) -> tuple[int, int]:
 
 
 def encode_record(record: MetadataRecord, metadata_version: int) -> bytes:
-    """The framed value, at the version that ``metadata_version`` calls for."""
+    """The framed value, at the version for ``metadata_version``."""
     version = record_version(record, metadata_version)
     out = bytearray()
     for number in (FRAME_VERSION, record.TYPE, version):
@@ -72,7 +72,7 @@ def encode_record(record: MetadataRecord, metadata_version: int) -> bytes:
 
 
 def decode_record(value: bytes | memoryview | None) -> MetadataRecord:
-    """The record in a framed value. MetadataLogError for anything that cannot be read in full."""
+    """The record in a framed value. MetadataLogError when it cannot be read in full."""
     if value is None:
         raise MetadataLogError("metadata record has no value")
     data = bytes(value)
@@ -93,7 +93,7 @@ def decode_record(value: bytes | memoryview | None) -> MetadataRecord:
 
 
 def record_version(record: Any, metadata_version: int) -> int:
-    """At which version Kafka writes this record while ``metadata_version`` is finalized."""
+    """The version at which Kafka writes this record while ``metadata_version`` is finalized."""
     chooser = _VERSIONS.get(record.NAME)
     return 0 if chooser is None else chooser(record, metadata_version)
 
@@ -109,7 +109,7 @@ def _register_broker_version(record: Any, metadata_version: int) -> int:
 
 
 def _registration_change_version(record: Any, metadata_version: int) -> int:
-    """The lowest version that holds what changed: each field came with a metadata.version of its own."""
+    """The lowest version with the changed fields: each field came with another metadata.version."""
     if record.cordoned_log_dirs is not None:
         return 3
     if record.log_dirs:

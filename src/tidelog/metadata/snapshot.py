@@ -1,7 +1,7 @@
-"""An image as the records that would make it again: the contents of a metadata snapshot.
+"""Converts an image into the records of a metadata snapshot.
 
-Order: feature levels with ``metadata.version`` first (readers choose how to read the rest by it), brokers, controllers, topics
-each with its partitions, configs, quotas, producer ids, ACLs, SCRAM credentials, delegation tokens.
+Order: feature levels with ``metadata.version`` first (it decides how the rest is read), brokers, controllers, topics each with
+its partitions, configs, quotas, producer ids, ACLs, SCRAM credentials, delegation tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tidelog.protocol.messages.user_scram_credential_record import UserScramCred
 
 
 def snapshot_records(image: ClusterImage) -> Iterator[MetadataRecord]:
-    """Every record of the snapshot, in order; replayed on an empty image they make this one again."""
+    """All records of the snapshot, in order; applied to an empty image they give this one."""
     yield from _feature_records(image)
     for broker in image.brokers.values():
         yield register_broker_record(broker, image.metadata_version)
@@ -98,7 +98,7 @@ def _security_records(image: ClusterImage) -> Iterator[MetadataRecord]:
 
 
 def partition_record(topic_id: bytes, number: int, partition: PartitionImage, metadata_version: int) -> PartitionRecord:
-    """The partition in full, without what ``metadata_version`` does not know yet."""
+    """The whole partition, without fields that ``metadata_version`` does not know."""
     with_elr = metadata_version >= ELR_MV
     return PartitionRecord(
         partition_id=number,
@@ -118,7 +118,7 @@ def partition_record(topic_id: bytes, number: int, partition: PartitionImage, me
 
 
 def register_broker_record(broker: BrokerImage, metadata_version: int) -> RegisterBrokerRecord:
-    """The broker as registered, without what ``metadata_version`` does not know yet."""
+    """The broker's registration, without fields that ``metadata_version`` does not know."""
     cordoned = broker.cordoned_directories if metadata_version >= CORDONED_DIRS_MV else None
     return RegisterBrokerRecord(
         broker_id=broker.id,
@@ -142,7 +142,7 @@ def register_broker_record(broker: BrokerImage, metadata_version: int) -> Regist
 
 
 def register_controller_record(controller: ControllerImage) -> RegisterControllerRecord:
-    """The controller as registered."""
+    """The controller's registration."""
     return RegisterControllerRecord(
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,

@@ -1,4 +1,4 @@
-"""A page of the cluster's partitions: topics in the order of their names, at most so many partitions at once (KIP-966)."""
+"""Pages of the cluster's partitions: topics in order of name, a limited number of partitions per page (KIP-966)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidelog.metadata.image import TopicImage, TopicsImage
 
 
 class Cursor(NamedTuple):
-    """Where a page begins."""
+    """The first partition of a page."""
 
     topic: str
     partition: int
@@ -18,7 +18,7 @@ class Cursor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``parts`` are (name, topic or None when there is none of that name, numbers of its partitions on this page).
+    """``parts`` are (name, topic or None when it does not exist, numbers of its partitions on this page).
 
     ``following`` is where the next page begins; None after the last one.
     """
@@ -28,9 +28,9 @@ class Page:
 
 
 def page_of(topics: TopicsImage, names: Sequence[str], begin: Cursor | None, limit: int) -> Page:
-    """Up to ``limit`` (at least 1) partitions of the topics called ``names``, or of all topics when there are no names.
+    """Up to ``limit`` (at least 1) partitions of the topics ``names``, or of all topics when ``names`` is empty.
 
-    Topics before ``begin`` are passed over. A topic that does not exist takes no room, but a full page ends before it.
+    Topics before ``begin`` are skipped. A topic that does not exist takes no room, but a full page ends before it.
     """
     assert limit >= 1, limit
     wanted = sorted(set(names or topics.by_name))

@@ -1,4 +1,4 @@
-"""What a run of records does to the topics: created, changed and deleted ones, and the partitions touched in each."""
+"""Applies records to the topics: tracks created, changed and deleted topics, and the changed partitions of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_RECOVERY_CHANGE = -1
 
 @dataclass(slots=True)
 class TopicDelta:
-    """One topic that changed: all its partitions as they will be, and the numbers of those that changed."""
+    """One changed topic: all its partitions after the change, and the numbers of those that changed."""
 
     id: Uuid
     name: str
@@ -35,7 +35,7 @@ class TopicDelta:
         """MetadataLogError unless the partitions are numbered 0 to n-1."""
         numbers = list(self.partitions)
         if numbers != list(range(len(numbers))):
-            # Seldom: partitions are mostly added in their order, and changed where they are.
+            # Rare: partitions are mostly added in order and changed in place.
             numbers.sort()
             if numbers != list(range(len(numbers))):
                 raise MetadataLogError(f"topic {self.name} has partitions {numbers}; they have to run from 0 without a gap")
@@ -45,16 +45,16 @@ class TopicDelta:
 
 @dataclass(slots=True)
 class TopicsDelta:
-    """Built by replaying topic and partition records on ``base``."""
+    """Built by applying topic and partition records to ``base``."""
 
     base: TopicsImage
     changed: dict[Uuid, TopicDelta] = field(default_factory=dict)
     deleted: dict[Uuid, TopicImage] = field(default_factory=dict)
-    """Topics of ``base`` that are gone. One created and deleted within the delta is in neither."""
+    """Deleted topics of ``base``. A topic created and deleted within the delta is in neither set."""
     _names: dict[str, Uuid | None] = field(default_factory=dict)
 
     def id_of(self, name: str) -> Uuid | None:
-        """The id behind a name, with what was replayed so far."""
+        """The id of a topic, including replayed changes."""
         if name in self._names:
             return self._names[name]
         topic = self.base.by_name.get(name)
@@ -72,7 +72,7 @@ class TopicsDelta:
         self._names[record.name] = topic_id
 
     def remove(self, record: RemoveTopicRecord) -> str:
-        """The name of the topic that went."""
+        """Deletes a topic and returns its name."""
         topic_id = Uuid(record.topic_id)
         changed = self.changed.pop(topic_id, None)
         image = None if topic_id in self.deleted else self.base.by_id.get(topic_id)
@@ -111,8 +111,8 @@ class TopicsDelta:
         topic.changed.add(record.partition_id)
 
     def clear_elr(self, record: ClearElrRecord) -> None:
-        """Clears eligible replicas of one topic, or of all with an empty name. Epochs stay, because no decision depends on
-        them here."""
+        """Clears the eligible leader replicas of one topic, or of all topics when the name is empty. Epochs stay, because no
+        decision here depends on them."""
         if record.topic_name:
             topic_id = self.id_of(record.topic_name)
             if topic_id is None:
@@ -130,7 +130,7 @@ class TopicsDelta:
                     topic.changed.add(number)
 
     def partition(self, topic_id: Uuid, number: int) -> PartitionImage | None:
-        """As it stands with what was replayed so far."""
+        """The partition, including replayed changes."""
         changed = self.changed.get(topic_id)
         if changed is not None:
             return changed.partitions.get(number)
@@ -164,7 +164,7 @@ class TopicsDelta:
 
 
 def _directories(directories: Sequence[bytes] | None, count: int) -> tuple[Uuid, ...]:
-    """One per replica; records from before metadata.version 17 have none, which means MIGRATING for all."""
+    """One directory per replica; records from before metadata.version 17 have none, which means MIGRATING for all."""
     if not directories:
         return (ZERO_UUID,) * count
     if len(directories) != count:
@@ -173,7 +173,7 @@ def _directories(directories: Sequence[bytes] | None, count: int) -> tuple[Uuid,
 
 
 def merge(before: PartitionImage, record: PartitionChangeRecord) -> PartitionImage:
-    """The partition after the change. A leader in the record raises the leader epoch even when it is the same leader."""
+    """The partition after the change. A leader in the record raises the leader epoch even when the leader stays the same."""
     replicas = before.replicas if record.replicas is None else tuple(record.replicas)
     if record.directories is not None:
         directories = _directories(record.directories, len(replicas))

@@ -1,11 +1,11 @@
-"""Frames and their headers: bytes in, requests out; responses in, bytes out. No sockets here (sans-IO).
+"""Frames and headers: bytes to requests, responses to bytes. No sockets here (sans-IO).
 
 A frame is an int32 size and that many bytes. A request begins with header v1, or v2 where its API version is flexible; even v2
 has the client id as a plain nullable string. A response begins with header v0, or v1 where the version is flexible, except that
-ApiVersions is always answered with v0, so that a client which speaks none of our versions can still read it.
+ApiVersions is always answered with v0, so that a client without a common version can still read it.
 
-Invariants: ``FrameReader`` never holds more than four times the bytes that came (or its first ``initial`` bytes), whatever size
-a peer announces; a frame it gave out stays valid and writable until ``writable`` is called again.
+Invariants: ``FrameReader`` never holds more than four times the bytes received (or its first ``initial`` bytes), whatever size a
+peer announces; a returned frame stays valid and writable until ``writable`` is called again.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MAX_FRAME_BYTES = 104857600
 """Default of ``socket.request.max.bytes``."""
 
 MAX_PLAIN_REQUEST_BYTES = 16 * 1024 * 1024
-"""Limit for requests other than Produce. Only Produce carries bulk as bytes; what the others carry is decoded, and the smallest
-structures take up to 64 times their bytes as objects, so that a frame of the full size could take all memory."""
+"""Limit for requests other than Produce. Only Produce carries bulk data as bytes; other requests are decoded, and the smallest
+structures take up to 64 times their size as objects, so that a frame of the full size could exhaust the memory."""
 
 _SIZE = struct.Struct(">i")
 _SIZE_AND_KEY = struct.Struct(">ih")
@@ -33,7 +33,7 @@ _RESPONSE_FLEXIBLE = struct.Struct(">iiB")
 
 
 class RequestHeader:
-    """What stands before the body of a request."""
+    """The header of a request."""
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
 
@@ -66,7 +66,7 @@ def response_header_is_flexible(api_key: int, api_version: int) -> bool:
 
 
 def read_request_header(buf: Buffer) -> tuple[int, int, int, str | None, int]:
-    """(API key, version, correlation id, client id, where the body begins) of a frame; errors as ``decode_request_header``."""
+    """(API key, version, correlation id, client id, start of the body) of a frame; errors as ``decode_request_header``."""
     try:
         api_key, api_version, correlation_id, length = _REQUEST.unpack_from(buf, 0)
         facts = API_FACTS.get(api_key)
@@ -91,9 +91,9 @@ def read_request_header(buf: Buffer) -> tuple[int, int, int, str | None, int]:
 
 
 def decode_request_header(buf: Buffer) -> tuple[RequestHeader, int]:
-    """The header of a frame and where the body begins.
+    """The header of a frame and the start of the body.
 
-    ProtocolViolation when it is cut off or the API is unknown. Whether the version is one we serve is the dispatcher's question.
+    ProtocolViolation when it is truncated or the API is unknown. The dispatcher checks whether the version is served.
     """
     api_key, api_version, correlation_id, client_id, pos = read_request_header(buf)
     return RequestHeader(api_key, api_version, correlation_id, client_id), pos
@@ -130,7 +130,7 @@ def encode_response(correlation_id: int, flexible_header: bool, body: Buffer) ->
 
 
 def encode_response_message(correlation_id: int, api_key: int, version: int, body: Message) -> bytearray:
-    """A whole frame, the body encoded in place: saves a copy of a large answer."""
+    """A whole frame, the body encoded in place: saves a copy of a large response."""
     out = bytearray(response_prefix(correlation_id, response_header_is_flexible(api_key, version), 0))
     body.encode_into(out, version)
     _SIZE.pack_into(out, 0, len(out) - 4)
@@ -138,7 +138,7 @@ def encode_response_message(correlation_id: int, api_key: int, version: int, bod
 
 
 def decode_response_header(buf: Buffer, flexible_header: bool) -> tuple[int, int]:
-    """(correlation id, where the body begins) of a response's frame. ProtocolViolation when it is cut off."""
+    """(correlation id, start of the body) of a response's frame. ProtocolViolation when it is truncated."""
     try:
         (correlation_id,) = _SIZE.unpack_from(buf, 0)
         return correlation_id, skip_tags(buf, 4) if flexible_header else 4
@@ -147,10 +147,10 @@ def decode_response_header(buf: Buffer, flexible_header: bool) -> tuple[int, int
 
 
 class FrameReader:
-    """Cuts a byte stream into frames, in one buffer that is used again and again.
+    """Splits a byte stream into frames, in one reused buffer.
 
-    A socket's reader calls ``recv_into(reader.writable())``, then ``received(n)``, then ``next_frame()`` until it gives None.
-    ``max_plain_bytes`` is for whoever reads requests: the limit of those that are not Produce.
+    Call ``recv_into(reader.writable())``, then ``received(n)``, then ``next_frame()`` until it returns None. ``max_plain_bytes``,
+    for readers of requests: the limit of those other than Produce.
     """
 
     __slots__ = ("_buffer", "_end", "_initial", "_max", "_max_plain", "_start", "_view")
@@ -173,11 +173,11 @@ class FrameReader:
 
     @property
     def pending(self) -> int:
-        """Bytes that came and were not given out: 0 means the stream stands between two frames."""
+        """Bytes received and not returned yet: 0 means that the stream is between two frames."""
         return self._end - self._start
 
     def writable(self) -> memoryview:
-        """Where the next bytes go; never empty. Frames given out before are void from now on."""
+        """The buffer for the next bytes; never empty. Invalidates frames returned before."""
         pending = self._end - self._start
         if self._start:
             if pending:
@@ -189,7 +189,7 @@ class FrameReader:
         return self._view[pending:]
 
     def received(self, count: int) -> None:
-        """The first ``count`` bytes of what ``writable`` gave are filled."""
+        """Marks the first ``count`` bytes of the ``writable`` buffer as received."""
         assert 0 <= count <= len(self._buffer) - self._end, "more was received than there was room for"
         self._end += count
 
@@ -212,23 +212,23 @@ class FrameReader:
         return self._view[start : self._start]
 
     def head(self, count: int) -> bytes:
-        """The first bytes, ``count`` at most, of what came and was not given out."""
+        """The first pending bytes, at most ``count``."""
         return bytes(self._view[self._start : min(self._end, self._start + count)])
 
     def next_key(self) -> int:
-        """The API key of the next request, whole or not; -1 while that has not come."""
+        """The API key of the next request, complete or not; -1 if it was not received yet."""
         if self._end - self._start < 6:
             return -1
         key: int = _SIZE_AND_KEY.unpack_from(self._buffer, self._start)[1]
         return key
 
     def take_pending(self) -> memoryview:
-        """What came and was not given out; it is the caller's, and this reader is not to be used any more."""
+        """The pending bytes, which the caller now owns; the reader must not be used any more."""
         pending, self._start = self._view[self._start : self._end], self._end
         return pending
 
     def feed(self, data: Buffer) -> list[bytes]:
-        """Takes any bytes and gives copies of the frames they complete: for whoever has bytes instead of a socket."""
+        """Takes any bytes and returns copies of the frames they complete, for callers without a socket."""
         frames = []
         data = memoryview(data)
         while data:
@@ -242,13 +242,13 @@ class FrameReader:
         return frames
 
     def shrink(self) -> None:
-        """Gives back what a large frame took, when nothing is pending; for a connection that has become idle."""
+        """Frees the space of a large frame when nothing is pending; for connections that became idle."""
         if self._start == self._end and len(self._buffer) > self._initial:
             self._start = self._end = 0
             self._resize(self._initial)
 
     def _resize(self, size: int) -> None:
-        """A new buffer: the old one cannot grow while views of it are about."""
+        """Allocates a new buffer: the old one cannot be resized while views of it exist."""
         pending = self._end - self._start
         buffer = bytearray(size)
         view = memoryview(buffer)

@@ -1,13 +1,13 @@
-"""The wire's basic types, as generated messages read and write them.
+"""Readers and writers of the wire's basic types, for generated messages.
 
 Readers take ``(buf, pos)`` and return ``(value, new_pos)``; writers append to a ``bytearray``. Integers are big-endian. "Compact"
 forms are those of flexible versions (KIP-482): a length is written plus one as an unsigned varint, 0 means null.
 
-Invariants: nothing is allocated for a length or count before it was held against the bytes that remain; a count of elements is
-bounded by their smallest size; no text is longer than the plain form can say, in either form, as in Kafka: what came in one may
-have to be written in the other. A reader may raise one of ``BROKEN`` where the buffer ends or text is not UTF-8; ``Structure``
-(``structure.py``) and the fast path turn those into ``ProtocolViolation``, the only error a peer's bytes can cause. Lengths and
-counts below 127 fit one byte in the compact forms: readers and writers of what is frequent take that case first.
+Invariants: a length or count is compared with the remaining bytes before anything is allocated for it; a count of elements is
+bounded by their smallest size; in either form no text is longer than the plain form allows, as in Kafka, since text read in one
+may be written in the other. A reader may raise one of ``BROKEN`` where the buffer ends or text is not UTF-8; ``Structure``
+(``structure.py``) and the fast path turn those into ``ProtocolViolation``, the only error that a peer's bytes can cause. Compact
+lengths and counts below 127 fit into one byte; frequently used readers and writers check that case first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BROKEN = (IndexError, struct.error, UnicodeDecodeError)
 
 
 class Writable(Protocol):
-    """What can append itself to a buffer: every structure."""
+    """Appends itself to a buffer; every structure does."""
 
     def _write(self, out: bytearray, version: int) -> None: ...
 
@@ -38,7 +38,7 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _MAX_UVARINT = 0xFFFFFFFF
 _MAX_STRING = 0x7FFF
-"""Bytes."""
+"""In bytes."""
 _KEPT_COUNTS = 16
 _layouts: dict[tuple[int, str], struct.Struct] = {}
 """Layouts of short arrays: bounded by ``_KEPT_COUNTS`` times the number of types."""
@@ -77,7 +77,7 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def _span(buf: Buffer, pos: int, width: int, what: str) -> tuple[int, int]:
-    """Start and end of a value behind a plain length of 2 or 4 bytes; the end is -1 for null."""
+    """Start and end of a value after a plain length of 2 or 4 bytes; the end is -1 for null."""
     (length,) = (_INT16 if width == 2 else _INT32).unpack_from(buf, pos)
     pos += width
     if length < -1 or length > len(buf) - pos:
@@ -86,7 +86,7 @@ def _span(buf: Buffer, pos: int, width: int, what: str) -> tuple[int, int]:
 
 
 def _compact_span(buf: Buffer, pos: int, what: str) -> tuple[int, int]:
-    """Start and end of a value behind a compact length; the end is -1 for null."""
+    """Start and end of a value after a compact length; the end is -1 for null."""
     length = buf[pos]
     if length < 0x80:
         pos += 1
@@ -164,7 +164,7 @@ def read_compact_bytes(buf: Buffer, pos: int) -> tuple[bytes, int]:
 
 
 def read_nullable_records(buf: Buffer, pos: int) -> tuple[memoryview | None, int]:
-    """A view of the batches; nothing is copied."""
+    """A view of the batches, without a copy."""
     start, end = _span(buf, pos, 4, "records")
     return (memoryview(buf)[start:end], end) if end >= 0 else (None, start)
 
@@ -189,7 +189,7 @@ def read_compact_records(buf: Buffer, pos: int) -> tuple[memoryview, int]:
 
 
 def read_count(buf: Buffer, pos: int, smallest: int, flexible: bool) -> tuple[int, int]:
-    """The number of elements of an array, -1 for null; refused unless that many of the smallest size could follow."""
+    """The number of elements of an array, -1 for null; refused unless that many of the smallest size can follow."""
     if flexible:
         count = buf[pos]
         if count < 0x80:
@@ -249,7 +249,7 @@ def read_strings(buf: Buffer, pos: int, flexible: bool) -> tuple[list[str], int]
 
 
 def _numbers(count: int, code: str) -> struct.Struct:
-    """The layout of ``count`` numbers; that of a few is kept."""
+    """The layout of ``count`` numbers; cached for short arrays."""
     if count > _KEPT_COUNTS:
         return struct.Struct(f">{count}{code}")
     layout = _layouts.get((count, code))
@@ -293,7 +293,7 @@ def read_nullable_struct(buf: Buffer, pos: int, version: int, read: Read[T]) -> 
 
 
 def read_tagged_nullable_struct(buf: Buffer, pos: int, version: int, read: Read[T]) -> tuple[T | None, int]:
-    """As the value of a tag: an unsigned varint before the structure, 0 for null."""
+    """For a tag's value: an unsigned varint before the structure, 0 for null."""
     present, pos = read_uvarint(buf, pos)
     return read(buf, pos, version) if present else (None, pos)
 
@@ -308,7 +308,7 @@ def read_tag(buf: Buffer, pos: int) -> tuple[int, int, int]:
 
 
 def skip_tags(buf: Buffer, pos: int) -> int:
-    """Behind a tag section of which no tag is known here."""
+    """Skips a tag section without known tags."""
     count, pos = read_uvarint(buf, pos)
     for _ in range(count):
         _, _, pos = read_tag(buf, pos)
@@ -340,7 +340,7 @@ def write_compact_string(out: bytearray, value: str) -> None:
         out.append(length)
     else:
         if length > _MAX_STRING + 1:
-            # Nobody could read it: not a client, and not this node its own metadata log at the next start.
+            # It would be unreadable for a client, and in the metadata log for this node at its next start.
             raise ValueError(f"string of length {length - 1}; {_MAX_STRING} bytes are the most there can be")
         write_uvarint(out, length)
     out += data
@@ -451,12 +451,12 @@ def checked_uuid(value: bytes) -> bytes:
 
 
 def required(value: T | None, name: str, version: int) -> T:
-    """The value, which this version cannot carry as null. ValueError when it is."""
+    """The value, which must not be null in this version. ValueError when it is."""
     if value is None:
         raise ValueError(f"{name} is null, which version {version} cannot carry")
     return value
 
 
 def unsupported(name: str, version: int) -> ValueError:
-    """A field that is set and that the version lacks."""
+    """A field is set that the version does not have."""
     return ValueError(f"{name} is set, but version {version} has no such field and it must not be dropped")

@@ -1,4 +1,4 @@
-"""Where the class of a message is found: modules are imported when first asked for, so that a start pays for what it uses."""
+"""Finds the class of a message. Modules are imported on first use, so that a start only loads what it needs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _class(module: str, name: str) -> Any:
 
 @cache
 def request_class(api_key: int) -> type[Message]:
-    """The request of an RPC. KeyError for a number that Kafka 4.3 does not have."""
+    """The request class of an RPC. KeyError for an RPC that Kafka 4.3 does not have."""
     facts = API_FACTS[api_key]
     cls: type[Message] = _class(facts.module, f"{facts.name}Request")
     return cls
@@ -44,7 +44,7 @@ def request_class(api_key: int) -> type[Message]:
 
 @cache
 def response_class(api_key: int) -> type[Message]:
-    """The response of an RPC. KeyError for a number that Kafka 4.3 does not have."""
+    """The response class of an RPC. KeyError for an RPC that Kafka 4.3 does not have."""
     facts = API_FACTS[api_key]
     cls: type[Message] = _class(facts.module, f"{facts.name}Response")
     return cls
@@ -52,6 +52,7 @@ def response_class(api_key: int) -> type[Message]:
 
 @cache
 def data_class(name: str) -> type[Message]:
-    """A record or other message that is no RPC, by Kafka's name (``PartitionRecord``). KeyError when there is none."""
+    """The class of a record or other message that is not an RPC, by Kafka's name (``PartitionRecord``). KeyError when there is
+    none."""
     cls: type[Message] = _class(DATA_MODULES[name], name)
     return cls

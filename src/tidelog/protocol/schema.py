@@ -1,4 +1,4 @@
-"""The language of ``definitions/``: what is known of each message, and how it is read from text.
+"""The language of ``definitions/``: the properties of a message, and the parser.
 
 A definition is one line per message and one per field, indented by depth::
 
@@ -7,9 +7,9 @@ A definition is one line per message and one per field, indented by depth::
       TopicData []TopicProduceData 3+
         Name string 0-12 ignorable
 
-``struct`` lines below a message hold structures that several of its fields use. Only the generator, the tests and whoever is
-curious read this at all; a node runs the code generated from it. Terms are those of Kafka's message format: ``tag`` is the
-field's number in the tag section, ``null`` the versions in which it may be null, ``ignorable`` says that a value which the
+``struct`` lines below a message hold structures that several of its fields use. Only the generator, the tests and tools that
+print messages read definitions; a node runs the code generated from them. Terms are those of Kafka's message format: ``tag`` is
+the field's number in the tag section, ``null`` the versions in which it may be null, ``ignorable`` says that a value which the
 version cannot carry is dropped instead of refused.
 """
 
@@ -23,7 +23,7 @@ NEVER = (0, -1)
 FOREVER = 32767
 
 FIXED_WIDTHS = {"bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "uint32": 4, "int64": 8, "float64": 8, "uuid": 16}
-"""Types that take the same number of bytes wherever they stand."""
+"""Types with a fixed encoded size."""
 
 Versions = tuple[int, int]
 """First and last version, both included; empty when the last is smaller."""
@@ -40,7 +40,7 @@ def parse_versions(text: str) -> Versions:
 
 
 def intersect(a: Versions, b: Versions) -> Versions:
-    """The versions in both."""
+    """The versions in both ranges."""
     return max(a[0], b[0]), min(a[1], b[1])
 
 
@@ -52,7 +52,7 @@ def snake_case(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. ``fields`` is empty unless the type is a structure written out in place."""
+    """One field. ``fields`` is empty unless the type is an inline structure."""
 
     name: str
     type: str
@@ -76,12 +76,12 @@ class Field:
 
     @property
     def is_struct(self) -> bool:
-        """Whether it is, or its elements are, a structure."""
+        """Whether the field is a structure or an array of them."""
         return self.element[0].isupper()
 
     @property
     def attribute(self) -> str:
-        """The name in Python."""
+        """Its name in Python."""
         return snake_case(self.name)
 
 
@@ -101,7 +101,7 @@ class Message:
 
     @property
     def module(self) -> str:
-        """The module under ``messages/`` that holds it; a request and its response share one."""
+        """Its module under ``messages/``; a request and its response share one."""
         name = self.name
         if self.kind in ("request", "response"):
             name = name.removesuffix("Request").removesuffix("Response")
@@ -116,7 +116,7 @@ class _Line:
 
 
 def parse(text: str) -> list[Message]:
-    """The messages of one definitions file. ValueError names a line that cannot be read."""
+    """The messages of one definitions file. ValueError names a malformed line."""
     return [_message(line) for line in _tree(text.splitlines())]
 
 

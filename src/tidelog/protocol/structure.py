@@ -1,7 +1,7 @@
 """The base of all generated messages: values with slots that read and write themselves at any version.
 
-What a peer can cause here is ``ProtocolViolation`` and nothing else; what our own code can cause by a value that does not fit is
-``ValueError``. Versions are checked at the outside of a message only.
+A peer's bytes can cause only ``ProtocolViolation``; a value of ours that does not fit causes ``ValueError``. Versions are checked
+only for the outermost message.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.primitives import BROKEN
 
 DEFAULT: Any = object()
-"""Stands for a fresh empty list or structure in the signature of a generated constructor."""
+"""Placeholder for a new empty list or structure in the signature of a generated constructor."""
 
 
 def broken(name: str, version: int, buf: Buffer, error: Exception) -> ProtocolViolation:
-    """What to raise for one of ``BROKEN``."""
+    """The exception for one of ``BROKEN``."""
     if isinstance(error, UnicodeDecodeError):
         return ProtocolViolation(f"{name} version {version} has a string that is not UTF-8: {error.reason}")
     return ProtocolViolation(f"{name} version {version} is cut off: {len(buf)} bytes are not all of it")
 
 
 class Structure:
-    """Base of every generated class: a mutable value with slots. Equality and repr go by its fields."""
+    """Base of every generated class: a mutable value with slots. Equality and repr use its fields."""
 
     __slots__: tuple[str, ...] = ()
     __hash__ = None  # type: ignore[assignment]
@@ -39,7 +39,7 @@ class Structure:
 
     @classmethod
     def decode_from(cls, buf: Buffer, pos: int, version: int) -> tuple[Self, int]:
-        """The structure at ``pos`` and the position behind it. ProtocolViolation when the bytes are not one."""
+        """The structure at ``pos`` and the position after it. ProtocolViolation when the bytes are malformed."""
         try:
             return cls._read(buf, pos, version)
         except BROKEN as error:
@@ -68,7 +68,7 @@ class Structure:
 
 
 class Message(Structure):
-    """Base of the generated classes that stand for themselves: requests, responses, headers, records."""
+    """Base of the generated top-level classes: requests, responses, headers, records."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -86,7 +86,7 @@ class Message(Structure):
 
     @classmethod
     def decode(cls, buf: Buffer, version: int) -> Self:
-        """The whole buffer as one message. ProtocolViolation when it is not exactly that."""
+        """Decodes the whole buffer as one message. ProtocolViolation when it is malformed or has trailing bytes."""
         message, pos = cls.decode_from(buf, 0, version)
         if pos != len(buf):
             raise ProtocolViolation(f"{cls.NAME} version {version} ends at byte {pos}, but {len(buf)} bytes came")
@@ -94,9 +94,9 @@ class Message(Structure):
 
     @classmethod
     def read(cls, buf: Buffer, pos: int, version: int) -> Self:
-        """The message at ``pos``; bytes behind it are left alone, as Kafka does with requests (librdkafka sends some).
+        """The message at ``pos``; trailing bytes are ignored, as Kafka does with requests (librdkafka sends some).
 
-        ProtocolViolation when there is none.
+        ProtocolViolation when it is malformed.
         """
         return cls.decode_from(buf, pos, version)[0]
 

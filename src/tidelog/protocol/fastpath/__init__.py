@@ -1,8 +1,8 @@
-"""Produce and Fetch, read and written by hand: the same bytes as ``messages/produce.py`` and ``messages/fetch.py``, sooner.
+"""Handwritten codecs for Produce and Fetch: the same bytes as ``messages/produce.py`` and ``messages/fetch.py``, but faster.
 
 Requests become light views (tuples, record batches as memoryviews into the frame). Responses become whole frames; in a Fetch
-response records stay ``FileSlice``s between the bytes around them. A property test holds each function against its generated
-twin.
+response records stay ``FileSlice``s between the other bytes. A property test compares each function with its generated
+counterpart.
 """
 
 from tidelog.protocol.fastpath.fetch import (

@@ -1,6 +1,6 @@
-"""Fetch: a request read in place, a response as bytes around the slices of files that go between them.
+"""Fetch: requests are read in place; responses are bytes interleaved with file slices.
 
-The KRaft fields of a partition in a request (ReplicaDirectoryId, HighWatermark) are checked and left out: the quorum's listener
+The KRaft fields of a partition in a request (ReplicaDirectoryId, HighWatermark) are checked and dropped: the quorum's listener
 reads Fetch with the generated class.
 """
 
@@ -34,14 +34,14 @@ from tidelog.protocol.structure import Structure, broken
 FetchPartition: TypeAlias = tuple[int, int, int, int, int, int]
 """(partition, current_leader_epoch, fetch_offset, last_fetched_epoch, log_start_offset, partition_max_bytes)."""
 FetchTopic: TypeAlias = tuple[str | None, Uuid, list[FetchPartition]]
-"""(name or None, topic id, partitions): versions up to 12 have the name, later ones the id."""
+"""(name or None, topic id, partitions): versions up to 12 use the name, later ones the id."""
 ForgottenTopic: TypeAlias = tuple[str | None, Uuid, list[int]]
 """(name or None, topic id, partitions)."""
 Part: TypeAlias = Buffer | FileSlice
-"""A piece of a response on its way out."""
+"""A piece of a response to be sent."""
 
 INLINE_RECORDS = 4096
-"""Records in memory up to this many bytes are copied into the bytes around them: cheaper than one more piece to send."""
+"""Records in memory up to this many bytes are copied into the surrounding bytes: cheaper than sending one more piece."""
 
 _IHI = struct.Struct(">ihi")
 _RESULT_V12 = struct.Struct(">ihqqqBi")
@@ -94,7 +94,7 @@ class FetchView(Structure):
 
     @classmethod
     def from_message(cls, request: FetchRequest, version: int) -> FetchView:
-        """The same request from its generated class: the plain path."""
+        """Converts a request of the generated class."""
         view = cls()
         view.cluster_id = request.cluster_id
         view.replica_id = request.replica_id if version < 15 else request.replica_state.replica_id
@@ -122,7 +122,7 @@ class FetchView(Structure):
 
 
 def read_fetch(buf: Buffer, pos: int, version: int) -> FetchView:
-    """A Fetch request (version 4 to 18) whose body is ``buf`` from ``pos`` on. ProtocolViolation when it is not."""
+    """Reads a Fetch request (version 4 to 18) from ``buf`` at ``pos``. ProtocolViolation when it is malformed."""
     try:
         view, _ = _read_fetch(buf, pos, version)
     except BROKEN as error:
@@ -184,7 +184,7 @@ def _read_fetch_topic(buf: Buffer, pos: int, version: int) -> tuple[FetchTopic, 
 
 
 def _read_old_fetch_partitions(buf: Buffer, pos: int, version: int) -> tuple[list[FetchPartition], int]:
-    """Of the versions before the flexible ones."""
+    """For the versions before the flexible ones."""
     layout = _PARTITION_V9 if version >= 9 else _PARTITION_V5 if version >= 5 else _PARTITION_V4
     count, pos = read_count(buf, pos, layout.size, False)
     if count < 0:
@@ -206,7 +206,7 @@ def _read_old_fetch_partitions(buf: Buffer, pos: int, version: int) -> tuple[lis
 
 
 def _skip_partition_tags(buf: Buffer, pos: int, version: int) -> int:
-    """Past the tags of a partition; the KRaft ones among them must have their sizes."""
+    """Skips the tags of a partition; the KRaft tags among them must have their fixed sizes."""
     count, pos = read_uvarint(buf, pos)
     for _ in range(count):
         tag, pos, end = read_tag(buf, pos)
@@ -250,8 +250,8 @@ def _read_fetch_tags(buf: Buffer, pos: int, version: int, view: FetchView) -> in
 class FetchResult(Structure):
     """One partition of a Fetch response.
 
-    ``aborted_transactions`` are (producer id, first offset), None for readers of uncommitted data. ``diverging_epoch`` is (epoch,
-    end offset), ``current_leader`` (id, epoch), ``snapshot_id`` (end offset, epoch); versions before 12 drop the three.
+    ``aborted_transactions`` are (producer id, first offset), None for read_uncommitted. ``diverging_epoch`` is (epoch, end
+    offset), ``current_leader`` (id, epoch), ``snapshot_id`` (end offset, epoch); versions before 12 drop these three.
     """
 
     __slots__ = (
@@ -296,7 +296,7 @@ class FetchResult(Structure):
 
 
 FetchTopicResult: TypeAlias = tuple[str | None, Uuid, Sequence[FetchResult]]
-"""(name or None, topic id, partitions), as the request had them."""
+"""(name or None, topic id, partitions), as in the request."""
 
 
 def encode_fetch_response(
@@ -309,7 +309,7 @@ def encode_fetch_response(
     session_id: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> tuple[list[Part], int]:
-    """A whole frame in parts, to be sent one after another, and their size in bytes. Nothing reads a ``FileSlice`` here."""
+    """A whole frame as consecutive parts, and their total size in bytes. ``FileSlice``s are not read here."""
     flexible = version >= 12
     out = bytearray(response_prefix(correlation_id, flexible, 0))
     parts: list[Part] = [out]
@@ -346,7 +346,7 @@ def encode_fetch_response(
 
 
 def _write_fetch_result(out: bytearray, version: int, result: FetchResult) -> Part | None:
-    """Writes one partition up to its records; gives the records that are to follow as a part of their own."""
+    """Writes one partition up to its records; returns records that are sent as a separate part."""
     flexible = version >= 12
     aborted = result.aborted_transactions
     if flexible and not aborted:
@@ -376,7 +376,7 @@ def _write_fetch_result(out: bytearray, version: int, result: FetchResult) -> Pa
 
 
 def _write_fetch_result_head(out: bytearray, version: int, result: FetchResult) -> None:
-    """What stands before the records, in any version and with aborted transactions."""
+    """Writes what precedes the records, for any version and with aborted transactions."""
     out += _IHQQ.pack(result.index, result.error_code, result.high_watermark, result.last_stable_offset)
     if version >= 5:
         out += _Q.pack(result.log_start_offset)

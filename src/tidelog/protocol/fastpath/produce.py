@@ -1,4 +1,4 @@
-"""Produce: a request read in place, a response written straight into its frame."""
+"""Produce: requests are read in place; responses are written directly into their frame."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tidelog.protocol.structure import Structure, broken
 ProducePartition: TypeAlias = tuple[int, memoryview | None]
 """(partition, records)."""
 ProduceTopic: TypeAlias = tuple[str | None, Uuid, list[ProducePartition]]
-"""(name or None, topic id, partitions): versions up to 12 have the name, later ones the id."""
+"""(name or None, topic id, partitions): versions up to 12 use the name, later ones the id."""
 
 _HI = struct.Struct(">hi")
 _I = struct.Struct(">i")
@@ -41,7 +41,7 @@ _ONE_BY_ID = struct.Struct(">bhiB16sBi")
 
 
 class ProduceView(Structure):
-    """A Produce request; the batches still lie in the frame."""
+    """A Produce request; the batches stay in the frame."""
 
     __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
 
@@ -53,7 +53,7 @@ class ProduceView(Structure):
 
     @classmethod
     def from_message(cls, request: ProduceRequest, version: int) -> ProduceView:
-        """The same request from its generated class: the plain path."""
+        """Converts a request of the generated class."""
         topics: list[ProduceTopic] = [
             (
                 topic.name if version <= 12 else None,
@@ -66,7 +66,7 @@ class ProduceView(Structure):
 
 
 def read_produce(buf: Buffer, pos: int, version: int) -> ProduceView:
-    """A Produce request (version 3 to 13) whose body is ``buf`` from ``pos`` on. ProtocolViolation when it is not."""
+    """Reads a Produce request (version 3 to 13) from ``buf`` at ``pos``. ProtocolViolation when it is malformed."""
     if version >= 13 and (view := _read_one_by_id(buf, pos)) is not None:
         return view
     try:
@@ -88,7 +88,8 @@ def read_produce(buf: Buffer, pos: int, version: int) -> ProduceView:
 
 
 def _read_one_by_id(buf: Buffer, pos: int) -> ProduceView | None:
-    """What most requests are: one partition by topic id, no transaction, no tags. None for all others, broken ones too."""
+    """The common case: one partition by topic id, no transaction, no tags. None for all other requests, including malformed
+    ones."""
     length = len(buf)
     if length - pos < _ONE_BY_ID.size + 5:
         return None
@@ -121,7 +122,7 @@ def _read_produce_topic(buf: Buffer, pos: int, version: int) -> tuple[ProduceTop
 
 
 def _read_flexible_partitions(buf: Buffer, pos: int, count: int, partitions: list[ProducePartition]) -> int:
-    """The innermost loop of a Produce request: one slice per partition, no call besides the length's."""
+    """The innermost loop of a Produce request: one slice per partition, and no call except for the length."""
     view = memoryview(buf)
     unpack = _I.unpack_from
     for _ in range(count):
@@ -175,7 +176,7 @@ class ProduceResult(Structure):
 
 
 ProduceTopicResult: TypeAlias = tuple[str | None, Uuid, Sequence[ProduceResult]]
-"""(name or None, topic id, partitions), as the request had them."""
+"""(name or None, topic id, partitions), as in the request."""
 
 
 def encode_produce_response(
@@ -186,7 +187,7 @@ def encode_produce_response(
     throttle_time_ms: int = 0,
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> bytearray:
-    """A whole frame. ``current_leader`` and ``node_endpoints`` reach clients of version 10 and later, and are dropped before."""
+    """A whole frame. ``current_leader`` and ``node_endpoints`` are sent from version 10 on, and dropped before."""
     flexible = version >= 9
     out = bytearray(response_prefix(correlation_id, flexible, 0))
     write_count(out, len(topics), flexible)

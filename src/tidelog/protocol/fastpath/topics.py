@@ -1,4 +1,4 @@
-"""What Produce and Fetch have in common: how they name a topic, and where the nodes are that they send a client to."""
+"""Shared by Produce and Fetch: topic names and ids, and the node endpoints in their responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _I = struct.Struct(">i")
 
 
 def read_topic(buf: Buffer, pos: int, version: int, flexible: bool) -> tuple[str | None, Uuid, int]:
-    """(name, topic id, pos) of Produce and of Fetch."""
+    """(name, topic id, pos), in Produce and Fetch."""
     if version >= 13:
         topic_id = Uuid(bytes(buf[pos : pos + 16]))
         if len(topic_id) < 16:
@@ -44,7 +44,7 @@ def write_topic(out: bytearray, version: int, name: str | None, topic_id: Uuid, 
 
 
 def write_node_endpoints(out: bytearray, endpoints: Sequence[NodeEndpoint]) -> None:
-    """The tag section that ends the response: node endpoints are its tag 0."""
+    """The tag section at the end of the response: node endpoints are its tag 0."""
     if not endpoints:
         out.append(0)
         return
