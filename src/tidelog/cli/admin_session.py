@@ -1,4 +1,4 @@
-"""What administration commands ask of a cluster, each request to the node that can answer it."""
+"""Admin requests of commands, each sent to the node that can answer it."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class NodeConnection:
         return self._session.ask(request, self._to)
 
     def version_of(self, api_key: int) -> int:
-        """The version at which requests of this API go to this node."""
+        """The version used for requests of this API to this node."""
         return self._session.version_of(api_key, self._to)
 
 
 class AdminSession(Session):
-    """Connected to brokers."""
+    """A session with brokers."""
 
     def __init__(self, bootstrap: str, command_config: str | None = None, client_id: str = "adminclient-1") -> None:
         """As ``BrokerConnection``."""
@@ -48,28 +48,28 @@ class AdminSession(Session):
         self._brokers: dict[int, MetadataResponseBroker] = {}
 
     def connection(self, broker_id: int) -> NodeConnection:
-        """The connection to that broker. CommandFailed when the cluster has none of that id."""
+        """The connection to that broker. CommandFailed when the cluster has no broker with that id."""
         self.version_of(ApiKey.API_VERSIONS, Node(broker_id))
         return NodeConnection(self, broker_id)
 
     def forget_connections(self) -> None:
-        """Close the connections to brokers; the next request to each opens another."""
+        """Closes the connections to brokers; the next request to each opens a new one."""
         self._client.connections.close()
 
     def brokers(self) -> dict[int, MetadataResponseBroker]:
-        """The brokers that are there, by id."""
+        """The live brokers, by id."""
         if not self._brokers:
             self._brokers = self.run(topics_calls.brokers())
         return self._brokers
 
     def metadata(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
-        """These topics, or all of them, by name; those that are not there have an error code. None is created."""
+        """These topics, or all of them, by name; unknown topics have an error code. Creates none."""
         response = self.run(topics_calls.metadata(topics))
         self._brokers = {broker.node_id: broker for broker in sorted(response.brokers, key=lambda each: each.node_id)}
         return sorted(response.topics, key=lambda topic: topic.name or "")
 
     def partitions(self, topic: str) -> list[Partition]:
-        """All partitions of a topic. CommandFailed when it is not there."""
+        """All partitions of a topic. CommandFailed when it does not exist."""
         (found,) = self.metadata([topic])
         if found.error_code != ErrorCode.NONE:
             raise CommandFailed(f"Topic {topic}: {error_text(found.error_code)}")
@@ -80,22 +80,22 @@ class AdminSession(Session):
         return self.run(topics_calls.leaders(topics))
 
     def list_offsets(self, wanted: dict[Partition, int], *, isolation_level: int = 0) -> dict[Partition, Any]:
-        """The answer for each partition, by a timestamp in ms or one of the special ones; each leader is asked once.
+        """The offset of each partition, by a timestamp in ms or a special one; each leader gets one request.
 
-        Partitions without a leader are missing.
+        Partitions without a leader are left out.
         """
         return self.run(topics_calls.list_offsets(wanted, isolation_level, self.timeout_ms))
 
     def coordinator(self, key: str, key_type: int = GROUP) -> tuple[int, str, int]:
-        """Id, host and port of the coordinator of a group or a transactional id. CommandFailed when there is none in time."""
+        """Id, host and port of the coordinator of a group or a transactional id. CommandFailed when none is found in time."""
         return self.run(_located(Coordinator(key, key_type)))
 
     def ask_coordinator(self, key: str, request: Message, code_of: Callable[[Any], int], key_type: int = GROUP) -> Any:
-        """The answer of the coordinator of a group, or a transactional id, asked again while it moves or loads."""
+        """The response of the coordinator of a group or a transactional id; retries while it moves or loads."""
         return self.run(_asked(Ask(request, Coordinator(key, key_type), code_of=code_of)))
 
     def until_settled(self, ask: Callable[[], T], code_of: Callable[[T], int]) -> T:
-        """Ask until the answer is not that a coordinator is on its way, or the time is up."""
+        """Repeats the request while the coordinator moves or loads, until the timeout."""
         deadline = time.monotonic() + self.timeout_ms / 1000
         while True:
             answer = ask()

@@ -1,4 +1,4 @@
-"""The connection of a command: settings out of ``--command-config``, calls on blocking sockets, failures as sentences."""
+"""The connection of a command: settings from ``--command-config``, calls on blocking sockets, failures as error messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CannotConnect(Exception):
 
 
 class Session:
-    """Connected to a cluster. A context manager."""
+    """A connection to a cluster. A context manager."""
 
     def __init__(self, settings: ClientSettings, *, controllers: bool = False) -> None:
         """CannotConnect when no server answers."""
@@ -44,11 +44,11 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """End all connections."""
+        """Closes all connections."""
         self._client.close()
 
     def run(self, call: Call[T]) -> T:
-        """The result of a call. CannotConnect when a connection ends instead, CommandFailed for an error of the cluster."""
+        """The result of a call. CannotConnect when the connection closes, CommandFailed for an error of the cluster."""
         with _as_sentences():
             return self._client.run(call)
 
@@ -57,13 +57,13 @@ class Session:
         return self.run(_asking(Ask(request, to)))
 
     def version_of(self, api_key: int, to: To = None) -> int:
-        """The version at which requests of this API go out."""
+        """The version used for requests of this API."""
         version: int = self.run(_asking(VersionOf(api_key, to)))
         return version
 
 
 class BrokerConnection(Session):
-    """Connected to the first broker that answers."""
+    """A connection to the first broker that answers."""
 
     def __init__(self, bootstrap: str, command_config: str | None = None, client_id: str = "tidelog-cli") -> None:
         """``command_config``: a properties file, as Kafka's tools take it. CannotConnect when no server answers."""
@@ -71,7 +71,7 @@ class BrokerConnection(Session):
 
 
 def client_settings(bootstrap: str, command_config: str | None, client_id: str) -> ClientSettings:
-    """The settings of a tool. ConfigError names the file."""
+    """The client settings of a tool. ConfigError names the file."""
     if command_config is None:
         return parse_admin_settings({"client.id": client_id}, bootstrap)
     given = parse(text_of(command_config))

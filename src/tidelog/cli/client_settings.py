@@ -1,7 +1,7 @@
-"""Settings of Kafka's Java clients, as librdkafka has them.
+"""Translates settings of Kafka's Java clients for librdkafka.
 
-Files and flags of the console tools hold the names that Kafka documents. Most are the same in librdkafka, some have another name
-or unit, some have no meaning outside Java. What is not known here goes to librdkafka as it is, which knows its own names and
+Files and flags of the console tools use the names that Kafka documents. Most are the same in librdkafka, some have another name
+or unit, some have no meaning outside Java. Settings unknown here are passed on unchanged; librdkafka knows its own names and
 refuses the rest by name.
 """
 
@@ -23,7 +23,7 @@ RENAMED = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
     "ssl.protocol": "",
 }
-"""Java's name and librdkafka's; an empty one has no counterpart, and none is needed."""
+"""Java's name -> librdkafka's; empty when there is no counterpart and none is needed."""
 
 JAVA_ONLY = frozenset(
     {
@@ -45,7 +45,7 @@ JAVA_ONLY = frozenset(
         "value.serializer",
     }
 )
-"""Settings about Java classes, or about a wait that librdkafka does not have."""
+"""Settings about Java classes, or about a timeout that librdkafka does not have."""
 
 ASSIGNORS = {
     "rangeassignor": "range",
@@ -58,7 +58,7 @@ _JAAS_FIELD = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
 def gather(files: Iterable[str | None], pairs: Iterable[str]) -> dict[str, str]:
-    """The settings of property files, then of ``key=value`` pairs, the last of equal keys wins."""
+    """Merges the settings of property files, then of ``key=value`` pairs; for equal keys the last wins."""
     settings: dict[str, str] = {}
     for path in files:
         if path is not None:
@@ -68,7 +68,7 @@ def gather(files: Iterable[str | None], pairs: Iterable[str]) -> dict[str, str]:
 
 
 def to_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
-    """The same settings for librdkafka. ConfigError for those that cannot be had; a note on stderr for moot ones."""
+    """The settings for librdkafka. ConfigError for unsupported ones; a note on stderr for those without effect."""
     result = _stores(settings)
     for name, value in settings.items():
         if name.startswith(STORES) or (result and name == "ssl.key.password"):
@@ -86,7 +86,7 @@ def to_librdkafka(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _stores(settings: Mapping[str, str]) -> dict[str, str]:
-    """Certificates and keys of Java's trust and key stores, as PEM."""
+    """Certificates and keys from Java's trust and key stores, as PEM."""
     if not any(name.startswith(STORES) for name in settings):
         return {}
     from tidelog.client.net.tls import material
@@ -106,9 +106,9 @@ def _stores(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_reachable(settings: Mapping[str, str], bootstrap: str) -> None:
-    """CannotConnect unless one of the servers accepts this client: librdkafka would try for a minute and longer.
+    """CannotConnect unless one of the servers accepts this client: librdkafka would retry for a minute or more.
 
-    Settings that only librdkafka knows are left to it, and then nothing is checked.
+    Nothing is checked if there are settings that only librdkafka knows.
     """
     from tidelog.cli.broker_connection import Session
     from tidelog.client.settings import parse_admin_settings
@@ -129,7 +129,7 @@ def _offset_reset(value: str) -> dict[str, str]:
 
 
 def _strategy(value: str) -> dict[str, str]:
-    """Classes become librdkafka's names."""
+    """Replaces class names with librdkafka's names."""
     names = []
     for part in value.split(","):
         last = part.strip().rpartition(".")[2]
@@ -138,7 +138,7 @@ def _strategy(value: str) -> dict[str, str]:
 
 
 def _jaas(value: str) -> dict[str, str]:
-    """The user and password of the login module for PLAIN or SCRAM."""
+    """The user and password from the JAAS login module for PLAIN or SCRAM."""
     fields = {key: re.sub(r"\\(.)", r"\1", text) for key, text in _JAAS_FIELD.findall(value)}
     if fields.keys() != {"username", "password"}:
         raise ConfigError(
@@ -158,4 +158,4 @@ SPECIAL = {
     "sasl.jaas.config": _jaas,
     "ssl.endpoint.identification.algorithm": _endpoint_check,
 }
-"""Settings whose value changes as well."""
+"""Settings whose value is converted as well."""

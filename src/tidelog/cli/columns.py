@@ -1,4 +1,4 @@
-"""Tables in the layout of Kafka's tools: columns of a least width, one blank between them, wider where a value needs it."""
+"""Tables in the layout of Kafka's tools: columns with a minimum width, separated by one space, wider where a value needs it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import click
 
 Row = dict[str, Any]
 LEAST_WIDTH = 8
-"""Below this a column tells nothing any more: lines are then as long as they have to be."""
+"""A narrower column is unreadable; lines are then longer than the terminal."""
 output_option = click.option(
     "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="json: for programs."
 )
-"""For tools that describe something."""
+"""The ``--output`` option of tools that describe something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Column:
 
 
 def table(columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    """Title line and rows. None is shown as ``-``."""
+    """Title line and rows. None is printed as ``-``."""
     widths = [max([column.width, *(len(_text(row[column.key])) for row in rows)]) if column.pad else 0 for column in columns]
     lines = [[column.title for column in columns], *([_text(row[column.key]) for column in columns] for row in rows)]
     if sys.stdout.isatty():
@@ -42,7 +42,7 @@ def table(columns: Sequence[Column], rows: Sequence[Row]) -> str:
 
 
 def fitting(widths: Sequence[int], needed: Sequence[int], room: int) -> list[int]:
-    """Kafka's widths where they fit into the terminal, else as wide as the values are, else less of the widest columns."""
+    """Kafka's widths if they fit the terminal, else the widths of the values, else with the widest columns cut."""
     gaps = len(widths) - 1
     result = [max(wide, need) for wide, need in zip(widths, needed, strict=True)]
     if sum(result) + gaps <= room:
@@ -58,7 +58,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def as_json(rows: object) -> str:
-    """The same for programs."""
+    """The table as JSON."""
     return json.dumps(rows, indent=2)
 
 

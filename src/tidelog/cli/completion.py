@@ -1,4 +1,4 @@
-"""``tidelog completion``: what a shell needs to complete the flags of all tools, under both of their names."""
+"""``tidelog completion``: shell completion for the flags of all tools, under both of their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidelog.cli.main import COMMANDS, main, module_of
 
 SHELLS = ("bash", "zsh", "fish")
 OWN = frozenset({"completion", "safe-to-stop", "drain", "dump-log", "format", "random-uuid", "rebalance", "start"})
-"""Commands that no tool of Kafka has the name of."""
+"""Commands without a counterpart among Kafka's tools."""
 
 
 @click.command("completion", context_settings={"help_option_names": ["-h", "--help"]})
@@ -25,7 +25,7 @@ def command(shell: str) -> None:
 
 
 def script(shell: str, program: str, cli: click.Command) -> str:
-    """For one program, as click makes it."""
+    """The script for one program, as click generates it."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

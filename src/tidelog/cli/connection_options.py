@@ -1,4 +1,4 @@
-"""The flags by which a tool finds its cluster, the same for all tools."""
+"""The connection flags that all tools share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ command_config_option = click.option("--command-config", type=FILE, help="A file
 
 
 def target_options(command: F, *, old: tuple[str, ...] = ()) -> F:
-    """The flags of tools that can go to brokers or to controllers. ``old``: further names of ``--command-config``."""
+    """The flags of tools that can connect to brokers or to controllers. ``old``: other names of ``--command-config``."""
     for option in (
         click.option("--command-config", "-c", *old, type=FILE, help="A file with settings of the client."),
         click.option("--bootstrap-controller", "-C", metavar="HOST:PORT,...", help="The controllers to connect to instead."),
@@ -35,7 +35,7 @@ def target_options(command: F, *, old: tuple[str, ...] = ()) -> F:
 
 
 def target(bootstrap_server: str | None, bootstrap_controller: str | None) -> tuple[str, bool]:
-    """The address, and whether it is one of controllers. A usage error unless exactly one was given."""
+    """The address, and whether it is a controller's. A usage error unless exactly one was given."""
     if bootstrap_server and bootstrap_controller:
         refusal.usage("Only one of --bootstrap-server and --bootstrap-controller can be given")
     given = bootstrap_server or bootstrap_controller or os.environ.get(BOOTSTRAP_VARIABLE)

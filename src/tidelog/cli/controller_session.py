@@ -1,7 +1,7 @@
-"""Where a tool of administration connects: to brokers, or past them to the active controller (KIP-919).
+"""The connection of an admin tool: to brokers, or directly to the active controller (KIP-919).
 
-Brokers pass what only the controller can decide on to it. Without brokers, or where they are the trouble, the tools that take
-``--bootstrap-controller`` ask any controller which one is active, and talk to that one.
+Brokers forward what only the controller can decide. When no broker is running, or brokers are the problem, the tools with
+``--bootstrap-controller`` ask any controller for the active one, and connect to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["CONTROLLERS", "ControllerSession", "Session", "session", "target", "
 
 
 class ControllerSession(Session):
-    """Connected to the active controller."""
+    """A session with the active controller."""
 
     def __init__(self, bootstrap: str, command_config: str | None = None) -> None:
         """CannotConnect when no controller answers; CommandFailed when brokers listen there, or no controller is active."""
@@ -29,5 +29,5 @@ class ControllerSession(Session):
 
 
 def session(bootstrap: str, controllers: bool, command_config: str | None) -> Session:
-    """Connected. As the constructors of the two kinds."""
+    """Opens a session; errors as in the two constructors."""
     return ControllerSession(bootstrap, command_config) if controllers else AdminSession(bootstrap, command_config)

@@ -1,4 +1,4 @@
-"""``tidelog link-commands DIR``: Kafka's command names in one folder, with ``.sh`` as in Kafka's ``bin`` and without.
+"""``tidelog link-commands DIR``: Kafka's command names in one folder, with and without ``.sh`` as in Kafka's ``bin``.
 
 An installation puts ``kafka-topics`` and the like beside ``tidelog``. Scripts written for Apache Kafka call
 ``bin/kafka-topics.sh``; the links make those paths work.
@@ -24,9 +24,9 @@ def kafka_commands() -> list[str]:
 
 
 def link(folder: Path, names: Iterable[str], scripts: Path, *, force: bool) -> list[Path]:
-    """Link each command in ``scripts`` into ``folder`` under both names; returns the links.
+    """Links each command in ``scripts`` into ``folder`` under both names; returns the links.
 
-    CommandFailed, before anything is linked, when a command is missing or a link would replace a file that is not ours.
+    CommandFailed, before anything is linked, when a command is missing or a link would replace another file.
     """
     wanted = {folder / f"{name}{end}": scripts / name for name in names for end in ("", ".sh")}
     missing = sorted(str(target) for target in set(wanted.values()) if not target.exists())

@@ -1,4 +1,4 @@
-"""``tidelog``: the command line. Each command lives in a module of its own, imported when it is called."""
+"""``tidelog``: the command line. Each command has its own module, imported when it is called."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMMANDS = {
     "link-commands": "Link Kafka's command names into a folder.",
     "completion": "Print what a shell needs to complete flags.",
 }
-"""Name and one line each: the help needs no command to be imported."""
+"""Names and one-line descriptions: the help imports no command."""
 
 _ROOMS = {
     "start": "",
@@ -75,7 +75,7 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """An unknown name is an error that names the closest command."""
+        """The error for an unknown name suggests the closest command."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             import difflib
 
@@ -84,7 +84,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Without importing any command."""
+        """Completes names without importing any command."""
         from click.shell_completion import CompletionItem
 
         names = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]

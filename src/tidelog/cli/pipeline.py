@@ -1,4 +1,4 @@
-"""``tidelog pipeline``: topics into tables. Spark is imported by the commands that need it, when they run."""
+"""``tidelog pipeline``: topics into tables. Commands that need Spark import it when they run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def validate(file: str) -> None:
     from tidelog.pipeline.flows import flows
     from tidelog.pipeline.validating import validated
 
-    # Functions of a pipeline lie beside its file.
+    # The pipeline's functions are in a module beside its file.
     sys.path.insert(0, str(Path(file).resolve().parent))
     try:
         found = flows(validated(file, lambda text: print(text, file=sys.stderr)))
@@ -91,7 +91,7 @@ def run(file: str, once: bool, continuous: bool, realtime: bool, metrics_port: i
     except (ConfigError, PipelineFailure) as error:
         raise click.ClickException(str(error)) from None
     except Exception as error:
-        # Spark wraps what our code says on executors and in callbacks; a traceback through its gateway helps nobody.
+        # Spark wraps exceptions of our code on executors and in callbacks; a traceback through its gateway does not help.
         raise click.ClickException(sentence(error)) from error
     print(
         f"{summary.records:,} records read, {summary.undecodable:,} undecodable, {summary.broken:,} broke a rule"
@@ -206,7 +206,7 @@ def status(file: str, output: str) -> None:
 def _load(file: str) -> PipelineModel:
     from tidelog.pipeline.yaml_text import load
 
-    # Functions of a pipeline lie beside its file.
+    # The pipeline's functions are in a module beside its file.
     sys.path.insert(0, str(Path(file).resolve().parent))
     try:
         return load(file)

@@ -1,4 +1,4 @@
-"""A bar on stderr for work that takes long; nothing where stderr is no terminal. rich is imported only to draw one."""
+"""A progress bar on stderr for long work; nothing when stderr is not a terminal. rich is imported only to draw one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Gives what is to be called with how much is done by now; each call costs next to nothing."""
+    """Returns a callback for the amount done so far; calls are cheap."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return

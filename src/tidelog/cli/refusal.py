@@ -1,4 +1,4 @@
-"""How a command that cannot be done ends: one line that says why on stderr, exit code 1."""
+"""How a command fails: a one-line reason on stderr, exit code 1."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from tidelog.model.errors import ConfigError, ErrorCode
 
 
 class CommandFailed(Exception):
-    """The command cannot be done; the text says what was asked, what was found, and what to do."""
+    """The command cannot be executed; the text says what was asked, what was found, and what to do."""
 
 
 BOOTSTRAP_MISSING = 'Missing required argument "[bootstrap-server]": say where a broker listens, --bootstrap-server HOST:PORT'
 
 
 def error_text(code: int, message: str | None = None) -> str:
-    """An error of a response, by Kafka's name and the broker's words, or ours where it has none."""
+    """The error of a response: Kafka's name and the broker's message, or ours if it has none."""
     known = ErrorCode(code)
     return f"{known.name}: {message or known.text}"
 
 
 def check(code: int, message: str | None = None) -> None:
-    """CommandFailed for an error code of a response."""
+    """Raises CommandFailed for an error code in a response."""
     if code != ErrorCode.NONE:
         raise CommandFailed(error_text(code, message))
 
 
 def usage(text: str) -> NoReturn:
-    """The flags do not make a command."""
+    """Raises a usage error: the flags are inconsistent."""
     raise click.UsageError(text)
 
 
 def required(bootstrap: str | None) -> str:
-    """The value of ``--bootstrap-server``; every tool needs one."""
+    """The value of ``--bootstrap-server``, which every tool needs."""
     if not bootstrap:
         usage(BOOTSTRAP_MISSING)
     return bootstrap
@@ -49,11 +49,11 @@ def _no_zookeeper(ctx: click.Context, option: click.Parameter, value: str | None
 
 
 zookeeper_option = click.option("--zookeeper", hidden=True, is_eager=True, expose_value=False, callback=_no_zookeeper)
-"""For tools that once took it: says what to write instead."""
+"""For tools that once had the option: names the replacement."""
 
 
 def text_of(path: str) -> str:
-    """What a file that a flag names holds. ConfigError when it is no UTF-8 text, or cannot be read."""
+    """The content of a file named by a flag. ConfigError when it is not UTF-8 or cannot be read."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             return file.read()
@@ -65,7 +65,7 @@ def text_of(path: str) -> str:
 
 @contextmanager
 def one_line(beginning: str) -> Iterator[None]:
-    """What is expected to go wrong inside becomes a line that begins as Kafka's tool begins it, and exit code 1."""
+    """Turns expected errors into one line that begins as in Kafka's tool, and exit code 1."""
     from tidelog.cli.broker_connection import CannotConnect
     from tidelog.client.connection import UnsupportedByBroker
     from tidelog.model.errors import ProtocolViolation
@@ -79,5 +79,5 @@ def one_line(beginning: str) -> Iterator[None]:
 
 
 def deprecated(old: str, new: str) -> None:
-    """A flag that still works, on stderr."""
+    """Warns on stderr about a flag that still works."""
     print(f"Option {old} is deprecated and will be removed in a future version. Use {new} instead.", file=sys.stderr)

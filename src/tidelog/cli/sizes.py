@@ -1,4 +1,4 @@
-"""Bytes, rates and times as people write and read them."""
+"""Formats and parses bytes, rates and times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def time_text(seconds: float) -> str:
 
 
 def rate(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """An option's callback. ``50M``, ``1.5 GiB/s``, ``1000000`` or ``none``: bytes per second, None for no limit."""
+    """Option callback: ``50M``, ``1.5 GiB/s``, ``1000000`` or ``none`` to bytes per second, None for no limit."""
     if value is None or value.strip().lower() == "none":
         return None
     found = _RATE.fullmatch(value.strip())

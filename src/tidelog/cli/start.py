@@ -1,4 +1,4 @@
-"""``tidelog start``: runs a node until it is told to stop (SIGTERM, Ctrl-C)."""
+"""``tidelog start``: runs a node until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from tidelog.server.cluster.controller_node import ControllerNode
 
 DEFAULT_DATA = "data"
-"""Where a node keeps its data that was told nothing at all."""
+"""The data directory of a node without settings."""
 SWITCH_S = 0.0005
 REFUSALS = (ConfigError, StorageFailure, MetadataLogError, UnsupportedFeatureLevel, KafkaError)
-"""Why a node may not start; one line each, and exit code 1."""
+"""Reasons why a node cannot start; one line each, and exit code 1."""
 
 
 @click.command("start", context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,9 +49,9 @@ def command(properties: str | None, overrides: tuple[str, ...], data: str | None
 
 
 def run(config: BrokerConfig, began: float) -> int:
-    """Serve until a signal comes; the exit code."""
-    # Requests, and a metadata snapshot that is read, make few cycles but many objects: looking for cycles every 700 of them costs
-    # a fifth of a large fetch.
+    """Serves until a signal; returns the exit code."""
+    # Requests, and a metadata snapshot that is read, create few cycles but many objects: a cycle collection every 700 objects
+    # costs a fifth of a large fetch.
     gc.set_threshold(10_000, 20, 50)
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
@@ -66,7 +66,7 @@ def run(config: BrokerConfig, began: float) -> int:
 def _made(config: BrokerConfig, runtime: LoopRuntime) -> Node | ControllerNode:
     if config.is_broker:
         return Node(config, runtime)
-    # Imported when it is needed: what a broker does not use would cost it a tenth of its start.
+    # Imported on demand: a module that the broker does not use would cost a tenth of its start.
     from tidelog.server.cluster.controller_node import ControllerNode
 
     return ControllerNode(config, runtime)
@@ -84,11 +84,11 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
         return 1
     for warning in node.config.warnings:
         logging.getLogger("tidelog").warning("%s", warning)
-    # What is there now stays: the collector need not look at it again.
+    # Objects that exist now stay: the collector need not scan them again.
     gc.collect()
     gc.freeze()
-    # A thread that is at work in Python gives way to the loop that soon, not after Python's 5 ms: each send and receive gives the
-    # interpreter away, and would wait so long to have it back.
+    # A thread that runs Python code yields to the event loop after this time, not after Python's 5 ms: each send and receive
+    # releases the interpreter, and would otherwise wait that long to get it back.
     sys.setswitchinterval(SWITCH_S)
     seconds = time.perf_counter() - began
     print(ready_line(node, seconds) if isinstance(node, Node) else node.ready_line(seconds), flush=True)
@@ -105,7 +105,7 @@ async def _serve(node: Node | ControllerNode, runtime: LoopRuntime, began: float
 
 
 async def _started(node: Node | ControllerNode, stop: asyncio.Event) -> bool:
-    """Whether it serves; not when it was told to stop before: where there is no quorum, a start takes long."""
+    """Waits until the node serves; False when it was stopped before that: without a quorum a start takes long."""
     starting = asyncio.ensure_future(node.start())
     stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -120,7 +120,7 @@ async def _started(node: Node | ControllerNode, stop: asyncio.Event) -> bool:
 
 
 def _settings(path: str | None, overrides: tuple[str, ...], data: str | None, port: int | None) -> dict[str, str]:
-    """The file, then the flags."""
+    """The settings of the file, overridden by the flags."""
     settings: dict[str, str] = {}
     if path is not None:
         settings.update(parse(text_of(path)))

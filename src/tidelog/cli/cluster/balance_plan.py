@@ -22,18 +22,18 @@ from itertools import pairwise
 Partition = tuple[str, int]
 """Topic and partition."""
 TOLERANCE = 0.1
-"""How far the brokers' bytes may be apart, as a share of what one of them has on average."""
+"""Allowed imbalance of the brokers' bytes, as a share of their mean."""
 SMALL_BYTES = 1 << 20
 """Differences below this are not worth a move."""
 
 
 class CannotPlan(Exception):
-    """There is no such plan; the text says why and what would help."""
+    """No plan is possible; the text says why and what would help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A partition as it is: its replicas, preferred leader first, and the bytes of one of them."""
+    """The current state of a partition: its replicas, preferred leader first, and the bytes of one of them."""
 
     partition: Partition
     replicas: tuple[int, ...]
@@ -42,7 +42,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A partition that shall have other replicas, or the same in another order."""
+    """A partition with new replicas, or the same in another order."""
 
     partition: Partition
     before: tuple[int, ...]
@@ -51,18 +51,18 @@ class Move:
 
     @property
     def coming(self) -> tuple[int, ...]:
-        """Brokers that get a replica."""
+        """Brokers that get a new replica."""
         return tuple(broker for broker in self.after if broker not in self.before)
 
     @property
     def bytes_moved(self) -> int:
-        """What goes over the network."""
+        """Bytes copied over the network."""
         return len(self.coming) * self.size
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a broker has."""
+    """The load of a broker."""
 
     replicas: int
     leaders: int
@@ -72,10 +72,10 @@ class Load:
 def plan(
     held: Iterable[Held], racks: Mapping[int, str | None], *, leaving: Iterable[int] = (), tolerance: float = TOLERANCE
 ) -> list[Move]:
-    """The moves that balance all brokers in ``racks`` but those that leave, by partition.
+    """The moves, by partition, that balance all brokers in ``racks`` except the leaving ones.
 
-    ``racks``: the rack of each broker that replicas may be on; they count when every broker has one. CannotPlan when a partition
-    has more replicas than brokers stay.
+    ``racks``: the rack of each broker that may hold replicas; they count only when every broker has one. CannotPlan when a
+    partition has more replicas than brokers stay.
     """
     board = _Board(held, racks, frozenset(leaving))
     board.evacuate()
@@ -89,9 +89,9 @@ def plan(
 def drain(
     held: Iterable[Held], racks: Mapping[int, str | None], leaving: Iterable[int], *, closed: Iterable[int] = ()
 ) -> list[Move]:
-    """The moves that take all replicas off some brokers, and touch nothing else. CannotPlan as ``plan``.
+    """The moves that take all replicas off some brokers, and change nothing else. CannotPlan as ``plan``.
 
-    ``closed``: brokers in ``racks`` that keep what they have, and get nothing.
+    ``closed``: brokers in ``racks`` that keep their replicas and get no new ones.
     """
     board = _Board(held, racks, frozenset(leaving), frozenset(closed))
     board.evacuate()
@@ -99,7 +99,7 @@ def drain(
 
 
 def loads(held: Iterable[Held], brokers: Iterable[int]) -> dict[int, Load]:
-    """What each of these brokers has."""
+    """The load of each broker."""
     result = dict.fromkeys(sorted(brokers), Load(0, 0, 0))
     for each in held:
         for place, broker in enumerate(each.replicas):
@@ -109,13 +109,13 @@ def loads(held: Iterable[Held], brokers: Iterable[int]) -> dict[int, Load]:
 
 
 def applied(held: Iterable[Held], moves: Iterable[Move]) -> list[Held]:
-    """What would be after these moves."""
+    """The partitions after these moves."""
     after = {move.partition: move.after for move in moves}
     return [replace(each, replicas=after.get(each.partition, each.replicas)) for each in held]
 
 
 class _Board:
-    """The replicas while a plan is made. Everything is looked at in order, so that equal input gives an equal plan."""
+    """The replicas during planning. Iteration is always in a fixed order, so that equal input gives an equal plan."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _Board:
                 self._book(partition, broker, 1)
 
     def moves(self) -> list[Move]:
-        """What changed."""
+        """The changed partitions."""
         return [
             Move(each.partition, each.replicas, after, each.size)
             for each in self._held
@@ -155,14 +155,15 @@ class _Board:
         ]
 
     def evacuate(self) -> None:
-        """Off brokers that leave or are none; the largest partitions first, each to the broker with the fewest replicas."""
+        """Moves replicas off leaving and unknown brokers, the largest partitions first, each to the broker with the fewest
+        replicas."""
         for each in sorted(self._held, key=lambda each: (-each.size, each.partition)):
             for broker in each.replicas:
                 if broker not in self._on:
                     self._shift(each.partition, broker, self._home(each.partition, broker))
 
     def repair_racks(self) -> None:
-        """Partitions with two replicas in a rack while another rack has none."""
+        """Fixes partitions with two replicas in a rack while another rack has none."""
         for each in self._held:
             replicas = self._replicas[each.partition]
             wanted = min(len(replicas), self._rack_count)
@@ -172,7 +173,7 @@ class _Board:
                 self._shift(each.partition, source, self._home(each.partition, source))
 
     def even_counts(self) -> None:
-        """From the fullest to the emptiest, until no pair is left that differs by two and has something to move."""
+        """Moves from the fullest to the emptiest broker, until no pair differs by two with something to move."""
         while self._even_one():
             pass
 
@@ -190,7 +191,8 @@ class _Board:
         return False
 
     def _fitting(self, source: int, target: int, count: Mapping[int, int]) -> Partition | None:
-        """The partition to move: of a topic that is rarer at the target, and of the size that the target lacks per replica."""
+        """The partition to move: of a topic that is rarer at the target, and of about the size per replica that the target
+        lacks."""
         share = sum(count.values()) / len(count)
         mean = sum(self._bytes.values()) / len(count)
         gives = (self._bytes[source] - mean) / max(1.0, count[source] - share)
@@ -208,7 +210,8 @@ class _Board:
         return None if best is None else best[1]
 
     def even_bytes(self, tolerance: float) -> None:
-        """Exchange a large replica for a smaller one, between the brokers with most and least, while they are too far apart."""
+        """Exchanges a large replica for a smaller one between the brokers with most and least bytes, while they differ too
+        much."""
         if not self._brokers:
             return
         limit = max(SMALL_BYTES, tolerance * sum(self._bytes.values()) / len(self._brokers))
@@ -220,7 +223,7 @@ class _Board:
                 return
 
     def _exchange(self, high: int, low: int, gap: int) -> bool:
-        """The pair of partitions that halves the gap best; whether there is one that is worth what it moves."""
+        """Exchanges the pair of partitions that best halves the difference; False when no exchange is worth its bytes."""
         down = sorted((self._size[each], each) for each in self._on[low] if high not in self._replicas[each])
         sizes = [size for size, _ in down]
         best: tuple[float, Partition, Partition] | None = None
@@ -231,7 +234,7 @@ class _Board:
             for size, small in down[max(0, near - 2) : near + 2]:
                 less = self._size[large] - size
                 off = abs(gap / 2 - less)
-                # At least a quarter of the gap has to go: finer steps would move more than they gain.
+                # An exchange must close at least a quarter of the gap: smaller steps would move more than they gain.
                 if not gap / 4 <= less <= gap * 3 / 4 or (best is not None and (off, large, small) >= best):
                     continue
                 if self._may(large, high, low) and self._may(small, low, high):
@@ -243,7 +246,8 @@ class _Board:
         return True
 
     def even_leaders(self) -> None:
-        """Preferred leaders along chains from a broker with most to one with at least two less, until there is none."""
+        """Shifts preferred leaders along chains from a broker with most to one with at least two fewer, until there is no such
+        chain."""
         while self._pass_leadership():
             pass
 
@@ -281,7 +285,7 @@ class _Board:
         self._book(partition, target, 1)
 
     def _home(self, partition: Partition, source: int) -> int:
-        """Where a replica goes that cannot stay: a rack without one first, then the broker with the fewest replicas."""
+        """The new broker of a replica that cannot stay: a rack without a replica first, then the broker with the fewest."""
         replicas = self._replicas[partition]
         taken = {self._rack[broker] for broker in replicas if broker != source and broker in self._rack}
         free = [broker for broker in self._brokers if broker not in replicas and broker not in self._closed]
@@ -302,7 +306,7 @@ class _Board:
         )
 
     def _may(self, partition: Partition, source: int, target: int) -> bool:
-        """Whether the move keeps replicas apart, and on as many racks as before."""
+        """Whether the move keeps the replicas on distinct brokers and on as many racks as before."""
         replicas = self._replicas[partition]
         if target in replicas:
             return False
@@ -315,7 +319,7 @@ class _Board:
 
 
 def _chain(edges: Mapping[int, Mapping[int, Partition]], source: int, ends: set[int]) -> list[int]:
-    """The shortest way from ``source`` to one of ``ends``; empty when there is none."""
+    """The shortest path from ``source`` to one of ``ends``; empty when there is none."""
     before: dict[int, int] = {source: source}
     queue = deque([source])
     while queue:

@@ -1,7 +1,7 @@
-"""``tidelog cluster N``: a cluster on one machine with one command; and the words of ``kafka-cluster`` for any cluster.
+"""``tidelog cluster N`` runs a cluster on one machine; its subcommands include those of ``kafka-cluster``, for any cluster.
 
-``tidelog cluster 3`` makes three nodes in ``./cluster`` and runs them until Ctrl-C; the same command later goes on with them, a
-higher number adds nodes. The other words are for a second terminal. How the nodes run is in ``local_supervisor``.
+``tidelog cluster 3`` creates three nodes in ``./cluster`` and runs them until Ctrl-C. The same command later resumes them, and a
+higher number adds nodes. The other subcommands are for a second terminal. How the nodes run is in ``local_supervisor``.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ dir_option = click.option(
 
 
 class ClusterGroup(click.Group):
-    """A number, or flags, where a word is expected: ``tidelog cluster 3`` is ``tidelog cluster run 3``, and ``--dir X status`` is
-    ``status --dir X``."""
+    """Accepts a number or flags in place of a subcommand: ``tidelog cluster 3`` is ``tidelog cluster run 3``, and ``--dir X
+    status`` is ``status --dir X``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if len(args) > 2 and args[0] == "--dir" and args[2] in self.commands:
@@ -88,7 +88,7 @@ def _say(line: str) -> None:
     try:
         print(line, flush=True)
     except OSError:
-        # What is buffered still goes somewhere when Python ends.
+        # Python flushes the buffered output at exit; it needs a target.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
@@ -96,7 +96,8 @@ def _say(line: str) -> None:
 def prepare(
     directory: str, count: int | None, port: int | None, racks: tuple[str, ...], settings: dict[str, str]
 ) -> LocalCluster:
-    """The cluster in the folder, made or grown, with all nodes ready to start. CommandFailed when it has more nodes already."""
+    """Creates or grows the cluster in the folder and prepares all nodes for their start. CommandFailed when it has more nodes
+    already."""
     from tidelog.cli.cluster.local_layout import load, new_cluster, save
     from tidelog.cli.cluster.local_nodes import NodeFolder, new_id
 
@@ -128,7 +129,7 @@ def prepare(
 def _changed(
     directory: str, cluster: LocalCluster, count: int, port: int | None, racks: tuple[str, ...], settings: dict[str, str]
 ) -> LocalCluster:
-    """A cluster that was there, with more nodes; new settings and racks are those of the new nodes. Says what does not count."""
+    """An existing cluster with more nodes; new settings and racks apply to the new nodes. Prints what has no effect."""
     from tidelog.cli.cluster.local_layout import grown
 
     before = len(cluster.nodes)
@@ -196,7 +197,7 @@ def status(directory: str, output: str) -> None:
 
 
 def _rows(cluster: LocalCluster, folders: Sequence[NodeFolder]) -> tuple[list[dict[str, Any]], int | None]:
-    """A row for each node; how many partitions lack replicas in sync, None where no node answers."""
+    """A row for each node, and the number of partitions with replicas out of sync, None when no node answers."""
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.broker_connection import CannotConnect
     from tidelog.cli.cluster.cluster_layout import see
@@ -205,7 +206,7 @@ def _rows(cluster: LocalCluster, folders: Sequence[NodeFolder]) -> tuple[list[di
     seen, there, active = None, {}, -1
     pids = {folder.node.id: folder.pid() for folder in folders}
     suspended = {folder.node.id for folder in folders if folder.suspended()}
-    # A suspended process accepts connections and answers nothing.
+    # A suspended process accepts connections but does not answer.
     up = ",".join(node.address for node in cluster.nodes if pids[node.id] is not None and node.id not in suspended)
     if up:
         try:
@@ -275,14 +276,15 @@ def restart(nodes: tuple[int, ...], directory: str, seconds: float) -> None:
 
 
 def active_last(cluster: LocalCluster) -> list[int]:
-    """The nodes by id, but the active controller last: the controller moves once, not with each restart of who leads."""
+    """The nodes by id, but the active controller last: the controller then moves once, not with every restart of an active
+    one."""
     ids = [node.id for node in cluster.nodes]
     active = active_controller(cluster)
     return [*(each for each in ids if each != active), active] if active in ids else ids
 
 
 def _lead_again(cluster: LocalCluster) -> None:
-    """Leaders went to the others, node by node: they come back."""
+    """Runs preferred leader elections: the restarts moved the leaders to other nodes."""
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.tools.leader_election import elect
 
@@ -291,7 +293,7 @@ def _lead_again(cluster: LocalCluster) -> None:
 
 
 def restart_one(cluster: LocalCluster, directory: str, node_id: int, seconds: float) -> None:
-    """Restart a node when the others can do without it; back when it serves, and is in sync again."""
+    """Restarts a node when the others can do without it; returns when it serves and is in sync again."""
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.cluster.local_nodes import RESTART, NodeFolder
     from tidelog.cli.cluster.safe_to_stop import wait_until_safe
@@ -317,14 +319,14 @@ def _has_new_pid(folder: NodeFolder, before: int | None) -> bool:
 
 
 def _ended(folder: NodeFolder) -> bool:
-    """CommandFailed when the node has ended instead: nobody will start it again."""
+    """CommandFailed when the node has ended instead: nothing will start it again."""
     if folder.pid() is None and not (folder.path / "pid").exists():
         raise CommandFailed(f"Node {folder.node.id} ended as soon as it was started; its last words are in {folder.log}.")
     return False
 
 
 def _in_sync(cluster: LocalCluster, node_id: int) -> bool:
-    """Whether a node serves, and is in the ISR of all that it holds."""
+    """Whether a node serves and is in the ISR of all its partitions."""
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.broker_connection import CannotConnect
     from tidelog.cli.cluster.cluster_layout import see

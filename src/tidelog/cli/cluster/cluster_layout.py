@@ -1,4 +1,4 @@
-"""What lies where in a cluster, asked of its brokers: what plans are made from."""
+"""The layout of a cluster, as its brokers report it: the input for plans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidelog.protocol.messages.incremental_alter_configs import (
 )
 
 FENCED_FROM = 2
-"""From this version on DescribeCluster tells of brokers that are registered and not there."""
+"""From this version on DescribeCluster includes fenced brokers."""
 TOPIC, BROKER = 2, 4
 CORDONED, ALL_DIRS = "cordoned.log.dirs", "*"
 MIN_ISR = "min.insync.replicas"
@@ -28,7 +28,7 @@ MIN_ISR = "min.insync.replicas"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A partition as the cluster tells of it; ``leader`` is None where nobody leads."""
+    """A partition as the cluster reports it; ``leader`` is None without a leader."""
 
     partition: Partition
     leader: int | None
@@ -38,9 +38,9 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A cluster: its brokers that are up, with their racks; those that are down, too; partitions; what is being moved.
+    """A cluster: its live brokers with their racks, brokers that are down, partitions, and running reassignments.
 
-    ``cordoned``: brokers that take no new replicas (KIP-1066), because they are, or were, drained.
+    ``cordoned``: brokers that take no new replicas (KIP-1066), because they are being drained or were.
     """
 
     cluster_id: str
@@ -52,7 +52,7 @@ class Layout:
     cordoned: tuple[int, ...] = ()
 
     def held(self) -> list[Held]:
-        """For the planner: partitions that are being moved count as having arrived."""
+        """For the planner: partitions that are being moved count as moved."""
         return [
             Held(
                 each.partition,
@@ -64,7 +64,7 @@ class Layout:
 
 
 def read_layout(session: AdminSession) -> Layout:
-    """Ask for everything. CommandFailed when brokers do not tell."""
+    """Reads the whole layout. CommandFailed when brokers do not provide it."""
     newer = session.version_of(DescribeClusterRequest.API_KEY) >= FENCED_FROM
     cluster = session.ask(DescribeClusterRequest(include_fenced_brokers=True) if newer else DescribeClusterRequest())
     check(cluster.error_code, cluster.error_message)
@@ -87,7 +87,7 @@ def read_layout(session: AdminSession) -> Layout:
 
 
 def see(session: AdminSession, topics: Iterable[str] | None = None) -> tuple[Seen, ...]:
-    """All partitions of these topics, or of all, in order; topics that are gone are left out."""
+    """All partitions of these topics, or of all, in order; deleted topics are left out."""
     found = []
     for topic in session.metadata(topics):
         if topic.error_code != ErrorCode.NONE:
@@ -122,7 +122,7 @@ def min_isr_of(session: AdminSession, topics: Iterable[str]) -> dict[str, int]:
 
 
 def cordon_of(session: AdminSession, broker: int) -> str:
-    """Which log dirs of a broker take no new replicas; empty also where brokers do not know of it."""
+    """The log dirs of a broker that take no new replicas; empty also when brokers do not support cordoning."""
     asked = [DescribeConfigsResource(resource_type=BROKER, resource_name=str(broker), configuration_keys=[CORDONED])]
     response = session.connection(broker).ask(DescribeConfigsRequest(resources=asked))
     rows = [row for result in response.results if result.error_code == ErrorCode.NONE for row in result.configs]
@@ -130,7 +130,8 @@ def cordon_of(session: AdminSession, broker: int) -> str:
 
 
 def set_cordon(session: AdminSession, broker: int, dirs: str | None) -> None:
-    """Say which log dirs take no new replicas; None for what the broker's file says. CommandFailed when it does not know how."""
+    """Sets the log dirs that take no new replicas; None restores the broker's file. CommandFailed when cordoning is not
+    supported."""
     change = AlterableConfig(name=CORDONED, config_operation=int(dirs is None), value=dirs)
     resource = AlterConfigsResource(resource_type=BROKER, resource_name=str(broker), configs=[change])
     for result in session.connection(broker).ask(IncrementalAlterConfigsRequest(resources=[resource])).responses:

@@ -1,7 +1,7 @@
-"""``tidelog drain NODE``: everything off a broker, so that it can be stopped for good.
+"""``tidelog drain NODE``: moves everything off a broker, so that it can be removed.
 
-First the broker is cordoned (KIP-1066), so that new topics pass it over; then its replicas move, leaders with them. Called again,
-it goes on where it stopped. A broker that is down can be drained too: its replicas are made anew from the others.
+First the broker is cordoned (KIP-1066), so that it gets no new topics; then its replicas move, and leaders with them. A second
+call resumes where the first stopped. A broker that is down can be drained as well: its replicas are copied from the others.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def command(node: int, bootstrap_server: str | None, command_config: str | None,
         good = carry_out(session, layout, moves, notes, command_name=f"tidelog drain {node}", **flags)
         if good and not flags["dry_run"] and (flags["yes"] or not flags["as_json"]):
             if not certain and node in layout.racks:
-                # Asked at a terminal: topics that were created meanwhile may lie here, and a second call finds them.
+                # Interactive: topics created meanwhile may lie here; a second call finds them.
                 cordon(session, layout, node)
             print(after_text(layout, node), file=sys.stderr if flags["as_json"] else sys.stdout)
     sys.exit(0 if good else 1)
 
 
 def moves_off(layout: Layout, node: int) -> list[Move]:
-    """The plan. CommandFailed where a partition could not keep its replicas, or has nobody to copy from."""
+    """The plan. CommandFailed when a partition could not keep its replicas, or has no replica to copy from."""
     from tidelog.cli.cluster.balance_plan import CannotPlan, drain
 
     if node not in layout.racks and node not in layout.down:
@@ -66,7 +66,7 @@ def moves_off(layout: Layout, node: int) -> list[Move]:
             f"{len(lost)} partition(s) of broker {node} have no leader to copy from: {names}. Start the brokers that hold "
             "their last replicas in sync, or delete the topics."
         )
-    # Replicas on other brokers that are down, or drained too, stay there: this is not the place to decide about them.
+    # Replicas on other brokers that are down or drained stay there; this command does not decide about them.
     closed = {*layout.down, *layout.cordoned}
     try:
         return drain(layout.held(), {**layout.down, **layout.racks}, [node], closed=closed)
@@ -75,7 +75,7 @@ def moves_off(layout: Layout, node: int) -> list[Move]:
 
 
 def cordon(session: AdminSession, layout: Layout, node: int) -> None:
-    """No new replicas for this broker, where the cluster knows how to say that."""
+    """Makes the broker take no new replicas, where the cluster supports that."""
     from tidelog.cli.cluster.cluster_layout import ALL_DIRS, set_cordon
 
     if node in layout.cordoned:
@@ -87,7 +87,7 @@ def cordon(session: AdminSession, layout: Layout, node: int) -> None:
 
 
 def take_back(session: AdminSession, node: int) -> None:
-    """New replicas for this broker again."""
+    """Lets the broker take new replicas again."""
     from tidelog.cli.cluster.cluster_layout import set_cordon
 
     set_cordon(session, node, None)
@@ -95,7 +95,7 @@ def take_back(session: AdminSession, node: int) -> None:
 
 
 def after_text(layout: Layout, node: int) -> str:
-    """What comes next."""
+    """The next steps for the user."""
     if node in layout.racks:
         return (
             f"Broker {node} holds nothing and gets nothing. Stop it, then forget it: kafka-cluster unregister --id {node}. "

@@ -1,4 +1,4 @@
-"""Which node of a local cluster is the active controller."""
+"""Finds the active controller of a local cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def active_controller(cluster: LocalCluster) -> int | None:
-    """Its node id; None when no node says so."""
+    """Its node id; None when no node knows it."""
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.broker_connection import CannotConnect
     from tidelog.cli.refusal import CommandFailed

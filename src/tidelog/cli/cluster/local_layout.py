@@ -1,7 +1,8 @@
-"""The nodes of a cluster on one machine: which there are, what each is, where it listens and keeps its data.
+"""The nodes of a local cluster: their roles, ports and data directories.
 
-Kept in ``cluster.json`` in the cluster's folder, a folder for each node beside it. The settings of a node are written once, when
-it is made: its ``server.properties`` belongs to the user from then on. Three nodes vote, or one: two would stop when either does.
+Stored in ``cluster.json`` in the cluster's folder, with a folder for each node beside it. The settings of a node are written
+once, at its creation: from then on its ``server.properties`` belongs to the user. There are three voters or one: a quorum of two
+would stop when either node does.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from tidelog.cli.refusal import CommandFailed
 FILE = "cluster.json"
 VOTERS = 3
 CONTROLLER_OFFSET = 1000
-"""How far a node's controller port is above its broker port."""
+"""Difference between a node's controller port and its broker port."""
 METRICS_OFFSET = 2000
-"""How far the port of its /metrics and /healthz is above its broker port."""
+"""Difference between the port of /metrics and /healthz and the broker port."""
 MOST_NODES = CONTROLLER_OFFSET - 1
 LAST_PORT = 65535
 HOST = "localhost"
@@ -26,7 +27,7 @@ HOST = "localhost"
 
 @dataclass(frozen=True, slots=True)
 class LocalNode:
-    """A node. ``founder``: a voter from the beginning; controllers that are none ask to become one."""
+    """A node. ``founder``: a voter from the beginning; other controllers ask to become voters."""
 
     id: int
     port: int
@@ -37,23 +38,23 @@ class LocalNode:
 
     @property
     def controller_port(self) -> int:
-        """Where its controller listens, if it is one."""
+        """The port of its controller, if it is one."""
         return self.port + CONTROLLER_OFFSET
 
     @property
     def metrics_address(self) -> str:
-        """Where new nodes serve /metrics and /healthz; older ones have what their file says."""
+        """The address of /metrics and /healthz for new nodes; older ones have what their file says."""
         return f"{HOST}:{self.port + METRICS_OFFSET}"
 
     @property
     def address(self) -> str:
-        """Where clients come in."""
+        """The address for clients."""
         return f"{HOST}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class LocalCluster:
-    """All nodes, by id, and what was asked for when they were made."""
+    """All nodes, by id, and the options of their creation."""
 
     cluster_id: str
     port: int
@@ -63,11 +64,11 @@ class LocalCluster:
 
     @property
     def bootstrap(self) -> str:
-        """``--bootstrap-server`` for all of them."""
+        """``--bootstrap-server`` for all nodes."""
         return ",".join(node.address for node in self.nodes)
 
     def node(self, node_id: int) -> LocalNode:
-        """CommandFailed when there is none of that id."""
+        """The node. CommandFailed when there is none with that id."""
         for node in self.nodes:
             if node.id == node_id:
                 return node
@@ -76,7 +77,7 @@ class LocalCluster:
 
 
 def new_cluster(cluster_id: str, count: int, port: int, racks: Sequence[str], settings: Mapping[str, str]) -> LocalCluster:
-    """``count`` nodes, from id 1 and this port on. CommandFailed when the ports do not suffice."""
+    """``count`` nodes, from id 1 and this port on. CommandFailed when there are not enough ports."""
     if not 1 <= count <= MOST_NODES:
         raise CommandFailed(f"A cluster on one machine has 1 to {MOST_NODES} nodes, not {count}.")
     voters = VOTERS if count >= VOTERS else 1
@@ -93,7 +94,7 @@ def new_cluster(cluster_id: str, count: int, port: int, racks: Sequence[str], se
 
 
 def grown(cluster: LocalCluster, count: int) -> LocalCluster:
-    """The cluster with further nodes, so that it has ``count``. One voter becomes three as soon as there are nodes for it."""
+    """The cluster grown to ``count`` nodes. One voter becomes three as soon as there are nodes for it."""
     missing = count - len(cluster.nodes)
     if missing <= 0:
         return cluster
@@ -114,14 +115,14 @@ def grown(cluster: LocalCluster, count: int) -> LocalCluster:
 
 
 def without(cluster: LocalCluster, node_id: int) -> LocalCluster:
-    """The cluster without a node. CommandFailed for one that votes: its vote would have to be taken first."""
+    """The cluster without a node. CommandFailed for a voter, which must be removed from the quorum first."""
     if cluster.node(node_id).controller:
         raise CommandFailed(f"Node {node_id} is a controller of this cluster, and stays. Others can be removed.")
     return replace(cluster, nodes=tuple(node for node in cluster.nodes if node.id != node_id))
 
 
 def properties(cluster: LocalCluster, node: LocalNode, data: str) -> dict[str, str]:
-    """The ``server.properties`` of a node: topics of the system as safe as the number of nodes allows."""
+    """The ``server.properties`` of a node: replication of the internal topics as high as the number of nodes allows."""
     factor = min(3, len(cluster.nodes))
     listeners = [f"PLAINTEXT://{node.address}"]
     if node.controller:
@@ -138,7 +139,7 @@ def properties(cluster: LocalCluster, node: LocalNode, data: str) -> dict[str, s
         "offsets.topic.replication.factor": str(factor),
         "transaction.state.log.replication.factor": str(factor),
         "transaction.state.log.min.isr": str(min(2, factor)),
-        # On one machine nobody is silent for the network's sake: a third of Kafka's patience.
+        # On one machine no node is silent because of the network: a third of Kafka's timeout.
         "broker.session.timeout.ms": "3000",
         "broker.heartbeat.interval.ms": "500",
         "tidelog.http.listener": node.metrics_address,
@@ -151,7 +152,7 @@ def properties(cluster: LocalCluster, node: LocalNode, data: str) -> dict[str, s
 
 
 def load(directory: str) -> LocalCluster | None:
-    """The cluster in a folder; None when there is none. CommandFailed for a file that is not ours."""
+    """The cluster in a folder; None when there is none. CommandFailed for a malformed file."""
     path = os.path.join(directory, FILE)
     try:
         with open(path, encoding="utf-8") as file:
@@ -170,7 +171,7 @@ def load(directory: str) -> LocalCluster | None:
 
 
 def save(directory: str, cluster: LocalCluster) -> None:
-    """Replaces the file, so that who reads it finds the old or the new one."""
+    """Replaces the file atomically: a reader finds the old or the new one."""
     path = os.path.join(directory, FILE)
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         json.dump(asdict(cluster), file, indent=1)

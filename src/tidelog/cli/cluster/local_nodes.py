@@ -1,7 +1,7 @@
-"""The processes of a cluster on one machine: formatted, started, found again by their pid files, stopped.
+"""The processes of a local cluster: format, start, find by pid file, stop.
 
-Each is a process of its own in a session of its own, so that Ctrl-C reaches who started it and not the nodes themselves; what it
-prints goes to ``node.log`` in its folder. A pid file counts only while the process really runs that folder.
+Each node is a process in its own session, so that Ctrl-C reaches the supervisor and not the nodes; its output goes to
+``node.log`` in its folder. A pid file counts only while the process really runs that folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tidelog.records.control import Endpoint, Voter
 
 SETTINGS, PID, LOG, DATA, REQUEST = "server.properties", "pid", "node.log", "data", "request"
 RESTART, STOP = "restart", "stop"
-"""What other terminals may ask of the one that runs the cluster."""
+"""(RESTART, STOP): requests from other terminals to the supervisor."""
 
 
 class NodeFolder:
@@ -41,11 +41,11 @@ class NodeFolder:
 
     @property
     def log(self) -> Path:
-        """All that it printed."""
+        """All its output."""
         return self.path / LOG
 
     def prepare(self, cluster: LocalCluster) -> None:
-        """Settings and formatted log dir, where they are missing. CommandFailed when it cannot be formatted."""
+        """Creates settings and formatted log dir where they are missing. CommandFailed when it cannot be formatted."""
         from tidelog.server.disk import DiskFileSystem
         from tidelog.server.runtime import system_now_ms
 
@@ -69,7 +69,7 @@ class NodeFolder:
             raise CommandFailed(f"Node {self.node.id} cannot be formatted: {error}") from error
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Run it; its pid is in the pid file from now on."""
+        """Starts the node and writes its pid file."""
         command = [sys.executable, "-m", "tidelog.cli.main", "start", str(self.settings)]
         with self.log.open("ab") as output:
             process = subprocess.Popen(
@@ -79,7 +79,7 @@ class NodeFolder:
         return process
 
     def pid(self) -> int | None:
-        """Of the process that runs this node; None when there is none."""
+        """The process id of this node; None when it does not run."""
         try:
             pid = int((self.path / PID).read_text())
         except (FileNotFoundError, ValueError):
@@ -87,12 +87,12 @@ class NodeFolder:
         return pid if str(self.settings) in command_line(pid) else None
 
     def suspended(self) -> bool:
-        """Whether its process is stopped by SIGSTOP, or by Ctrl-Z."""
+        """Whether its process is stopped by SIGSTOP or Ctrl-Z."""
         pid = self.pid()
         return pid is not None and process_state(pid) == "T"
 
     def http_address(self) -> str | None:
-        """Where /metrics and /healthz are, as its file says; None where they are turned off."""
+        """The address of /metrics and /healthz from its file; None when they are turned off."""
         from tidelog.config.properties import parse
 
         try:
@@ -101,7 +101,7 @@ class NodeFolder:
             return None
 
     def signal(self, number: int) -> bool:
-        """Send it a signal; False when it does not run."""
+        """Sends a signal; False when it does not run."""
         pid = self.pid()
         if pid is None:
             return False
@@ -110,19 +110,19 @@ class NodeFolder:
         return True
 
     def stop(self) -> bool:
-        """Ask it to stop; False when it does not run."""
+        """Asks it to stop; False when it does not run."""
         return self.signal(signal.SIGTERM)
 
     def ended(self) -> None:
-        """The process is gone."""
+        """Called when the process has exited."""
         (self.path / PID).unlink(missing_ok=True)
 
     def ask(self, what: str) -> None:
-        """Leave a request for whoever runs the cluster."""
+        """Leaves a request for the supervisor."""
         (self.path / REQUEST).write_text(what)
 
     def asked(self) -> str | None:
-        """Take the request, if there is one."""
+        """Takes the request, if there is one."""
         path = self.path / REQUEST
         try:
             what = path.read_text().strip()
@@ -133,7 +133,7 @@ class NodeFolder:
 
 
 def founders(cluster: LocalCluster) -> VoterSet:
-    """The voters that the cluster begins with."""
+    """The initial voters of the cluster."""
     return VoterSet.of(
         Voter(node.id, Uuid(uuid_from_text(node.directory_id)), (Endpoint("CONTROLLER", HOST, node.controller_port),))
         for node in cluster.nodes
@@ -142,20 +142,20 @@ def founders(cluster: LocalCluster) -> VoterSet:
 
 
 def new_id() -> str:
-    """For a cluster or a directory."""
+    """A random id for a cluster or a directory."""
     from tidelog.model.ids import random_uuid
 
     return uuid_to_text(random_uuid(random.SystemRandom()))
 
 
 def process_state(pid: int) -> str:
-    """``R``, ``S``, ``T`` and so on, as ps shows it; empty when the process is gone."""
+    """``R``, ``S``, ``T`` and so on, as ps shows it; empty when the process does not exist."""
     shown = subprocess.run(["ps", "-o", "state=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return shown.stdout.strip()[:1]
 
 
 def command_line(pid: int) -> str:
-    """Of a process; empty when it is gone, or somebody else's business."""
+    """The command line of a process; empty when it does not exist or belongs to another user."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:

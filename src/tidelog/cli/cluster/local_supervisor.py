@@ -1,6 +1,7 @@
-"""Runs a local cluster in the foreground: starts its nodes, shows what they print, tells of those that end, stops all in order.
+"""Runs a local cluster in the foreground: starts its nodes, shows their output, reports exits, stops all nodes in order.
 
-Other terminals ask by files: a new node in ``cluster.json`` is started, a ``request`` in a node's folder stops or restarts it.
+Other terminals send requests by files: a new node in ``cluster.json`` is started, a ``request`` in a node's folder stops or
+restarts it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_red")
 
 
 class Supervised:
-    """A node that runs here, or did."""
+    """A node that this supervisor runs or ran."""
 
     def __init__(self, directory: str, node: LocalNode) -> None:
         self.node = node
@@ -47,12 +48,12 @@ class Supervised:
         self._rest = b""
 
     def start(self) -> None:
-        """Run it."""
+        """Starts the node."""
         self.wanted = True
         self.process = self.folder.start()
 
     def output(self) -> list[str]:
-        """The lines that it printed since the last call."""
+        """Its output lines since the last call."""
         try:
             with self.folder.log.open("rb") as file:
                 file.seek(self._shown)
@@ -65,7 +66,7 @@ class Supervised:
 
 
 class Supervisor:
-    """See the module. ``say`` prints a line."""
+    """Runs the nodes of a cluster. ``say`` prints a line."""
 
     def __init__(self, directory: str, cluster: LocalCluster, say: Callable[[str], None] = print) -> None:
         self._directory = directory
@@ -80,7 +81,7 @@ class Supervisor:
         self._began = time.monotonic()
 
     def run(self) -> int:
-        """Until a signal comes, or every node has ended; the exit code."""
+        """Runs until a signal, or until every node has exited; returns the exit code."""
         own = claim(self._directory)
         before = {number: signal.signal(number, self._stop) for number in ending_signals()}
         try:
@@ -167,7 +168,8 @@ class Supervisor:
         return (Path(self._directory) / local_layout.FILE).stat().st_mtime
 
     def stop_all(self) -> None:
-        """One after another: brokers, then controllers, the active one last: every other node has its consent."""
+        """Stops the nodes in sequence: brokers, then controllers, the active one last, because the other nodes need its
+        consent."""
         running = [each for each in self._nodes.values() if each.process]
         active = active_controller(self.cluster) if len(running) > 1 else None
         for each in sorted(running, key=lambda each: (each.node.id == active, each.node.controller, -each.node.id)):
@@ -175,7 +177,7 @@ class Supervisor:
             self._wait(each)
 
     def _wait(self, each: Supervised) -> None:
-        """For its end; its output is shown meanwhile."""
+        """Waits until the node has exited, and shows its output meanwhile."""
         deadline = time.monotonic() + STOP_LIMIT_S
         while each.process is not None and each.process.poll() is None:
             if time.monotonic() > deadline:
@@ -202,7 +204,8 @@ class Supervisor:
         self._out(text)
 
     def _out(self, line: str) -> None:
-        """When nobody reads any more (``| head``, or Ctrl-C ended the reader first) the nodes are stopped: none stays alone."""
+        """Prints a line. If the output is closed (``| head``, or Ctrl-C ended the reader first), the nodes are stopped: none
+        is left running."""
         if self._unread:
             return
         try:
@@ -211,7 +214,7 @@ class Supervisor:
             self._unread = self._stopping = True
 
     def _watch_for_ready(self) -> None:
-        """Ready means: every node serves, and knows all others."""
+        """Sets ready when every node serves and knows all others."""
         count = len(self.cluster.nodes)
         for node in self.cluster.nodes:
             while known_brokers(node.address, self.cluster.cluster_id) < count:
@@ -222,7 +225,7 @@ class Supervisor:
 
 
 def claim(directory: str) -> IO[str]:
-    """Who runs the cluster holds a lock on this file until it ends, however that is. CommandFailed when another one has it."""
+    """The supervisor holds a lock on this file until it exits, however that happens. CommandFailed when another one holds it."""
     file = (Path(directory) / PID).open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -249,7 +252,8 @@ def who_runs(directory: str) -> int | None:
 
 
 def known_brokers(address: str, cluster_id: str) -> int:
-    """How many brokers the one at this address knows; 0 when it does not answer, or is of another cluster: its port was taken."""
+    """The number of brokers that the one at this address knows; 0 when it does not answer, or is in another cluster that uses
+    its port."""
     from tidelog.protocol.messages.metadata import MetadataRequest
 
     try:

@@ -1,7 +1,7 @@
-"""A plan carried out: a few partitions at a time, no faster than allowed, told as it goes.
+"""Executes a plan: a few partitions at a time, within a rate limit, with progress reports.
 
-Nothing is remembered outside of the cluster. What is under way when this ends is finished by the brokers, and who makes the plan
-again goes on from there. Ctrl-C finishes what has begun and begins nothing more; a second Ctrl-C leaves at once.
+All state is in the cluster. Moves in progress when this ends are finished by the brokers, and a new plan continues from there.
+Ctrl-C finishes the started moves and starts no more; a second Ctrl-C exits immediately.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tidelog.cli.tools.reassignments import Ongoing
 
 POLL_S = 0.5
 REPORT_S = 10.0
-"""How often a line says how far it is, where nobody watches."""
+"""Seconds between progress lines when the output is not a terminal."""
 WINDOW = 20
-"""Of how many polls the speed is the mean."""
+"""Polls over which the speed is averaged."""
 
 
 @dataclass(slots=True)
 class Progress:
-    """How far a plan is."""
+    """The progress of a plan."""
 
     total: int
     total_bytes: int
@@ -45,11 +45,11 @@ class Progress:
     samples: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
     def sample(self, now_s: float) -> None:
-        """Take the speed."""
+        """Takes a sample of the speed."""
         self.samples.append((now_s, self.done_bytes + self.flying_bytes))
 
     def rate(self) -> float:
-        """Bytes per second, lately."""
+        """Recent bytes per second."""
         if len(self.samples) < 2:
             return 0.0
         (since, before), (now, after) = self.samples[0], self.samples[-1]
@@ -68,7 +68,7 @@ class Progress:
 
 
 class Stop:
-    """Whether the user wants it to end."""
+    """Whether the user wants to stop."""
 
     def __init__(self) -> None:
         self.wanted = False
@@ -80,7 +80,7 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Ctrl-C and SIGTERM are taken while this lasts."""
+        """Handles Ctrl-C and SIGTERM inside the block."""
         before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -90,7 +90,7 @@ class Stop:
 
 
 class MoveRunner:
-    """Carries out ``moves`` besides what is under way."""
+    """Executes ``moves``, in addition to running reassignments."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class MoveRunner:
     ) -> None:
         """``throttle``: bytes per second at each broker, None for no limit. ``concurrent``: partitions at a time.
 
-        ``all_leaders``: at the end leadership goes to the preferred leaders of all partitions, not only of those that moved.
+        ``all_leaders``: at the end, elect the preferred leaders of all partitions, not only of those that moved.
         """
         self._session = session
         self._under_way = dict(under_way)
@@ -127,7 +127,7 @@ class MoveRunner:
         self.progress = Progress(len(moves) + len(under_way), sum(move.bytes_moved for move in moves))
 
     def run(self) -> bool:
-        """To the end, or to where it was stopped; True for the end. CommandFailed when a broker refuses a move."""
+        """Runs to the end, or until stopped; True at the end. CommandFailed when a broker refuses a move."""
         if self._throttle is not None:
             self._limit(self._throttle)
         with self.stop.listening():
@@ -142,7 +142,7 @@ class MoveRunner:
         return not self._pending
 
     def clear_throttles(self) -> None:
-        """Also those that an earlier run had to leave."""
+        """Clears all throttles, including those of an earlier run."""
         topics = {partition[0] for partition in (*self._under_way, *(move.partition for move in self._moves))}
         replication_throttles.clear(self._session, self._session.brokers(), topics)
 
@@ -153,7 +153,7 @@ class MoveRunner:
         replication_throttles.set_rate(self._session, transfers, rate)
 
     def _begin_some(self) -> None:
-        """Fill up what is in flight, passing over brokers that are down."""
+        """Starts moves up to the limit; skips those to brokers that are down."""
         if self.stop.wanted:
             return
         there = self._session.brokers()
@@ -173,7 +173,7 @@ class MoveRunner:
             raise CommandFailed(f"Brokers refuse to move {lines}. What has begun goes on; run this again to plan anew.")
 
     def _look(self) -> None:
-        """What has arrived, and how much of the rest."""
+        """Checks which moves are complete, and the progress of the others."""
         progress = self.progress
         still = reassignments.ongoing(self._session)
         for partition in [each for each in self._flying if each not in still]:
@@ -187,14 +187,14 @@ class MoveRunner:
         try:
             coming = reassignments.placed(self._session, {each: move.coming for each, move in self._flying.items()})
         except CannotConnect:
-            self._session.forget_connections()  # a broker went while it was asked: the next look leaves it out
+            self._session.forget_connections()  # a broker disconnected during the request: the next poll leaves it out
         else:
             sizes = {partition: move.size for partition, move in self._flying.items()}
             progress.flying_bytes = sum(min(each.size, sizes[topic, index]) for (topic, index, _), each in coming.items())
         progress.sample(self._clock())
 
     def _elect(self) -> None:
-        """The preferred leaders, where they do not lead yet and could."""
+        """Elects the preferred leaders that do not lead yet and are in sync."""
         moved = {*(move.partition for move in self._moves), *self._under_way}
         wanted = [
             each.partition
@@ -206,12 +206,12 @@ class MoveRunner:
 
 
 def drifted(seen: Seen) -> bool:
-    """Whether another than the preferred leader leads, and need not."""
+    """Whether the preferred leader is in sync but does not lead."""
     return seen.leader != seen.replicas[0] and seen.replicas[0] in seen.in_sync
 
 
 def reporter(stream: Any = None) -> Callable[[str], None]:
-    """Says a line in place at a terminal, elsewhere every ten seconds when it changed."""
+    """Updates a line in place at a terminal; elsewhere prints changes every ten seconds."""
     out = sys.stderr if stream is None else stream
     last_line, last_s = "", 0.0
 

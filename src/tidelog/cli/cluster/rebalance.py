@@ -1,6 +1,7 @@
-"""``tidelog rebalance``: replicas, bytes and leaders spread over the brokers, with a plan that is shown before anything moves.
+"""``tidelog rebalance``: spreads replicas, bytes and leaders over the brokers, with a plan that is shown before anything
+moves.
 
-Nothing is kept outside of the cluster: stopped at any point, the command plans the rest when it is called again.
+All state is in the cluster: after an interruption, the next call plans the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_THROTTLE = "50M"
 SHOWN_MOVES = 20
-"""Longer plans are shown whole by ``--json`` only."""
+"""Longer plans are shown in full only by ``--json``."""
 
 
 def moving_options(command: F) -> F:
@@ -86,7 +87,7 @@ def command(
 
 
 def targets_of(layout: Layout, broker_list: str | None) -> list[int]:
-    """The brokers that shall hold replicas. CommandFailed when one that is listed, or that holds some now, is down."""
+    """The brokers that will hold replicas. CommandFailed when one that is listed, or that holds some now, is down."""
     if broker_list is not None:
         try:
             wanted = sorted({int(word) for word in broker_list.split(",")})
@@ -109,7 +110,7 @@ def targets_of(layout: Layout, broker_list: str | None) -> list[int]:
 
 
 def notes_on(layout: Layout, racks: dict[int, str | None], ignored: bool) -> list[str]:
-    """What the reader of the plan should know."""
+    """Notes for the reader of the plan."""
     from tidelog.cli.cluster.move_runner import drifted
 
     notes = []
@@ -141,7 +142,7 @@ def carry_out(
     as_json: bool,
     yes: bool,
 ) -> bool:
-    """Show the plan, ask, do it, and say how it ended. False when it was stopped, or when nobody said yes."""
+    """Shows the plan, asks, executes it, and prints the result. False when it was stopped or not confirmed."""
     from tidelog.cli.cluster.move_runner import MoveRunner, drifted, reporter
     from tidelog.cli.tools.replication_throttles import clear, limited_brokers
 
@@ -163,7 +164,7 @@ def carry_out(
     strayed = all_leaders and any(drifted(each) for each in layout.seen)
     if not moves and not layout.under_way and not strayed:
         if limited := limited_brokers(session):
-            # An earlier call was killed before it could take its throttles away.
+            # An earlier call was killed before it could clear its throttles.
             clear(session, limited, {each.partition[0] for each in layout.seen})
             print(f"Throttles that were left on broker {', '.join(map(str, limited))} are taken away.", file=sys.stderr)
         return True
@@ -196,7 +197,7 @@ def _partitions(count: int) -> str:
 
 
 def plan_lines(layout: Layout, moves: Sequence[Move], throttle: int | None) -> list[str]:
-    """The plan for people: what each broker has and will have, what moves, how long that takes at least."""
+    """The plan as text: the current and future load of each broker, the moves, and the minimum duration."""
     from tidelog.cli.cluster.balance_plan import applied, loads
 
     held = layout.held()
@@ -236,7 +237,7 @@ def plan_lines(layout: Layout, moves: Sequence[Move], throttle: int | None) -> l
 
 
 def _taken(moves: Sequence[Move]) -> dict[int, int]:
-    """The bytes that each broker gets."""
+    """The bytes that each broker receives."""
     result: dict[int, int] = {}
     for move in moves:
         for broker in move.coming:
@@ -249,7 +250,7 @@ def _change(before: object, after: object) -> str:
 
 
 def plan_values(layout: Layout, moves: Sequence[Move]) -> dict[str, Any]:
-    """The plan for programs; ``partitions`` is a reassignment file's."""
+    """The plan as data; ``partitions`` has the form of a reassignment file."""
     from tidelog.cli.cluster.balance_plan import applied, loads
 
     held = layout.held()

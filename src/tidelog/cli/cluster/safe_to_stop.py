@@ -1,8 +1,8 @@
-"""``tidelog safe-to-stop NODE``: may this broker be stopped now without anybody noticing. For rolling restarts and upgrades.
+"""``tidelog safe-to-stop NODE``: whether this broker can be stopped now without an outage. For rolling restarts and upgrades.
 
-A node may go when every partition that it holds keeps as many replicas in sync as ``min.insync.replicas`` asks for, and the
-metadata quorum keeps a majority that is up to date. What cannot be helped by waiting (a partition with a single replica) is told
-apart.
+A node may stop when every partition that it holds keeps as many replicas in sync as ``min.insync.replicas`` requires, and the
+metadata quorum keeps a majority that is up to date. What waiting cannot fix (a partition with a single replica) is reported
+separately.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 SILENT_MS = 5_000
-"""A voter that has not fetched for so long counts for nothing."""
+"""A voter that has not fetched for this long does not count."""
 SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a node should not stop yet, and what will be missing while it is stopped, whenever that is."""
+    """Why a node should not stop yet, and what will be unavailable whenever it is stopped."""
 
     wait_for: tuple[str, ...] = ()
     unavoidable: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class VoterSeen:
-    """A voter as the leader of the quorum sees it: how long it has been silent, and whether it has all that is committed."""
+    """A voter as the leader of the quorum sees it: the time since its last fetch, and whether it has all committed records."""
 
     id: int
     silent_ms: int
@@ -46,19 +46,19 @@ class VoterSeen:
 
 
 class Reasons:
-    """Sentences; those about partitions are summed up by topic."""
+    """Collects messages; those about partitions are grouped by topic."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        """That are about no partition."""
+        """Messages that are not about a partition."""
         self._partitions: dict[tuple[str, str], list[int]] = {}
 
     def add(self, partition: tuple[str, int], what: str) -> None:
-        """Something is so of a partition."""
+        """Adds a message about a partition."""
         self._partitions.setdefault((partition[0], what), []).append(partition[1])
 
     def all(self) -> tuple[str, ...]:
-        """A sentence for each topic and reason, then the others."""
+        """A message per topic and reason, then the others."""
         lines = []
         for (topic, what), indexes in self._partitions.items():
             name = f"{topic}-{indexes[0]}" if len(indexes) == 1 else f"{topic}, {len(indexes)} partitions"
@@ -67,7 +67,7 @@ class Reasons:
 
 
 def judge(node: int, seen: Iterable[Seen], min_isr: Mapping[str, int], voters: Iterable[VoterSeen]) -> Verdict:
-    """Whether ``node`` may stop. ``min_isr`` by topic; 1 where it is not known."""
+    """Whether ``node`` may stop. ``min_isr`` by topic; 1 where it is unknown."""
     wait_for = Reasons()
     unavoidable = Reasons()
     for each in seen:
@@ -97,7 +97,7 @@ def judge(node: int, seen: Iterable[Seen], min_isr: Mapping[str, int], voters: I
 
 
 def read_verdict(session: AdminSession, node: int) -> Verdict:
-    """Ask the cluster. CommandFailed when it does not tell."""
+    """Asks the cluster. CommandFailed when it does not provide the data."""
     from tidelog.cli.cluster.cluster_layout import min_isr_of, see
     from tidelog.cli.tools.metadata_quorum import quorum
 
@@ -116,13 +116,13 @@ def read_verdict(session: AdminSession, node: int) -> Verdict:
 
 
 def check_known(session: AdminSession, node: int) -> None:
-    """CommandFailed for a node that the cluster has not got: a mistyped number must not look safe."""
+    """CommandFailed for a node that the cluster does not have: a mistyped number must not look safe."""
     from tidelog.cli.cluster.cluster_layout import FENCED_FROM
     from tidelog.cli.tools.metadata_quorum import quorum
     from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 
     if session.version_of(DescribeClusterRequest.API_KEY) < FENCED_FROM:
-        return  # it does not tell of brokers that are down
+        return  # brokers that are down are not listed
     cluster = session.ask(DescribeClusterRequest(include_fenced_brokers=True))
     refusal.check(cluster.error_code, cluster.error_message)
     partition, _ = quorum(session)
@@ -133,7 +133,7 @@ def check_known(session: AdminSession, node: int) -> None:
 
 
 def wait_until_safe(session: AdminSession, node: int, seconds: float) -> Verdict:
-    """The verdict as soon as there is nothing to wait for, or the time is up."""
+    """The verdict once there is nothing to wait for, or at the timeout."""
     deadline = time.monotonic() + seconds
     while True:
         verdict = read_verdict(session, node)

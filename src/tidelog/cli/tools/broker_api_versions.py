@@ -38,7 +38,7 @@ def command(bootstrap_server: str | None, command_config: str | None, output: st
 
 
 def _line(row: columns.Row) -> str:
-    """In the form of Kafka's tool."""
+    """A line in the format of Kafka's tool."""
     beginning = f"\t{row['name']}({row['key']}): "
     if row["min"] is None:
         return f"{beginning}UNSUPPORTED"
@@ -48,8 +48,8 @@ def _line(row: columns.Row) -> str:
 
 
 def _rows(session: AdminSession, broker_id: int) -> list[columns.Row]:
-    """All requests a client may know, then those the broker serves and nobody here knows. Versions are None where it serves
-    none, ``usable`` where none of them is known here."""
+    """All APIs that clients may use, then those that the broker serves and this client does not know. Versions are None when
+    it serves none, ``usable`` is None when this client supports none of them."""
     from tidelog.protocol import registry
     from tidelog.protocol.api_keys import ApiKey
     from tidelog.protocol.messages.api_versions import ApiVersionsRequest
@@ -74,7 +74,7 @@ def _rows(session: AdminSession, broker_id: int) -> list[columns.Row]:
 
 
 def _of_clients(key: int) -> bool:
-    """Whether clients send it to brokers; what only brokers and controllers say to each other is no gap."""
+    """Whether clients send it to brokers; APIs between brokers and controllers may be missing."""
     from tidelog.protocol.api_keys import ApiKey
 
     return ApiKey(key) not in {

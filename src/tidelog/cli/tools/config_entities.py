@@ -1,4 +1,4 @@
-"""Whose settings ``configs`` is about: --entity-type with --entity-name and --entity-default, and their short forms."""
+"""The entities of ``configs``: --entity-type with --entity-name and --entity-default, and their short forms."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _ORDER = "tidelog.cli.tools.config_entities.names"
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """``name``: None for all of that kind, empty for the default of those without settings of their own."""
+    """``name``: None for all of that type, empty for the default of entities without their own settings."""
 
     kind: str
     name: str | None
 
 
 def in_order(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """The callback of --entity-name and --entity-default: several types get their names in the order of the flags."""
+    """Callback of --entity-name and --entity-default: several types get their names in the order of the flags."""
     names = value if isinstance(value, tuple) else ("",) * value
     context.meta.setdefault(_ORDER, []).extend(names)
     return value
 
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags that say it, as options of a click command; ``named`` reads them."""
+    """The entity flags as options of a click command; ``named`` reads them."""
     defaults = f"What holds for all, of {', '.join(sorted(WITH_DEFAULT))}."
     flags = [
         click.option("--entity-type", metavar="TYPE", multiple=True, help="Kind of settings; users and clients go together."),
@@ -71,7 +71,7 @@ def _dashed(flag: str) -> str:
 
 
 def named(flags: dict[str, Any], kinds: tuple[str, ...]) -> list[Named]:
-    """One, or a user and a client, as the command that is running was told. click.UsageError where the flags do not say that."""
+    """The entities of the running command: one, or a user and a client. click.UsageError when the flags are inconsistent."""
     names: list[str] = click.get_current_context().meta[_ORDER]
     types: tuple[str, ...] = flags["entity_type"]
     short = [Named(kind, flags[flag]) for flag, kind in SHORT.items() if flags[flag] is not None]

@@ -1,7 +1,7 @@
-"""``tidelog configs``, also installed as ``kafka-configs``: dynamic settings of topics, brokers, loggers, groups, client metrics;
-and quotas, which are in ``quota_configs``.
+"""``tidelog configs``, also installed as ``kafka-configs``: dynamic settings of topics, brokers, loggers, groups, client
+metrics; and quotas, which are in ``quota_configs``.
 
-Flags and lines are those of Kafka's tool. Changes are incremental: what is not named stays.
+Flags and lines are those of Kafka's tool. Changes are incremental: settings that are not named stay.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SET, DELETE = 0, 1
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 TYPES = {"topics": TOPIC, "brokers": BROKER, "broker-loggers": BROKER_LOGGER, "client-metrics": CLIENT_METRICS, "groups": GROUP}
 OWN_SOURCE = {TOPIC: 1, BROKER: 2, BROKER_LOGGER: 6, CLIENT_METRICS: 7, GROUP: 8}
-"""Where a resource's own values come from, as DescribeConfigs numbers it."""
+"""DescribeConfigs numbers of the sources of a resource's own values."""
 DEFAULT_BROKER_SOURCE = 3
 SOURCES = {
     1: "DYNAMIC_TOPIC_CONFIG",
@@ -47,7 +47,7 @@ _PAIR = re.compile(r"\s*([^=,\s]+)\s*=\s*(\[[^\]]*\]|[^,]*)\s*(?:,|$)")
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What settings belong to; without a name, all of that type, or the default of brokers."""
+    """The owner of settings; without a name, all of that type, or the default of brokers."""
 
     kind: str
     name: str | None
@@ -55,7 +55,7 @@ class Entity:
 
     @property
     def resource(self) -> int:
-        """The number of its type on the wire."""
+        """The number of its type in the protocol."""
         return TYPES[self.kind]
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ def _entity(named: Named) -> Entity:
 
 
 def additions(text: str | None, path: str | None) -> dict[str, str]:
-    """``a=1,b=[2,3]`` or the file. CommandFailed when it is not of the form."""
+    """``a=1,b=[2,3]`` or the file. CommandFailed when it is malformed."""
     if path is not None:
         from tidelog.config.properties import parse
 
@@ -142,7 +142,7 @@ def _names(text: str | None) -> list[str]:
 
 
 def _alter(session: AdminSession, entity: Entity, add: dict[str, str], delete: list[str]) -> None:
-    """One request. CommandFailed when the broker refuses."""
+    """Sends one request. CommandFailed when the broker refuses."""
     from tidelog.protocol.messages.incremental_alter_configs import (
         AlterableConfig,
         AlterConfigsResource,
@@ -162,7 +162,7 @@ def _alter(session: AdminSession, entity: Entity, add: dict[str, str], delete: l
 
 
 def _one_of(session: AdminSession, entity: Entity) -> Any:
-    """A broker answers for itself; any broker for the rest."""
+    """The broker itself for a broker entity, any broker for others."""
     if entity.resource in {BROKER, BROKER_LOGGER} and entity.name is not None:
         if not entity.name.isdecimal():
             raise CommandFailed(f"The entity name of {entity.kind} must be a valid integer broker id, found: {entity.name}")
@@ -171,7 +171,7 @@ def _one_of(session: AdminSession, entity: Entity) -> Any:
 
 
 def _describe(session: AdminSession, entity: Entity, everything: bool, *, silent: bool) -> list[columns.Row]:
-    """Prints what Kafka's tool does, unless ``silent``; the same as values."""
+    """Prints what Kafka's tool prints, unless ``silent``; returns it as values."""
     say = (lambda _: None) if silent else print
     if entity.default:
         say("Default configs for brokers in the cluster are:")
@@ -195,7 +195,7 @@ def _describe(session: AdminSession, entity: Entity, everything: bool, *, silent
 
 
 def _all_names(session: AdminSession, entity: Entity) -> list[str]:
-    """Everything of that type that there is."""
+    """All existing entities of that type."""
     from tidelog.protocol.messages.list_config_resources import ListConfigResourcesRequest
 
     if entity.resource == TOPIC:
@@ -213,7 +213,7 @@ def _all_names(session: AdminSession, entity: Entity) -> list[str]:
 
 
 def _settings(session: AdminSession, entity: Entity, everything: bool, say: Callable[[str], None]) -> list[columns.Row]:
-    """A line for each setting, by name, with where its value comes from and what it would be otherwise; the same as values."""
+    """A line for each setting, by name, with its source and the values it overrides; returns them as values."""
     from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
     resource = DescribeConfigsResource(resource_type=entity.resource, resource_name=entity.name or "", configuration_keys=None)

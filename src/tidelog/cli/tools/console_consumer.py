@@ -1,7 +1,7 @@
-"""``tidelog console-consumer``, also installed as ``kafka-console-consumer``: records of topics become lines of stdout.
+"""``tidelog console-consumer``, also installed as ``kafka-console-consumer``: prints records of topics to stdout.
 
-Flags, formatters and their properties are those of Kafka's tool. librdkafka is the client. An offset counts as
-consumed, and may be committed, when its record has been printed.
+Flags, formatters and their properties are those of Kafka's tool. librdkafka is the client. An offset counts as consumed, and may
+be committed, when its record has been printed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 NAME = "console-consumer"
 BATCH = 500
-"""Records taken from the client at once."""
+"""Records per poll of the client."""
 POLL_S = 0.1
 METADATA_S = 5.0
 TIMESTAMP_KINDS = {1: "CreateTime", 2: "LogAppendTime"}
 LOG_LEVEL = "2"
-"""Only what is critical: errors come with the records as well."""
+"""Critical messages only: errors are also delivered with the records."""
 FILE = click.Path(exists=True, dir_okay=False)
 PRINTED = "print.key=true, print.partition=true and others: see the guide."
 
@@ -82,7 +82,7 @@ def command(**flags: Any) -> None:
 
 
 def _check(flags: dict[str, Any]) -> None:
-    """The flags that exclude or need each other."""
+    """Checks flags that exclude or require each other."""
     refusal.required(flags["bootstrap_server"])
     if (flags["topic"] is None) == (flags["include"] is None):
         refusal.usage("Exactly one of the following arguments is required: [topic], [include]")
@@ -111,7 +111,7 @@ def _check(flags: dict[str, Any]) -> None:
 
 
 def settings(flags: dict[str, Any]) -> dict[str, str]:
-    """librdkafka's settings, CommandFailed when group or reset are said twice, and differently."""
+    """librdkafka's settings. CommandFailed when group or reset are given twice with different values."""
     own = _own(flags)
     groups = {group for group in (flags["group"], own.get("group.id")) if group is not None}
     if len(groups) > 1:
@@ -150,7 +150,7 @@ def _formatter(flags: dict[str, Any]) -> MessageFormatter:
 
 
 class Reading:
-    """One run of the tool: from the first record to the last that was wanted, or the signal to end."""
+    """One run of the tool: from the first record to the last one wanted, or a signal."""
 
     def __init__(self, config: dict[str, str], printer: MessageFormatter, flags: dict[str, Any]) -> None:
         """CommandFailed when librdkafka refuses a setting."""
@@ -163,14 +163,14 @@ class Reading:
         self._count = 0
         self._warned: set[str] = set()
         self._missing = ""
-        """Why there can be no records: a topic or partition that does not exist, as far as was heard."""
+        """Why no records can come: a topic or partition that does not exist, as far as known."""
         try:
             self._consumer: Consumer = RealConsumer({"log_level": LOG_LEVEL, **config, "error_cb": self._complain})
         except KafkaException as error:
             raise CommandFailed(f"The consumer cannot be made: {error.args[0].str()}") from error
 
     def run(self) -> tuple[int, bool]:
-        """Print until it ends. How many records were printed, and whether it ended by an error."""
+        """Prints until the end. Returns the number of records printed, and whether it ended with an error."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._stop)
         self._begin()
@@ -179,7 +179,7 @@ class Reading:
         try:
             self._loop()
         except BrokenPipeError:
-            # Who read our output has enough. What is buffered still goes somewhere when Python ends.
+            # The reader of our output closed it. Python flushes the buffered output at exit; it needs a target.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except CommandFailed as error:
             print(f"ERROR Error processing message, terminating consumer process: {error}", file=sys.stderr)
@@ -205,7 +205,7 @@ class Reading:
             self._consumer.subscribe([f"^({pattern})$"])
 
     def _loop(self) -> None:
-        """Batches of records, as long as some are wanted."""
+        """Polls batches of records while more are wanted."""
         most, timeout_ms = self._flags["max_messages"], self._flags["timeout_ms"]
         limit = most if most is not None and most >= 0 else sys.maxsize
         silent_since = time.monotonic()
@@ -223,7 +223,7 @@ class Reading:
                 return
 
     def _no_such_partition(self) -> bool:
-        """Whether ``--partition`` names one that the topic has not; librdkafka waits for it in silence."""
+        """Whether ``--partition`` names one that the topic does not have; librdkafka would wait for it silently."""
         from confluent_kafka import KafkaException
 
         if self._flags["partition"] is None:
@@ -231,7 +231,7 @@ class Reading:
         try:
             topic = self._consumer.list_topics(timeout=METADATA_S).topics.get(self._flags["topic"])
         except KafkaException:
-            return False  # the tool has said already that no broker answers
+            return False  # the tool has already reported that no broker answers
         return topic is None or self._flags["partition"] not in topic.partitions
 
     def _print(self, messages: list[Message]) -> None:
@@ -252,7 +252,7 @@ class Reading:
             self._consumer.store_offsets(message=message)
 
     def _is_record(self, message: Message) -> bool:
-        """Else it is an error: one that may pass is told, another ends the tool."""
+        """Whether it is a record and not an error: a transient error is reported, another one ends the tool."""
         error = message.error()
         if error is None:
             return True
@@ -264,7 +264,7 @@ class Reading:
         return False
 
     def _complain(self, error: KafkaError) -> None:
-        """Once each: librdkafka says the same at every attempt, and that nobody answers says it nowhere else."""
+        """Reports each error once: librdkafka repeats them at every attempt, and reports only here that no broker answers."""
         text = f"{error.name()}: {error.str()}"
         if (which := text.partition(" (after ")[0]) not in self._warned:
             self._warned.add(which)
@@ -290,11 +290,11 @@ ENDING = frozenset(
         "TOPIC_EXCEPTION",
     }
 )
-"""Errors of librdkafka after which waiting for records is no use."""
+"""Errors of librdkafka after which no records will come."""
 
 
 MISSING = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID"})
-"""A topic that does not exist may still be created: the tool waits for it as long as it may."""
+"""A missing topic may still be created: the tool waits for it until its timeout."""
 
 
 def _consumed(message: Message) -> Consumed:

@@ -1,7 +1,7 @@
-"""``tidelog console-producer``, also installed as ``kafka-console-producer``: lines of stdin become records of a topic.
+"""``tidelog console-producer``, also installed as ``kafka-console-producer``: sends lines of stdin as records to a topic.
 
-Flags and reader properties are those of Kafka's tool. librdkafka is the client; keys go to the partitions that Java's producer
-gives them (murmur2). A line is sent as it comes: delivery does not wait for the next one.
+Flags and reader properties are those of Kafka's tool. librdkafka is the client; keys map to the same partitions as in Java's
+producer (murmur2). A line is sent immediately: delivery does not wait for the next one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 NAME = "console-producer"
 DEFAULT_READER = "org.apache.kafka.tools.LineMessageReader"
 POLL_S = 0.1
-"""How long a look for deliveries waits."""
+"""Timeout of a poll for deliveries."""
 LOG_LEVEL = "2"
-"""Only what is critical: errors come by callback as well."""
+"""Critical messages only: errors are also reported by callback."""
 PASSING = frozenset({"LEADER_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PART"})
 FILE = click.Path(exists=True, dir_okay=False)
 
@@ -75,7 +75,7 @@ def command(**flags: Any) -> None:
 
 
 def settings(flags: dict[str, Any]) -> dict[str, str]:
-    """librdkafka's settings. Flags that were given win over files and properties; Kafka's defaults for this tool lose to both."""
+    """librdkafka's settings. Flags override files and properties; Kafka's defaults for this tool have the lowest priority."""
     own = _own(flags)
     named = {
         "acks": flags["request_required_acks"],
@@ -112,11 +112,11 @@ DEFAULTS = {
     "request.timeout.ms": "1500",
     "retries": "3",
 }
-"""What Kafka's tool sets, where it matters."""
+"""The defaults of Kafka's tool that matter here."""
 
 
 class Sender:
-    """A producer for one topic that says on stderr what could not be delivered."""
+    """A producer for one topic that reports failed deliveries on stderr."""
 
     def __init__(self, config: dict[str, str], topic: str, *, sync: bool, max_block_ms: int) -> None:
         """CommandFailed when librdkafka refuses a setting."""
@@ -137,12 +137,12 @@ class Sender:
             raise CommandFailed(f"The producer cannot be made: {error.args[0].str()}") from error
 
     def send_all(self, lines: Iterable[Line]) -> None:
-        """Until the lines end; exit code 1 when one of them was not delivered."""
+        """Sends all lines; exit code 1 when one of them was not delivered."""
         watcher: threading.Thread | None = None
         try:
             for line in lines:
                 if watcher is None:
-                    # Before the topic is waited for: that nobody answers is told by it, too.
+                    # Before waiting for the topic, because it also reports that no broker answers.
                     watcher = threading.Thread(target=self._watch, daemon=True)
                     watcher.start()
                     self._await_topic()
@@ -158,14 +158,14 @@ class Sender:
             raise CommandFailed(f"{self._failed} records were not delivered.")
 
     def _await_topic(self) -> None:
-        """Asking for a topic that is not there makes the broker create it; it has a leader a moment later."""
+        """A metadata request for a missing topic makes the broker create it; it has a leader shortly after."""
         from confluent_kafka import KafkaException
 
         deadline = time.monotonic() + self._max_block_s
         while True:
             left = max(deadline - time.monotonic(), POLL_S)
             try:
-                # The list of all does not create what is not in it: it tells whether there is anything to wait for.
+                # The list of all topics creates none: it shows whether there is anything to wait for.
                 if not self._warned and self._topic not in self._producer.list_topics(timeout=left).topics:
                     self._warn_of_topic("LEADER_NOT_AVAILABLE")
                 error = self._producer.list_topics(self._topic, timeout=left).topics[self._topic].error
@@ -201,7 +201,7 @@ class Sender:
             self._producer.flush()
 
     def _watch(self) -> None:
-        """Serves deliveries, and what librdkafka complains of, while stdin is silent."""
+        """Handles deliveries and librdkafka's errors while stdin is idle."""
         while not self._closing.is_set():
             self._producer.poll(POLL_S)
 
@@ -220,7 +220,7 @@ class Sender:
         self._warn(f"The metadata response from the cluster reported a recoverable issue: {{{self._topic}={name}}}")
 
     def _warn(self, text: str) -> None:
-        """Once each: librdkafka says the same at every attempt."""
+        """Reports each error once: librdkafka repeats them at every attempt."""
         if text not in self._warned:
             self._warned.add(text)
             print(f"WARN [Producer clientId={NAME}] {text}", file=sys.stderr)
@@ -242,7 +242,7 @@ def _both(flags: dict[str, Any], old: str, new: str, old_flag: str, new_flag: st
 
 
 def _lines() -> Iterator[bytes]:
-    """Lines of stdin, each as soon as it is there; a prompt for people."""
+    """Lines of stdin as soon as each arrives; a prompt at a terminal."""
     prompt = sys.stdin.isatty() and sys.stdout.isatty()
     while True:
         if prompt:

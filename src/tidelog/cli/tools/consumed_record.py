@@ -1,4 +1,4 @@
-"""A record as the console consumer hands it to a formatter, without a client in it."""
+"""A consumed record in the form that formatters use, independent of a client."""
 
 from __future__ import annotations
 

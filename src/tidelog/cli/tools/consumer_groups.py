@@ -86,7 +86,7 @@ def command(list_: bool, **flags: Any) -> None:
 
 
 def _check(action: str, flags: dict[str, Any]) -> None:
-    """The flags that the action needs, or excludes."""
+    """Checks the flags that the action requires or excludes."""
     if action in {"describe", "delete", "reset_offsets"} and bool(flags["group"]) == flags["all_groups"]:
         refusal.usage(f"Option [{action.replace('_', '-')}] takes one of these options: [group], [all-groups]")
     if flags["type_"] is not None and action != "list":
@@ -110,7 +110,7 @@ def _check(action: str, flags: dict[str, Any]) -> None:
 
 
 def _validate(pattern: str) -> None:
-    """Patterns go to the broker, which knows RE2's; what Python cannot read either is surely none."""
+    """Validates a pattern: the broker knows RE2's syntax, but what Python cannot parse either is certainly invalid."""
     import re
 
     try:

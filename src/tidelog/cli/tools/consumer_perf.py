@@ -1,7 +1,7 @@
-"""``tidelog consumer-perf-test``, also installed as ``kafka-consumer-perf-test``: how fast records are consumed.
+"""``tidelog consumer-perf-test``, also installed as ``kafka-consumer-perf-test``: measures how fast records are consumed.
 
-Flags and columns are those of Kafka's tool; librdkafka is the client. The time until partitions were assigned is told apart from
-the time in which records came.
+Flags and columns are those of Kafka's tool; librdkafka is the client. The time until partitions were assigned is reported
+separately from the time in which records arrived.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILE = click.Path(exists=True, dir_okay=False)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Records and bytes that came in ``elapsed_ms``, of which ``rebalance_ms`` went by without partitions."""
+    """Records and bytes received in ``elapsed_ms``, of which ``rebalance_ms`` passed without partitions."""
 
     records: int
     size: int
@@ -37,7 +37,7 @@ class Span:
     rebalance_ms: float
 
     def columns(self) -> str:
-        """The columns behind the times."""
+        """The columns after the times."""
         seconds = max(self.elapsed_ms / 1000, 1e-9)
         fetch_ms = max(self.elapsed_ms - self.rebalance_ms, 0.0)
         fetch_seconds = max(fetch_ms / 1000, 1e-9)
@@ -129,7 +129,7 @@ def _measure(config: dict[str, str], flags: dict[str, Any]) -> None:
 def _consume(
     consumer: Any, flags: dict[str, Any], began: float, assigned_at: list[float], told: Callable[[int], None]
 ) -> tuple[int, int]:
-    """How many records and bytes came."""
+    """Consumes; returns the number of records and bytes."""
     wanted = flags["num_records"] or flags["messages"]
     records = size = 0
     last = reported = began

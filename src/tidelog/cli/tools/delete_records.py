@@ -1,4 +1,4 @@
-"""``tidelog delete-records``, also installed as ``kafka-delete-records``: what a JSON file names is removed up to its offsets."""
+"""``tidelog delete-records``, also installed as ``kafka-delete-records``: deletes records below the offsets in a JSON file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command(bootstrap_server: str | None, offset_json_file: str | None, command_
 
 
 def offsets(text: str) -> dict[Partition, int]:
-    """The offset for each partition in the file's text. CommandFailed when it is not of the form."""
+    """The offset for each partition in the file's text. CommandFailed when it is malformed."""
     try:
         document = json.loads(text)
         if document.get("version", 1) != 1:
@@ -54,7 +54,7 @@ def offsets(text: str) -> dict[Partition, int]:
 
 
 def _delete(session: AdminSession, wanted: dict[Partition, int]) -> bool:
-    """Each leader is asked once. Whether all went well."""
+    """Sends one request per leader; returns whether all succeeded."""
     from tidelog.model.errors import ErrorCode
     from tidelog.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 

@@ -1,4 +1,4 @@
-"""Indexes and snapshots for ``tidelog dump-log``, held against the log that they index."""
+"""Indexes and snapshots for ``tidelog dump-log``, compared with the log that they index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LENGTH_PREFIX = 12
 
 
 class Problems:
-    """What was found wrong, by file."""
+    """Problems found, by file."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[str]] = {}
@@ -26,7 +26,7 @@ class Problems:
         self._found.setdefault(where, []).append(what)
 
     def print(self) -> None:
-        """To standard error, after everything else."""
+        """Prints to standard error, after everything else."""
         for where, problems in self._found.items():
             print(f"Mismatches in {where}:", file=sys.stderr)
             for problem in problems:
@@ -34,7 +34,7 @@ class Problems:
 
 
 def dump_offset_index(path: str, problems: Problems, *, verify_only: bool, sanity_only: bool) -> None:
-    """``offset: position:`` per entry. Each has to be the last offset of the batch at that position."""
+    """``offset: position:`` per entry. Each must be the last offset of the batch at that position."""
     log_path = _log_of(path)
     log_size = os.path.getsize(log_path) if os.path.exists(log_path) else 1 << 31
     try:
@@ -58,7 +58,7 @@ def dump_offset_index(path: str, problems: Problems, *, verify_only: bool, sanit
 
 
 def dump_time_index(path: str, problems: Problems, *, verify_only: bool, sanity_only: bool) -> None:
-    """``timestamp: offset:`` per entry. Each has to be the largest timestamp of the log up to that offset."""
+    """``timestamp: offset:`` per entry. Each must be the largest timestamp of the log up to that offset."""
     try:
         index = TimeIndex.parse(_base_offset(path), _read(path))
     except CorruptIndex as error:
@@ -102,7 +102,7 @@ def dump_transaction_index(path: str, problems: Problems) -> None:
 
 
 def dump_snapshot(path: str, problems: Problems) -> None:
-    """One line per producer; its last batch where it has one."""
+    """One line per producer, with its last batch if it has one."""
     try:
         entries = decode_snapshot(_read(path))
     except CorruptSnapshot as error:
@@ -134,7 +134,7 @@ def _log_of(path: str) -> str:
 
 
 def _base_offset(path: str) -> int:
-    """From the name of the file; 0 where it says none."""
+    """From the name of the file; 0 when the name has none."""
     stem = os.path.basename(path).split(".")[0]
     return int(stem) if stem.isdecimal() else 0
 
@@ -159,14 +159,14 @@ def _headers(log_path: str) -> Iterator[BatchHeader]:
 
 
 def _header(data: bytes) -> BatchHeader | None:
-    """The header in these bytes, its records missing; None when it is none."""
+    """The header in these bytes, without its records; None when it is malformed."""
     if len(data) < HEADER_SIZE:
         return None
     size = int.from_bytes(data[8:12], "big", signed=True) + _LENGTH_PREFIX
     if size < HEADER_SIZE:
         return None
     try:
-        # Only the header was read: it is parsed as that of a batch without records, and gets its size back.
+        # Only the header was read: it is parsed as a batch without records, then its size is restored.
         header = read_header(data[:8] + (HEADER_SIZE - _LENGTH_PREFIX).to_bytes(4, "big") + data[12:])
     except CorruptBatch:
         return None

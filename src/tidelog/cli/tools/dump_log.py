@@ -1,7 +1,7 @@
-"""``tidelog dump-log``, also installed as ``kafka-dump-log``: what is in log, index and snapshot files, in the words of Kafka's
+"""``tidelog dump-log``, also installed as ``kafka-dump-log``: prints log, index and snapshot files in the format of Kafka's
 DumpLogSegments.
 
-Indexes are compared with the log beside them; what does not fit is named at the end, and the exit code is 1.
+Indexes are compared with the log beside them; mismatches are listed at the end, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_BATCH = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class What:
-    """How much is printed of a log."""
+    """How much of a log is printed."""
 
     decoder: Decoder
     data: bool
@@ -127,7 +127,7 @@ def _dump_log(path: str, what: What, problems: Problems) -> None:
 
 
 def _batches(path: str, max_bytes: int, problems: Problems) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """Position, header and bytes of each batch, until the end or what is no batch."""
+    """Position, header and bytes of each batch, until the end or the first malformed batch."""
     position = 0
     end = os.path.getsize(path)
     with open(path, "rb") as file:

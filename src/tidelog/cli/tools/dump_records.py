@@ -1,7 +1,7 @@
-"""What a record says, for ``tidelog dump-log``: text, or the message that a topic of Kafka's own holds.
+"""Decodes records for ``tidelog dump-log``: as text, or as the messages of Kafka's internal topics.
 
-A decoder takes key and value and gives two texts, None for what is not there. What cannot be read is said in the text: a
-dump is for looking at what is broken.
+A decoder takes key and value and returns two texts, None for a missing one. A malformed record is described in the text: dumps
+are for inspecting broken data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONTROL_MESSAGES = {
 
 
 def text(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
-    """Both as UTF-8, what is not UTF-8 replaced."""
+    """Both as UTF-8 with replacement of invalid bytes."""
     return _utf8(key), _utf8(value)
 
 
@@ -56,7 +56,7 @@ def cluster_metadata(key: bytes | None, value: bytes | None) -> tuple[str | None
 
 
 def _frame_version(value: bytes) -> int:
-    """The third number of the frame; types and versions of today are below 128, one byte each."""
+    """The third number of the frame; current types and versions are below 128, one byte each."""
     return value[2]
 
 
@@ -75,7 +75,7 @@ def by_key(types: Mapping[int, tuple[str, str]]) -> Decoder:
         if names is None:
             return f"unknown::{kind}", "unknown"
         try:
-            # A coordinator's key is always of version 0; the number before it is its type.
+            # A coordinator's key always has version 0; the number before it is its type.
             decoded = as_json(data_class(names[0]).decode(key[2:], 0), names[0], 0)
             return _line({"type": str(kind), "data": decoded}), _coordinator_value(names[1], value)
         except ProtocolViolation as error:
@@ -98,10 +98,10 @@ def _coordinator_value(name: str, value: bytes | None) -> str:
 
 
 def _embedded(content: bytes, name: str) -> object:
-    """What consumers keep in a classic group's metadata: a version, then a message; anything else stays base64."""
+    """The consumer's message in a classic group's metadata: a version, then a message; other bytes stay base64."""
     version = int.from_bytes(content[:2], "big")
     try:
-        # What a newer consumer adds behind the fields of our version is not looked at.
+        # Fields that a newer consumer adds after those of our version are ignored.
         decoded, _ = data_class(name).decode_from(content, 2, version)
     except ProtocolViolation:
         return base64.b64encode(content).decode("ascii")
@@ -118,7 +118,7 @@ SHARE_STATE = by_key(SHARE_RECORD_TYPES)
 
 
 def control(record: Record) -> str:
-    """What a control record says, in the words of Kafka's tool."""
+    """A control record in the format of Kafka's tool."""
     try:
         marker = parse_end_txn_marker(record.key, record.value)
         if marker is not None:

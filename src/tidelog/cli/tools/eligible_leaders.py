@@ -1,4 +1,4 @@
-"""Who else could lead a partition safely, as ``topics --describe`` shows it (KIP-966): asked page by page, where brokers tell."""
+"""Eligible leader replicas of partitions for ``topics --describe`` (KIP-966), requested page by page if brokers support it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ PAGE_PARTITIONS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Eligible:
-    """Replicas that left the ISR and lack nothing that is committed; those that were the last known ones of that kind."""
+    """Replicas outside the ISR that have all committed records, and the last known ones."""
 
     replicas: tuple[int, ...]
     last_known: tuple[int, ...]
 
 
 def eligible_leaders(broker: BrokerConnection, topics: Sequence[str]) -> Mapping[tuple[str, int], Eligible] | None:
-    """For each partition; None where brokers do not know of it."""
+    """By partition; None when brokers do not support it."""
     try:
         broker.version_of(DescribeTopicPartitionsRequest.API_KEY)
     except UnsupportedByBroker:
@@ -53,7 +53,7 @@ def eligible_leaders(broker: BrokerConnection, topics: Sequence[str]) -> Mapping
 
 
 def columns(eligible: Mapping[tuple[str, int], Eligible] | None, partition: tuple[str, int]) -> str:
-    """The last two columns of a line; ``N/A`` where brokers do not tell."""
+    """The last two columns of a line; ``N/A`` when brokers do not report them."""
     if eligible is None:
         return "\tElr: N/A\tLastKnownElr: N/A"
     each = eligible.get(partition, Eligible((), ()))

@@ -1,4 +1,4 @@
-"""``tidelog features``, also installed as ``kafka-features``: the levels of a cluster's features, shown and moved (KIP-584)."""
+"""``tidelog features``, also installed as ``kafka-features``: shows and changes the levels of a cluster's features (KIP-584)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidelog.cli.refusal import CommandFailed
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 TYPES_FROM = 1
-"""From this version on UpdateFeatures knows two kinds of downgrades; before, whether it is one."""
+"""From this version on UpdateFeatures has two kinds of downgrades; before, only a flag for one."""
 Target = tuple[str | None, str | None, str | None]
 feature_option = click.option("--feature", "features", multiple=True, metavar="NAME=LEVEL", help="A feature and its level.")
 release_option = click.option("--release-version", help="All features as of that release, such as 4.3-IV0.")
@@ -62,7 +62,7 @@ def describe(flags: Target, node_id: int | None, output: str) -> None:
 
 
 def feature_rows(response: Any) -> list[dict[str, str]]:
-    """What an answer to ApiVersions says of each feature, by name."""
+    """The features in an ApiVersions response, by name."""
     levels = {each.name: each.max_version_level for each in response.finalized_features}
     epoch = response.finalized_features_epoch
     return [
@@ -123,7 +123,7 @@ def disable(flags: Target, features: tuple[str, ...], unsafe: bool, dry_run: boo
 
 
 def _wanted(features: tuple[str, ...], release: str | None, metadata: str | None, what: str) -> dict[str, int]:
-    """The levels that the flags name. CommandFailed when they name none, or one twice."""
+    """The levels named by the flags. CommandFailed when there are none, or one is named twice."""
     from tidelog.metadata.features import METADATA_VERSION, metadata_version_from_name
 
     if metadata is not None:
@@ -158,7 +158,7 @@ def _feature_level(text: str) -> tuple[str, int]:
 
 
 def release_levels(release: str) -> dict[str, int]:
-    """Every feature as of a release. CommandFailed when we do not know it."""
+    """Every feature level of a release. CommandFailed for an unknown release."""
     from tidelog.metadata.features import FEATURES, KRAFT_VERSION, METADATA_VERSION, default_levels, metadata_version_from_name
 
     try:
@@ -172,19 +172,19 @@ def release_levels(release: str) -> dict[str, int]:
 
 
 ORDER = ("metadata.version", "kraft.version", "transaction.version", "group.version")
-"""What Kafka's tool lists first; the others follow in the table's order."""
+"""Features that Kafka's tool lists first; the others follow in table order."""
 KRAFT_VERSION_FROM = 21
-"""The metadata.version of the release that brought kraft.version 1 (KIP-853): 3.9."""
+"""The metadata.version of the release that introduced kraft.version 1 (KIP-853): 3.9."""
 WORDS: Mapping[str, tuple[str, str]] = {
     "upgrade": ("upgraded to {level}", "upgrade {name} to {level}"),
     "downgrade": ("downgraded to {level}", "downgrade {name} to {level}"),
     "disable": ("disabled", "disable {name}"),
 }
-"""For what was done, and for what was not."""
+"""Messages for success and failure."""
 
 
 def _update(flags: Target, what: str, levels_of: Callable[[], dict[str, int]], kind: int, dry_run: bool) -> None:
-    """Ask for these levels, all or none, and say for each what became of it. Exit code 1 when any failed."""
+    """Requests these levels, all or none, and prints the result for each. Exit code 1 when any failed."""
     from tidelog.cli.controller_session import session
     from tidelog.model.errors import ErrorCode
     from tidelog.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest

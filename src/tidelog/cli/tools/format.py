@@ -94,7 +94,7 @@ def _initial_voters(config: BrokerConfig, text: str | None) -> VoterSet | None:
 
 
 def _check_quorum(config: BrokerConfig, standalone: bool, initial: str | None, no_initial: bool) -> None:
-    """Who votes must be said once, by the file or by a flag."""
+    """Checks that the voters are given exactly once, by the file or by a flag."""
     given = [
         flag
         for flag, is_given in (

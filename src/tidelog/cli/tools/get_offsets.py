@@ -1,4 +1,4 @@
-"""``tidelog get-offsets``, also installed as ``kafka-get-offsets``: ``topic:partition:offset`` lines, as of Kafka's tool."""
+"""``tidelog get-offsets``, also installed as ``kafka-get-offsets``: prints ``topic:partition:offset`` lines."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def command(
     bootstrap = refusal.required(bootstrap_server)
     with refusal.one_line("Error occurred: "):
         timestamp = _timestamp(time_)
-        _filter(topic, partitions, topic_partitions, ())  # what is wrong with the flags is said before anything is asked
+        _filter(topic, partitions, topic_partitions, ())  # errors in the flags are reported before any request
         with AdminSession(bootstrap, command_config) as session:
             topics = [each for each in session.metadata(None) if not (exclude_internal_topics and each.is_internal)]
             wanted = _filter(topic, partitions, topic_partitions, [each.name or "" for each in topics])
@@ -72,7 +72,7 @@ def command(
 
 
 def _offsets(session: Any, topics: Sequence[Any], wanted: Filter, timestamp: int) -> list[tuple[str, int, int]]:
-    """Topic, partition and offset of those that have one; why the others have none goes to stderr."""
+    """Topic, partition and offset where there is one; the reasons for the others go to stderr."""
     import sys
 
     from tidelog.model.errors import ErrorCode
@@ -111,7 +111,7 @@ def _timestamp(text: str) -> int:
 
 
 def _filter(topic: str | None, partitions: str | None, topic_partitions: str | None, existing: Sequence[str]) -> Filter:
-    """Which partitions of the ``existing`` topics the flags name."""
+    """The partitions of the ``existing`` topics that the flags select."""
     if topic_partitions is not None:
         if topic is not None or partitions is not None:
             raise CommandFailed("--topic-partitions cannot be used with --topic or --partitions")
@@ -129,7 +129,7 @@ def _filter(topic: str | None, partitions: str | None, topic_partitions: str | N
 
 
 def rule(text: str, existing: Sequence[str] = ()) -> Filter:
-    """One of ``TOPIC``, ``TOPIC:1``, ``TOPIC:0-3``, ``TOPIC:2-``, ``TOPIC:-3``; a range ends before its second number."""
+    """One of ``TOPIC``, ``TOPIC:1``, ``TOPIC:0-3``, ``TOPIC:2-``, ``TOPIC:-3``; the end of a range is exclusive."""
     match = _RULE.fullmatch(text)
     if match is None:
         raise CommandFailed(f"Invalid rule specification: {text}. Write TOPIC, TOPIC:1, TOPIC:0-3, TOPIC:2- or TOPIC:-3")

@@ -1,4 +1,4 @@
-"""The tables that ``consumer-groups`` prints of a group, as columns and rows."""
+"""The tables of ``consumer-groups`` for a group, as columns and rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Report = tuple[list[Column], list[Row]]
 
 
 def offsets(session: AdminSession, group: Group, verbose: bool) -> Report:
-    """Each partition that is assigned, or has an offset: where the group is and how far behind."""
+    """Each partition that is assigned or has an offset: the committed offset and the lag."""
     old = committed(session, group.group_id)
     owners = {partition: member for member in group.members for partition in member.assignment}
     partitions = sorted(owners.keys() | old.keys())
@@ -66,7 +66,7 @@ def offsets(session: AdminSession, group: Group, verbose: bool) -> Report:
 
 
 def held_text(row: Row) -> str:
-    """Why readers of committed records do not get beyond an offset."""
+    """Why read_committed consumers do not get past an offset."""
     holder = row["held_by"]
     name = f"transaction {holder['transactional_id']}" if holder["transactional_id"] else "a transaction no coordinator knows"
     return (
@@ -76,7 +76,7 @@ def held_text(row: Row) -> str:
 
 
 def members(session: AdminSession, group: Group, verbose: bool) -> Report:
-    """Each member, those with most partitions first."""
+    """The members, those with most partitions first."""
     ordered = sorted(group.members, key=lambda member: (-len(member.assignment), member.member_id))
     rows = [
         {
@@ -112,7 +112,7 @@ def members(session: AdminSession, group: Group, verbose: bool) -> Report:
 
 
 def states(session: AdminSession, group: Group, verbose: bool) -> Report:
-    """One row: who coordinates the group, and how it is."""
+    """One row: the coordinator and the state of the group."""
     node_id, host, port = session.coordinator(group.group_id)
     row = {
         "group": group.group_id,
@@ -135,7 +135,7 @@ def states(session: AdminSession, group: Group, verbose: bool) -> Report:
 
 
 def delete_offsets(session: AdminSession, group_id: str, topics: Iterable[str]) -> tuple[int, list[Row]]:
-    """Delete the offsets of these topics or partitions. The error of the whole, and a row for each partition."""
+    """Deletes the offsets of these topics or partitions. Returns the error of the whole request, and a row for each partition."""
     rows: list[Row] = []
     chosen: list[Partition] = []
     for topic in topics:

@@ -1,6 +1,6 @@
-"""What is known of consumer groups of either protocol: members, states, committed offsets.
+"""Reads the state of consumer groups of either protocol: members, states, committed offsets.
 
-A group is described by the coordinator that has it; groups of the consumer protocol (KIP-848) and classic ones become one form.
+A group is described by its coordinator; groups of the consumer protocol (KIP-848) and classic ones are returned in one form.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def list_groups(session: AdminSession) -> list[ListedGroup]:
 
 
 def consumer_groups(session: AdminSession) -> list[ListedGroup]:
-    """The groups of consumers, of both protocols, and those that only keep offsets."""
+    """Consumer groups of both protocols, and groups that only store offsets."""
     return [
         group
         for group in list_groups(session)
@@ -33,10 +33,10 @@ def consumer_groups(session: AdminSession) -> list[ListedGroup]:
 
 
 def describe(session: AdminSession, group_id: str) -> Group:
-    """The group. CommandFailed when there is none of that name."""
+    """The group. CommandFailed when there is none with that name."""
     return session.run(groups.describe(group_id))
 
 
 def committed(session: AdminSession, group_id: str) -> dict[Partition, Committed]:
-    """All offsets that the group has committed."""
+    """All committed offsets of the group."""
     return session.run(groups.committed(group_id))

@@ -1,4 +1,4 @@
-"""``tidelog groups``, also installed as ``kafka-groups``: groups of all types, in the columns of Kafka's tool."""
+"""``tidelog groups``, also installed as ``kafka-groups``: lists groups of all types, in the columns of Kafka's tool."""
 
 from __future__ import annotations
 

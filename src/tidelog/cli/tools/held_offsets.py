@@ -1,4 +1,4 @@
-"""Which open transaction holds the last stable offset of a partition back, so that readers of committed records wait."""
+"""Finds the open transaction that holds back a partition's last stable offset, and with it read_committed consumers."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Holder:
 
 
 def holders(session: AdminSession, ends: Mapping[Partition, int]) -> dict[Partition, Holder]:
-    """For each partition whose last stable offset lies before its end. Nothing from brokers that cannot be asked."""
+    """An entry for each partition whose last stable offset is below its end. Empty when brokers do not support the requests."""
     try:
         return _holders(session, ends)
     except (CommandFailed, UnsupportedByBroker):
-        return {}  # it explains what was asked for; that it cannot be had must not take the answer away
+        return {}  # additional information only: the main output must not fail without it
 
 
 def _holders(session: AdminSession, ends: Mapping[Partition, int]) -> dict[Partition, Holder]:

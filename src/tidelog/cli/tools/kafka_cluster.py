@@ -1,4 +1,4 @@
-"""``kafka-cluster``, and the same words of ``tidelog cluster``: a cluster's id, its endpoints, brokers that are gone for good."""
+"""``kafka-cluster`` and the same subcommands of ``tidelog cluster``: cluster id, endpoints, unregistering brokers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _described(connected: Session, fenced: bool = False) -> Any:
 
 
 def table(nodes: list[Any], kind: str) -> str:
-    """In Kafka's columns; controllers have no state."""
+    """The table in Kafka's columns; controllers have no state."""
     shown = [
         (
             str(node.broker_id),

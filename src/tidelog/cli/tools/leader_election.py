@@ -1,4 +1,4 @@
-"""``tidelog leader-election``, also installed as ``kafka-leader-election``: leaders elected now instead of when it happens."""
+"""``tidelog leader-election``, also installed as ``kafka-leader-election``: triggers leader elections."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def command(
 
 
 def partitions_in(text: str) -> list[Partition]:
-    """The partitions that a file names. CommandFailed when it is not of the form, or names one twice."""
+    """The partitions in a file. CommandFailed when it is malformed or names one twice."""
     try:
         document = json.loads(text)
     except ValueError as error:
@@ -87,7 +87,7 @@ def partitions_in(text: str) -> list[Partition]:
 
 
 def elect(session: AdminSession, kind: str, wanted: list[Partition] | None, *, say: bool = True) -> int:
-    """Elect leaders for these partitions, or all. How many had to do without. ``say``: print what Kafka's tool prints."""
+    """Elects leaders for these partitions, or all. Returns how many failed. ``say``: print what Kafka's tool prints."""
     from tidelog.model.errors import ErrorCode
     from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 

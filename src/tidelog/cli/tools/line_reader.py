@@ -1,6 +1,6 @@
-"""Lines of text become records: the reader of the console producer, with the properties of Kafka's ``LineMessageReader``.
+"""Parses lines of text into records for the console producer, with the properties of Kafka's ``LineMessageReader``.
 
-Text stays bytes: what is not a separator is passed on as it came, in whatever encoding.
+Text stays bytes: everything except separators is passed on unchanged, in any encoding.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROPERTIES = frozenset(
 
 
 class Line(NamedTuple):
-    """A record as it was typed; None is null."""
+    """A record as entered; None is null."""
 
     key: bytes | None
     value: bytes | None
@@ -35,7 +35,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LineReader:
-    """How a line is taken apart: ``HEADERS delimiter KEY separator VALUE``."""
+    """Splits lines of the form ``HEADERS delimiter KEY separator VALUE``."""
 
     parse_key: bool = False
     parse_headers: bool = False
@@ -48,7 +48,7 @@ class LineReader:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LineReader:
-        """CommandFailed for a property that is not known, or separators that cannot be told apart."""
+        """CommandFailed for an unknown property, or separators that cannot be told apart."""
         unknown = sorted(properties.keys() - PROPERTIES)
         if unknown:
             raise CommandFailed(
@@ -74,12 +74,12 @@ class LineReader:
                 raise CommandFailed(f"{one} and {other} may not be equal, and both are {first.decode(errors='replace')!r}.")
 
     def read(self, lines: Iterable[bytes]) -> Iterator[Line]:
-        """A record for each line; CommandFailed names the line that has no separator."""
+        """A record for each line; CommandFailed names a line without a separator."""
         for number, line in enumerate(lines, 1):
             yield self.parse(line.removesuffix(b"\n").removesuffix(b"\r"), number)
 
     def parse(self, line: bytes, number: int) -> Line:
-        """One line, without its end."""
+        """Parses one line, without its line end."""
         rest = line
         headers: bytes | None = None
         key: bytes | None = None

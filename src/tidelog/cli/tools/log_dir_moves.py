@@ -1,4 +1,4 @@
-"""Replicas moved between the log dirs of their broker: begun, looked at, taken back (the ``log_dirs`` of a reassignment file)."""
+"""Moves replicas between the log dirs of their broker: start, report, cancel (the ``log_dirs`` of a reassignment file)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 RETRY_S = 0.1
 NOT_THERE_YET = frozenset({ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-"""A broker that has just been given a replica does not have it at once."""
+"""A broker does not have a newly assigned replica immediately."""
 
 
 def begin(session: AdminSession, wanted: Mapping[Replica, str], timeout_ms: int) -> None:
-    """Ask each replica's broker to move it to the log dir. CommandFailed when one refuses, or does not begin in time."""
+    """Asks each replica's broker to move it to the log dir. CommandFailed when one refuses, or does not begin in time."""
     deadline = time.monotonic() + timeout_ms / 1000
     waiting = dict(wanted)
     while True:
@@ -45,7 +45,7 @@ def begin(session: AdminSession, wanted: Mapping[Replica, str], timeout_ms: int)
 
 
 def report(session: AdminSession, wanted: Mapping[Replica, str]) -> bool:
-    """Say where each replica is. Whether any is still on its way."""
+    """Prints where each replica is; returns whether any is still moving."""
     found = placed(session, _by_partition(wanted))
     moving = False
     for replica, path in sorted(wanted.items()):
@@ -56,7 +56,7 @@ def report(session: AdminSession, wanted: Mapping[Replica, str]) -> bool:
 
 
 def state(replica: Replica, path: str, now: Placed | None) -> str:
-    """One line about a replica that shall lie in ``path``."""
+    """One line about a replica whose target is ``path``."""
     name = f"{replica[0]}-{replica[1]}-{replica[2]}"
     if now is None:
         return f"Replica {name} is in no live log directory of its broker."
@@ -70,7 +70,7 @@ def state(replica: Replica, path: str, now: Placed | None) -> str:
 
 
 def take_back(session: AdminSession, wanted: Mapping[Replica, str]) -> None:
-    """End the moves that are under way: each replica is asked to stay where it is."""
+    """Cancels running moves: each replica is asked to stay where it is."""
     found = placed(session, _by_partition(wanted))
     back = {replica: found[replica].log_dir for replica in wanted if replica in found and found[replica].future_dir is not None}
     if not back:
@@ -91,7 +91,7 @@ def _by_partition(wanted: Mapping[Replica, str]) -> dict[tuple[str, int], list[i
 
 
 def _ask(session: AdminSession, wanted: Mapping[Replica, str]) -> dict[Replica, int]:
-    """The error code for each replica; each broker is asked once."""
+    """The error code for each replica; one request per broker."""
     by_broker: dict[int, dict[str, dict[str, list[int]]]] = {}
     for (topic, index, broker), path in sorted(wanted.items()):
         by_broker.setdefault(broker, {}).setdefault(path, {}).setdefault(topic, []).append(index)

@@ -1,4 +1,4 @@
-"""``tidelog log-dirs``, also installed as ``kafka-log-dirs``: what lies in the log dirs of brokers, as Kafka's tool has it."""
+"""``tidelog log-dirs``, also installed as ``kafka-log-dirs``: lists the partitions in the brokers' log dirs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Records become lines: the formatters of the console consumer, under Kafka's class names and properties.
+"""The formatters of the console consumer, under Kafka's class names and properties: records to lines.
 
-What a formatter needs of a record is ``Consumed``; it has no client in it. Classes are named in full or by their last part.
+A formatter uses ``Consumed`` and no client. Classes are given by their full name or its last part.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ DEFAULT_PROPERTIES = {
 
 
 class MessageFormatter(Protocol):
-    """One record to the bytes to print, ValueError when it cannot be read."""
+    """Formats one record as bytes; ValueError when it is malformed."""
 
     def __call__(self, record: Consumed) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
 class DefaultFormatter:
-    """The columns that the properties turn on, in Kafka's order, joined by ``key.separator``."""
+    """The columns that the properties enable, in Kafka's order, joined by ``key.separator``."""
 
     columns: frozenset[str]
     separator: bytes
@@ -57,7 +57,7 @@ class DefaultFormatter:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> DefaultFormatter:
-        """CommandFailed for a property or a deserializer that is not known."""
+        """CommandFailed for an unknown property or deserializer."""
         unknown = sorted(name for name in properties if name not in DEFAULT_PROPERTIES and ".deserializer." not in name)
         if unknown:
             known = ", ".join(DEFAULT_PROPERTIES)
@@ -107,19 +107,19 @@ class DefaultFormatter:
 
 
 def logging_formatter(record: Consumed) -> bytes:
-    """All of a record in one line, as Kafka's logging formatter says it."""
+    """The whole record in one line, in the format of Kafka's logging formatter."""
     key, value = (b"null" if text is None else text for text in (record.key, record.value))
     stamp = b"%s:%d, " % (record.timestamp_kind.encode(), record.timestamp_ms) if record.timestamp_ms != NO_TIMESTAMP else b""
     return stamp + b"key:" + key + b", value:" + value + b"\n"
 
 
 def no_op_formatter(record: Consumed) -> bytes:
-    """Nothing: for measuring."""
+    """Prints nothing, for measurements."""
     return b""
 
 
 def formatter(name: str, properties: Mapping[str, str]) -> MessageFormatter:
-    """The formatter of that class name, in full or its last part."""
+    """The formatter with that class name, in full or its last part."""
     last = name.rpartition(".")[2]
     if last == DEFAULT_FORMATTER:
         return DefaultFormatter.from_properties(properties)
@@ -136,7 +136,7 @@ def formatter(name: str, properties: Mapping[str, str]) -> MessageFormatter:
 
 
 def deserializer(name: str) -> Deserializer:
-    """Bytes to text, by the class name of Kafka's deserializer; an empty name leaves them as they are."""
+    """Bytes to text, by the class name of Kafka's deserializer; with an empty name bytes stay unchanged."""
     last = name.strip().rpartition(".")[2]
     if last not in DESERIALIZERS:
         known = ", ".join(filter(None, DESERIALIZERS))

@@ -1,6 +1,7 @@
-"""Messages as JSON, in the form of Kafka's tools: names as in its schemas, ids and bytes in base64, tagged defaults left out.
+"""Messages as JSON, in the format of Kafka's tools: names as in its schemas, ids and bytes in base64, default tagged fields
+omitted.
 
-What a field is (an id or plain bytes, which version has it) is read from the definitions, which ship with the package.
+The type of a field (an id or plain bytes, its versions) is read from the definitions, which ship with the package.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from tidelog.protocol.structure import Structure
 
 
 def message_json(value: Structure, name: str, version: int) -> str:
-    """One line. ``name`` is the message's in the definitions."""
+    """One line. ``name`` is the message's name in the definitions."""
     return json.dumps(as_json(value, name, version), separators=(",", ":"), ensure_ascii=False)
 
 
 def as_json(value: Structure, name: str, version: int) -> dict[str, Any]:
-    """The same as plain Python values."""
+    """Like ``message_json``, as plain Python values."""
     message = definitions()[name]
     return _structure(value, message.fields, message, version)
 

@@ -1,4 +1,5 @@
-"""``tidelog metadata-quorum``, also installed as ``kafka-metadata-quorum``: who votes, leads and lags; voters come and go."""
+"""``tidelog metadata-quorum``, also installed as ``kafka-metadata-quorum``: shows voters, leader and lag; adds and removes
+voters."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from tidelog.cli.controller_session import Session
 
 Flags = tuple[str | None, str | None, str | None]
-"""Brokers, or controllers, and a file of settings."""
+"""Brokers or controllers, and a file of settings."""
 
 TITLES = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
 
@@ -69,7 +70,7 @@ def quorum(session: Session) -> tuple[Any, list[Any]]:
 
 
 def cluster_id(session: Session, controllers: bool) -> str:
-    """The cluster's id, as brokers or controllers say it."""
+    """The cluster's id, as brokers or controllers report it."""
     from tidelog.cli.controller_session import CONTROLLERS
     from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 
@@ -80,18 +81,19 @@ def cluster_id(session: Session, controllers: bool) -> str:
 
 
 def _leader(partition: Any) -> Any:
-    """A leader that is being removed is no voter any more, and leads until that is committed; who has most stands for it."""
+    """The leader, or in its place the voter with the longest log: a leader that is being removed is no voter, but leads until
+    the removal is committed."""
     return max(partition.current_voters, key=lambda voter: (voter.replica_id == partition.leader_id, voter.log_end_offset))
 
 
 def _behind_ms(leader_ms: int, follower_ms: int) -> int:
-    """-1 where a voter has never been seen: its disk was replaced, and who has its id now is another one."""
+    """-1 for a voter that has never fetched: its disk was replaced, and the replica with its id is now another one."""
     return leader_ms - follower_ms if min(leader_ms, follower_ms) >= 0 else -1
 
 
 def _print_status(cluster: str, partition: Any, nodes: list[Any], output: str) -> None:
     leader = _leader(partition)
-    # As Kafka's tool: the first of those with the least; so the time is that of a voter without lag when none has any.
+    # As in Kafka's tool, the first of the voters with the shortest log; without any lag the time is that of a voter without lag.
     slowest = min(partition.current_voters, key=lambda voter: voter.log_end_offset)
     lines: dict[str, Any] = {
         "ClusterId": cluster,
@@ -111,7 +113,7 @@ def _print_status(cluster: str, partition: Any, nodes: list[Any], output: str) -
 
 
 def _replica(replica: Any, nodes: list[Any]) -> dict[str, Any]:
-    """Kafka shows a directory where there is one, and endpoints where they are known."""
+    """Kafka shows a directory if there is one, and endpoints if they are known."""
     shown: dict[str, Any] = {"id": replica.replica_id}
     if replica.replica_directory_id != ZERO_UUID:
         shown["directoryId"] = uuid_to_text(replica.replica_directory_id)
@@ -127,7 +129,7 @@ def _replica(replica: Any, nodes: list[Any]) -> dict[str, Any]:
 
 
 def _print_replication(partition: Any, now_ms: int | None, output: str) -> None:
-    """``now_ms`` turns times into how long ago; None leaves them."""
+    """``now_ms`` converts times to ages; None prints them unchanged."""
     end = _leader(partition).log_end_offset
     voters = sorted(partition.current_voters, key=lambda voter: voter.replica_id != partition.leader_id)
     roles = [
@@ -180,7 +182,7 @@ def add_controller(flags: Flags, dry_run: bool) -> None:
         if dry_run:
             print(f"DRY RUN of adding {line}")
             return
-        # The file is a node's, not a client's: nothing in it is about this connection.
+        # The file configures the node, not a client: it has no settings for this connection.
         with session(bootstrap, controllers, None) as connected:
             request = AddRaftVoterRequest(
                 cluster_id=cluster_id(connected, controllers),

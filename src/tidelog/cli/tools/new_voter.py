@@ -1,4 +1,4 @@
-"""Who a controller is that shall vote: its id, the id of its metadata directory, where it listens. Read from its own files."""
+"""The identity of a controller to be added as voter: id, metadata directory id, listeners, read from its own files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tidelog.storage.checkpoints import META_PROPERTIES, read_meta_properties
 
 
 def read_voter(properties: str) -> Voter:
-    """From a controller's ``server.properties``. CommandFailed when it is no controller's, or its directory is not formatted."""
+    """Reads a controller's ``server.properties``. CommandFailed when it is not a controller's, or its directory is not
+    formatted."""
     from tidelog.server.disk import DiskFileSystem
     from tidelog.server.upkeep import settings
 
@@ -28,7 +29,7 @@ def read_voter(properties: str) -> Voter:
 
 
 def _endpoints(config: BrokerConfig) -> tuple[Endpoint, ...]:
-    """As others are told of the controller: its advertised listeners where there are any."""
+    """The controller's endpoints for other nodes: its advertised listeners if there are any."""
     told = {point.listener: point for point in config.advertised_endpoints}
     chosen = [told.get(point.listener, point) for point in config.controller_endpoints]
     return tuple(Endpoint(point.listener, point.host or "localhost", point.port) for point in chosen)

@@ -1,7 +1,7 @@
-"""Where the offsets of a group are put: the forms of ``consumer-groups --reset-offsets``.
+"""Computes new offsets of a group: the forms of ``consumer-groups --reset-offsets``.
 
-A plan is made first, for each partition its new offset, within what the log still has; whether it is carried out is the caller's
-decision. Dates without a zone are UTC, as in Kafka's tool.
+A plan has the new offset of each partition, within the range of the log; the caller decides whether to execute it. Dates without
+a zone are UTC, as in Kafka's tool.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Plan = dict[Partition, int]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to; ``kind`` is the flag without its dashes, ``value`` what it was given."""
+    """The requested position; ``kind`` is the flag without its dashes, ``value`` its argument."""
 
     kind: str
     value: str = ""
 
 
 def plan(session: AdminSession, group_id: str, target: Target, topics: Iterable[str], now_ms: int) -> Plan:
-    """The new offset of each partition. ``topics`` as ``--topic`` takes them, empty for all that the group has offsets of."""
+    """The new offset of each partition. ``topics`` as in ``--topic``; empty for all topics with offsets of the group."""
     old = committed(session, group_id)
     if target.kind == "from-file":
         return within_log(session, from_file(target.value, group_id))
@@ -58,7 +58,7 @@ def plan(session: AdminSession, group_id: str, target: Target, topics: Iterable[
 
 
 def selected(session: AdminSession, topics: Iterable[str]) -> list[Partition]:
-    """``topic`` or ``topic:0,1`` each. CommandFailed for a topic that is not there, or numbers that are none."""
+    """Arguments ``topic`` or ``topic:0,1``. CommandFailed for an unknown topic or malformed numbers."""
     chosen: list[Partition] = []
     for text in topics:
         topic, colon, numbers = text.rpartition(":")
@@ -72,7 +72,7 @@ def selected(session: AdminSession, topics: Iterable[str]) -> list[Partition]:
 
 
 def offsets_at(session: AdminSession, partitions: Iterable[Partition], timestamp: int) -> Plan:
-    """The first offset at or after a time; where there is none, the end."""
+    """The first offset at or after a time; the end if there is none."""
     found = session.list_offsets(dict.fromkeys(partitions, timestamp))
     result: Plan = {}
     for partition in partitions:
@@ -88,7 +88,7 @@ def offsets_at(session: AdminSession, partitions: Iterable[Partition], timestamp
 
 
 def within_log(session: AdminSession, wanted: Plan) -> Plan:
-    """The same, but not before the first record nor behind the last, with a warning on stderr."""
+    """Limits offsets to the range of the log, with a warning on stderr."""
     earliest = offsets_at(session, wanted, EARLIEST_TIMESTAMP)
     latest = offsets_at(session, wanted, LATEST_TIMESTAMP)
     result: Plan = {}
@@ -105,7 +105,7 @@ def within_log(session: AdminSession, wanted: Plan) -> Plan:
 
 
 def shifted(partitions: Iterable[Partition], old: Mapping[Partition, Committed], by: int) -> Plan:
-    """Each committed offset moved by so many. CommandFailed for a partition that has none."""
+    """Shifts each committed offset. CommandFailed for a partition without one."""
     result: Plan = {}
     for topic, index in partitions:
         if (topic, index) not in old:
@@ -117,7 +117,7 @@ def shifted(partitions: Iterable[Partition], old: Mapping[Partition, Committed],
 
 
 def from_file(path: str, group_id: str) -> Plan:
-    """Lines of ``topic,partition,offset``, or with the group in front, of which those of ``group_id`` count."""
+    """Lines of ``topic,partition,offset``, or with the group as first field, of which those of ``group_id`` count."""
     result: Plan = {}
     for number, row in enumerate(csv.reader(io.StringIO(text_of(path), newline="")), 1):
         fields = [field.strip() for field in row]
@@ -131,7 +131,7 @@ def from_file(path: str, group_id: str) -> Plan:
 
 
 def milliseconds(text: str) -> int:
-    """A duration in the form ``PnDTnHnMnS``."""
+    """The duration ``PnDTnHnMnS`` in ms."""
     match = _DURATION.fullmatch(text)
     if match is None or not any(match.groups()[1:]):
         raise CommandFailed(f"--by-duration {text}: write it as PnDTnHnMnS, such as P1D, PT1H30M or PT0.5S")
@@ -141,7 +141,7 @@ def milliseconds(text: str) -> int:
 
 
 def timestamp_ms(text: str) -> int:
-    """A date and time in ISO 8601, in ms since 1970; UTC without a zone."""
+    """An ISO 8601 date and time in ms since 1970; UTC without a zone."""
     try:
         if "T" not in text:
             raise ValueError("it does not contain a 'T'")
@@ -154,7 +154,7 @@ def timestamp_ms(text: str) -> int:
 
 
 def carry_out(session: AdminSession, group_id: str, new: Plan) -> None:
-    """Commit the plan. CommandFailed names the partitions that did not take it."""
+    """Commits the plan. CommandFailed names the partitions that failed."""
     failed = session.run(groups.commit(group_id, new))
     if failed:
         named = ", ".join(f"{topic}-{index} ({error})" for (topic, index), error in failed.items())

@@ -1,4 +1,4 @@
-"""Records of ``__consumer_offsets`` as JSON, in the form of Kafka's formatters of these names."""
+"""Records of ``__consumer_offsets`` as JSON, in the format of Kafka's formatters of these names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELD_VERSIONS = {
     "rebalance_timeout": range(1, 100),
     "group_instance_id": range(3, 100),
 }
-"""In which versions of a value the fields are that are not in all: others are not printed."""
+"""The versions of fields that not all versions of a value have; in other versions they are not printed."""
 ANY = range(100)
 _VERSION_BYTES = 2
 
@@ -56,7 +56,7 @@ def _json(record: Consumed, types: tuple[int, ...], key_name: str, value_name: s
 
 
 def _plain(value: Any, version: int) -> Any:
-    """A message as JSON has it: Kafka's field names, bytes in base64."""
+    """A message as JSON values: Kafka's field names, bytes in base64."""
     if isinstance(value, Structure):
         present = [name for name in value.__slots__ if version in FIELD_VERSIONS.get(name, ANY)]
         return {_camel(name): _plain(getattr(value, name), version) for name in present}

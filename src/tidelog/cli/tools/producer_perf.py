@@ -1,7 +1,7 @@
-"""``tidelog producer-perf-test``, also installed as ``kafka-producer-perf-test``: how fast records are produced.
+"""``tidelog producer-perf-test``, also installed as ``kafka-producer-perf-test``: measures how fast records are produced.
 
-Flags and summary lines are those of Kafka's tool; librdkafka is the client. Latency is from the call that takes a record to its
-acknowledgement. Transactions are not measured here.
+Flags and summary lines are those of Kafka's tool; librdkafka is the client. Latency is the time from the produce call to the
+acknowledgement. Transactions are not measured.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 
 MAX_SAMPLES = 500_000
-"""Latencies kept for percentiles; of longer runs every n-th is."""
+"""Latencies kept for percentiles; of longer runs only every n-th."""
 MEBIBYTE = 1024 * 1024
 FILE = click.Path(exists=True, dir_okay=False)
 
 
 @dataclass(slots=True)
 class Latencies:
-    """What one span of a run has seen. ``every``: which records are kept for percentiles."""
+    """The latencies of one interval of a run. ``every``: which records are kept for percentiles."""
 
     every: int
     began: float = field(default_factory=time.perf_counter)
@@ -38,7 +38,7 @@ class Latencies:
     samples: list[float] = field(default_factory=list)
 
     def add(self, latency_ms: float, size: int) -> None:
-        """One acknowledged record of ``size`` bytes."""
+        """Adds an acknowledged record of ``size`` bytes."""
         if self.count % self.every == 0:
             self.samples.append(latency_ms)
         self.count += 1
@@ -47,7 +47,7 @@ class Latencies:
         self.longest_ms = max(self.longest_ms, latency_ms)
 
     def line(self, now: float, what: str = "records sent", percentiles: bool = True) -> str:
-        """The summary in the words of Kafka's tool."""
+        """The summary in the format of Kafka's tool."""
         seconds = max(now - self.began, 1e-9)
         text = (
             f"{self.count} {what}, {self.count / seconds:.6f} records/sec ({self.size / seconds / MEBIBYTE:.2f} MB/sec), "
@@ -95,7 +95,7 @@ def command(**flags: Any) -> None:
 
 
 def payloads(flags: dict[str, Any]) -> Callable[[int], bytes]:
-    """The payload of the n-th record."""
+    """Returns a function for the payload of the n-th record."""
     rng = random.Random(0)
     if flags["payload_monotonic"]:
         return lambda number: b"%d" % number
@@ -130,7 +130,7 @@ class Run:
             raise CommandFailed(f"The producer cannot be made: {error.args[0].str()}") from error
 
     def measure(self) -> None:
-        """Produce, and print the summaries. CommandFailed when records were lost."""
+        """Produces and prints the summaries. CommandFailed when records were lost."""
         number_of, throughput = self._flags["num_records"], self._flags["throughput"]
         payload = payloads(self._flags)
         began = time.perf_counter()

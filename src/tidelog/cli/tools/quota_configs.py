@@ -1,6 +1,6 @@
-"""What ``configs`` does about users, clients and IP addresses: their quotas are shown and changed.
+"""Quotas of users, clients and IP addresses for ``configs``.
 
-Lines are those of Kafka's tool; numbers, too, as Java writes them. What is to be deleted has to be there, as the tool has it.
+Lines, and the format of numbers, are those of Kafka's tool (Java's). As there, a quota to be deleted must exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tidelog.protocol.messages.describe_client_quotas import EntryData
 
 QUOTA_TYPES = {"users": USER, "clients": CLIENT_ID, "ips": IP}
-"""Kinds that have quotas, and their names on the wire."""
+"""Entity types with quotas, and their names in the protocol."""
 SCRAM = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 _TITLES = {USER: "user-principal", CLIENT_ID: "client-id", IP: "ip"}
 _KINDS = {wire: kind for kind, wire in QUOTA_TYPES.items()}
@@ -29,7 +29,7 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 
 def alter(session: AdminSession, entities: Sequence[Named], add: dict[str, str], delete: Sequence[str]) -> None:
-    """One request. CommandFailed when nothing can be changed so, or the broker refuses."""
+    """Sends one request. CommandFailed when the change is not possible, or the broker refuses."""
     from tidelog.protocol.messages.alter_client_quotas import (
         AlterClientQuotasRequest,
         OpData,
@@ -58,7 +58,7 @@ def alter(session: AdminSession, entities: Sequence[Named], add: dict[str, str],
 
 
 def _check_names(entities: Sequence[Named], names: Sequence[str] | dict[str, str], verb: str) -> None:
-    """Before anything is sent: quotas only, and those of the kind."""
+    """Validates before anything is sent: only quotas, and only those of the entity type."""
     kind = entities[0].kind
     if [each.kind for each in entities] == ["users"] and (passwords := sorted(SCRAM.intersection(names))):
         raise CommandFailed(f"SCRAM credentials are not served yet: {', '.join(passwords)} cannot be {verb} for '{kind}'.")
@@ -79,7 +79,7 @@ def _number(key: str, text: str) -> float:
 
 
 def describe(session: AdminSession, entities: Sequence[Named], *, silent: bool) -> list[Row]:
-    """A line for each entity of exactly these types that has quotas, unless ``silent``; the same as values."""
+    """Prints a line for each entity of exactly these types with quotas, unless ``silent``; returns them as values."""
     found: list[Row] = []
     for entry in _entries(session, entities):
         names = sorted(entry.entity, key=lambda part: part.entity_type, reverse=True)  # the user before its client
@@ -105,7 +105,7 @@ def _title(entity_type: str, name: str | None) -> str:
 
 
 def _entries(session: AdminSession, entities: Sequence[Named]) -> Sequence[EntryData]:
-    """What the cluster has for these entities and no others."""
+    """The quotas of exactly these entities."""
     from tidelog.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 
     components = []

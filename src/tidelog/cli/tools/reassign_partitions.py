@@ -1,6 +1,6 @@
-"""``tidelog reassign-partitions``, also installed as ``kafka-reassign-partitions``: replicas moved as a file says.
+"""``tidelog reassign-partitions``, also installed as ``kafka-reassign-partitions``: moves replicas by a JSON file.
 
-Flags and lines are those of Kafka's tool. What finds such a file by itself, and follows the move to its end, is ``rebalance``.
+Flags and lines are those of Kafka's tool. ``rebalance`` computes such a file itself and follows the move to its end.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TAKES = {
     "cancel": {"preserve_throttles"},
     "list": set(),
 }
-"""Which flags go with which action, besides those that it needs."""
+"""The optional flags of each action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _action(flags: Mapping[str, Any]) -> str:
 
 
 def generate(session: AdminSession, options: Options) -> bool:
-    """Replicas striped over the brokers anew, as for a new topic."""
+    """Proposes replicas striped over the brokers, as for a new topic."""
     import random
 
     from tidelog.cli.tools.reassignment_json import as_json, parse_topics
@@ -146,7 +146,8 @@ def generate(session: AdminSession, options: Options) -> bool:
 def propose(
     current: Mapping[Partition, tuple[int, ...]], racks: Mapping[int, str | None], rng: Any
 ) -> dict[Partition, tuple[int, ...]]:
-    """Each topic striped over these brokers from a random start; ``racks`` by broker. CommandFailed when they are too few."""
+    """Stripes each topic over these brokers from a random start; ``racks`` by broker. CommandFailed when there are too few
+    brokers."""
     from tidelog.controller.placement import InvalidReplicationFactor, UsableBroker, place
 
     if None in racks.values() and set(racks.values()) != {None}:
@@ -169,7 +170,7 @@ def propose(
 
 
 def execute(session: AdminSession, options: Options) -> bool:
-    """Begin the move."""
+    """Starts the move."""
     from tidelog.cli.tools import reassignments, replication_throttles
     from tidelog.cli.tools.reassignment_json import as_json, parse_proposal
 
@@ -211,7 +212,7 @@ def execute(session: AdminSession, options: Options) -> bool:
 
 
 def _current(session: AdminSession, proposal: Proposal) -> dict[Partition, tuple[int, ...]]:
-    """The replicas of the proposal's partitions. CommandFailed when it names brokers or partitions that are not there."""
+    """The current replicas of the proposal's partitions. CommandFailed when it names unknown brokers or partitions."""
     from tidelog.cli.tools.reassignments import UNKNOWN, replicas_of
 
     there = replicas_of(session, [topic for topic, _ in proposal.replicas])
@@ -226,7 +227,7 @@ def _current(session: AdminSession, proposal: Proposal) -> dict[Partition, tuple
 
 
 def verify(session: AdminSession, options: Options) -> bool:
-    """How far each partition of the file is."""
+    """Prints the progress of each partition in the file."""
     from tidelog.cli.tools import reassignments
     from tidelog.cli.tools.reassignment_json import parse_proposal
 
@@ -260,7 +261,7 @@ def verify(session: AdminSession, options: Options) -> bool:
 
 
 def cancel(session: Session, options: Options) -> bool:
-    """Take back what the file began: reassignments, and moves between log dirs."""
+    """Cancels the reassignments and log dir moves of the file."""
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.tools import reassignments
     from tidelog.cli.tools.reassignment_json import parse_proposal
@@ -290,7 +291,7 @@ def cancel(session: Session, options: Options) -> bool:
 
 
 def list_ongoing(session: Session, options: Options) -> bool:
-    """All reassignments under way."""
+    """Prints all running reassignments."""
     from tidelog.cli.tools import reassignments
 
     found = reassignments.ongoing(session)
@@ -307,7 +308,7 @@ def list_ongoing(session: Session, options: Options) -> bool:
 
 
 def _clear_throttles(session: Session, proposal: Proposal, topics: list[str]) -> None:
-    """At all brokers: a proposal that was changed meanwhile does not tell which ones had a throttle."""
+    """Clears the throttles of all brokers: a proposal that was changed meanwhile does not tell which ones had one."""
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.tools import replication_throttles
 

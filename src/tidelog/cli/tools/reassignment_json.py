@@ -1,4 +1,4 @@
-"""The JSON files of ``reassign-partitions``: which replicas partitions shall have, and which topics shall be spread anew."""
+"""The JSON files of ``reassign-partitions``: the replicas for partitions, and the topics to spread."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Partition = tuple[str, int]
 Replica = tuple[str, int, int]
 """Topic, partition and broker."""
 ANY = "any"
-"""Instead of a log dir: the broker chooses."""
+"""In place of a log dir: the broker chooses."""
 VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The replicas that each partition shall have, preferred leader first, and the log dirs asked for by path."""
+    """The replicas of each partition, preferred leader first, and the requested log dirs by path."""
 
     replicas: Mapping[Partition, tuple[int, ...]]
     log_dirs: Mapping[Replica, str] = field(default_factory=dict)
 
 
 def parse_proposal(text: str) -> Proposal:
-    """A reassignment file. CommandFailed names the first thing that is wrong with it."""
+    """A reassignment file. CommandFailed names the first error."""
     replicas: dict[Partition, tuple[int, ...]] = {}
     log_dirs: dict[Replica, str] = {}
     for row in _rows(text, "partitions"):
@@ -59,7 +59,7 @@ def parse_proposal(text: str) -> Proposal:
 
 
 def parse_topics(text: str) -> list[str]:
-    """A file of topics to move. CommandFailed when it is none, or names a topic twice."""
+    """A file of topics to move. CommandFailed when it is malformed or names a topic twice."""
     topics = [str(_field(row, "topic")) for row in _rows(text, "topics")]
     twice = sorted({topic for topic in topics if topics.count(topic) > 1})
     if twice:
@@ -68,7 +68,7 @@ def parse_topics(text: str) -> list[str]:
 
 
 def as_json(replicas: Mapping[Partition, Iterable[int]], log_dirs: Mapping[Replica, str]) -> str:
-    """A reassignment file; replicas whose log dir is not known may lie in any."""
+    """A reassignment file; replicas without a known log dir get any."""
     rows = [
         {
             "topic": topic,

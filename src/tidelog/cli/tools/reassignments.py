@@ -1,4 +1,4 @@
-"""Reassignments as commands see them: which are under way, how one begins or is taken back, which log dirs replicas lie in."""
+"""Reassignments for commands: list, start, cancel, and find the log dirs of replicas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Ongoing:
-    """A reassignment under way: all replicas that there are now, those that come, those that will go."""
+    """A running reassignment: all current replicas, those being added, those being removed."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -27,13 +27,13 @@ class Ongoing:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas when it is over."""
+        """The replicas after the reassignment."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A replica on disk: its log dir, its bytes there; with a future replica, where that lies."""
+    """A replica on disk: its log dir and size; with a future replica, also its log dir."""
 
     log_dir: str
     size: int
@@ -41,7 +41,7 @@ class Placed:
 
 
 def ongoing(session: Session) -> dict[Partition, Ongoing]:
-    """All reassignments under way."""
+    """All running reassignments."""
     found = session.run(replicas.reassignments(timeout_ms=session.timeout_ms))
     return {at: Ongoing(each.replicas, each.adding, each.removing) for at, each in found.items()}
 
@@ -49,13 +49,13 @@ def ongoing(session: Session) -> dict[Partition, Ongoing]:
 def alter(
     session: Session, wanted: Mapping[Partition, Sequence[int] | None], *, allow_factor_change: bool = True
 ) -> dict[Partition, str]:
-    """Begin a reassignment for each partition, or end the one under way for None. Those that failed, and why."""
+    """Starts a reassignment for each partition, or cancels the running one for None. Returns the failed ones and why."""
     call = replicas.reassign(wanted, allow_factor_change=allow_factor_change, timeout_ms=session.timeout_ms)
     return {at: str(error) for at, error in session.run(call).items()}
 
 
 def replicas_of(session: AdminSession, topics: Iterable[str]) -> dict[Partition, tuple[int, ...]]:
-    """The replicas of all partitions of these topics. CommandFailed when one is not there."""
+    """The replicas of all partitions of these topics. CommandFailed when one does not exist."""
     found: dict[Partition, tuple[int, ...]] = {}
     for topic in session.metadata(sorted(set(topics))):
         check(topic.error_code, f"Topic {topic.name} not found." if topic.error_code == UNKNOWN else None)
@@ -67,7 +67,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def placed(session: AdminSession, partitions: Mapping[Partition, Iterable[int]]) -> dict[Replica, Placed]:
-    """Where the replicas of partitions lie, each of their brokers asked once; brokers that are not there are passed over."""
+    """The log dirs of replicas, with one request per broker; brokers that are down are skipped."""
     by_broker: dict[int, dict[str, list[int]]] = {}
     for (topic, index), brokers in sorted(partitions.items()):
         for broker in brokers:

@@ -1,7 +1,7 @@
-"""Limits on what moving replicas take of the network, as dynamic settings of brokers and topics (KIP-73).
+"""Bandwidth limits for moving replicas, as dynamic settings of brokers and topics (KIP-73).
 
-A rate at each broker that gives or takes, and per topic the replicas that it holds for. They stay until somebody takes them
-away: whoever sets them here also clears them here.
+A rate at each sending or receiving broker, and per topic the replicas that it applies to. They stay until they are cleared:
+commands that set them here also clear them here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LEADER_REPLICAS, FOLLOWER_REPLICAS = "leader.replication.throttled.replicas", "f
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Between which brokers a partition's data goes."""
+    """The source and target brokers of a partition's data."""
 
     sources: frozenset[int]
     destinations: frozenset[int]
@@ -43,7 +43,7 @@ def transfers(
     proposed: Mapping[Partition, Iterable[int]],
     under_way: Mapping[Partition, Ongoing],
 ) -> dict[Partition, Transfer]:
-    """What goes on when the proposed replicas are added to the reassignments under way."""
+    """The transfers of the proposed moves together with the running reassignments."""
     result: dict[Partition, Transfer] = {}
     for partition in sorted({*proposed, *under_way}):
         moving = under_way.get(partition)
@@ -55,12 +55,12 @@ def transfers(
 
 
 def brokers_of(moves: Mapping[Partition, Transfer]) -> list[int]:
-    """All brokers that give or take."""
+    """All sending and receiving brokers."""
     return sorted({broker for move in moves.values() for broker in move.sources | move.destinations})
 
 
 def topic_lists(moves: Mapping[Partition, Transfer]) -> dict[str, tuple[str, str]]:
-    """For each topic, the replicas that give and those that take, as the two settings write them."""
+    """For each topic, the sending and the receiving replicas, in the form of the two settings."""
     giving: dict[str, list[str]] = {}
     taking: dict[str, list[str]] = {}
     for (topic, index), move in sorted(moves.items()):
@@ -70,7 +70,7 @@ def topic_lists(moves: Mapping[Partition, Transfer]) -> dict[str, tuple[str, str
 
 
 def set_rate(session: Session, moves: Mapping[Partition, Transfer], rate: int) -> None:
-    """Limit these moves to ``rate`` bytes per second at each broker, in and out."""
+    """Limits these moves to ``rate`` bytes per second at each broker, in and out."""
     resources = [
         _resource(TOPIC, topic, {LEADER_REPLICAS: giving, FOLLOWER_REPLICAS: taking})
         for topic, (giving, taking) in topic_lists(moves).items()
@@ -82,12 +82,12 @@ def set_rate(session: Session, moves: Mapping[Partition, Transfer], rate: int) -
 
 
 def set_log_dir_rate(session: Session, brokers: Iterable[int], rate: int) -> None:
-    """Limit copying between the log dirs of these brokers to ``rate`` bytes per second."""
+    """Limits copies between the log dirs of these brokers to ``rate`` bytes per second."""
     _alter(session, [_resource(BROKER, str(broker), {LOG_DIR_RATE: str(rate)}) for broker in sorted(set(brokers))])
 
 
 def limited_brokers(session: AdminSession) -> list[int]:
-    """The brokers that have a rate set."""
+    """The brokers with a rate set."""
     found = []
     for broker in session.brokers():
         asked = [DescribeConfigsResource(resource_type=BROKER, resource_name=str(broker), configuration_keys=[LEADER_RATE])]
@@ -99,7 +99,7 @@ def limited_brokers(session: AdminSession) -> list[int]:
 
 
 def clear(session: Session, brokers: Iterable[int], topics: Iterable[str]) -> None:
-    """Take all limits of these brokers and topics away."""
+    """Clears all limits of these brokers and topics."""
     rates = {LEADER_RATE: None, FOLLOWER_RATE: None, LOG_DIR_RATE: None}
     resources = [_resource(BROKER, str(broker), rates) for broker in sorted(set(brokers))]
     resources += [_resource(TOPIC, topic, {LEADER_REPLICAS: None, FOLLOWER_REPLICAS: None}) for topic in sorted(set(topics))]
@@ -115,7 +115,7 @@ def _resource(kind: int, name: str, settings: Mapping[str, str | None]) -> Alter
 
 
 def _alter(session: Session, resources: list[AlterConfigsResource]) -> None:
-    """Brokers take settings of their own only (and where a broker is gone, its settings limit nobody); controllers take all."""
+    """A broker accepts only settings of its own (those of a removed broker have no effect); controllers accept all."""
     if not isinstance(session, AdminSession):
         _ask(session, resources)
         return

@@ -1,6 +1,6 @@
-"""``tidelog storage``, also installed as ``kafka-storage``: the log dirs of a node prepared and shown, with the words of Kafka's
-tool. ``tidelog format`` and ``tidelog random-uuid`` are two of them; what features are comes from ``tidelog features``.
-"""
+"""``tidelog storage``, also installed as ``kafka-storage``: prepares and shows the log dirs of a node, with the subcommands of
+Kafka's tool. ``tidelog format`` and ``tidelog random-uuid`` are two of them; those about features come from ``tidelog
+features``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def info(properties: str) -> None:
 
 
 def _formatted(dirs: list[str]) -> tuple[list[str], list[str]]:
-    """What each formatted dir says of the node and its cluster, and what is wrong."""
+    """The identity stored in each formatted dir, and the problems found."""
     from tidelog.server.disk import DiskFileSystem
     from tidelog.storage.checkpoints import META_PROPERTIES, BadCheckpoint, read_meta_properties
 

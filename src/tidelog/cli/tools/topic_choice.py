@@ -1,7 +1,7 @@
-"""Which topics a ``--topic`` flag means, and the question before several of them are changed.
+"""Selects topics by a ``--topic`` flag, and asks before several of them are changed.
 
-Apache Kafka's tools read the flag as a regular expression always: ``--delete --topic orders.eu`` deletes ``ordersXeu`` as well.
-Here a name that a topic has is that topic and no other.
+Apache Kafka's tools always read the flag as a regular expression: ``--delete --topic orders.eu`` deletes ``ordersXeu`` as well.
+Here the exact name of a topic selects only that topic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 import click
 
 SHOWN = 20
-"""Names that a question lists."""
+"""Names listed in a question."""
 
 yes_option = click.option(
     "--yes", "--force", "yes", is_flag=True, help="Do not ask before topics that a regular expression matches are changed."
@@ -21,22 +21,22 @@ yes_option = click.option(
 
 
 def topic_pattern(text: str, existing: Collection[str]) -> re.Pattern[str]:
-    """Matches the whole names of the topics that are meant. Parts between commas are alternatives, as in Kafka's tools; a part
-    that is the name of one of the ``existing`` topics means only that one. re.error when it is no regular expression."""
+    """Matches the whole names of the selected topics. Parts between commas are alternatives, as in Kafka's tools; a part that
+    is the name of one of the ``existing`` topics selects only that one. re.error for an invalid regular expression."""
     parts = [part.strip() for part in text.split(",")]
     return re.compile("|".join(re.escape(part) if part in existing else part for part in parts))
 
 
 def meant(text: str, existing: Sequence[str]) -> Callable[[str], bool]:
-    """Whether a topic is meant. re.error as above."""
+    """Whether a topic is selected. re.error as above."""
     pattern = topic_pattern(text, frozenset(existing))
     return lambda name: pattern.fullmatch(name) is not None
 
 
 def confirm(what: str, text: str, names: Sequence[str], *, yes: bool) -> None:
-    """At a terminal, ask before topics are changed that ``text`` does not name but matches; click.Abort when the answer is no.
+    """At a terminal, asks before changing topics that ``text`` matches but does not name; click.Abort when the answer is no.
 
-    ``what``: the verb, such as ``Delete``. Scripts, whose stdin is no terminal, are never asked.
+    ``what``: the verb, such as ``Delete``. Scripts, whose stdin is not a terminal, are never asked.
     """
     typed = {part.strip() for part in text.split(",")}
     if yes or typed.issuperset(names) or not at_terminal():
@@ -49,5 +49,5 @@ def confirm(what: str, text: str, names: Sequence[str], *, yes: bool) -> None:
 
 
 def at_terminal() -> bool:
-    """Whether a question can be answered."""
+    """Whether stdin is a terminal, so that a question can be answered."""
     return sys.stdin.isatty()

@@ -57,13 +57,13 @@ ONLY_WITH = {
     "topic_id": {"describe"},
     "yes": {"alter", "delete"},
 }
-"""The actions that each flag belongs to."""
+"""The actions that accept each flag."""
 _BY_ID_FROM = 6
 """From this version on DeleteTopics takes structures instead of names."""
 
 
 class Failed(Exception):
-    """The command cannot be done; the text is what Kafka's tool says after its usual beginning."""
+    """The command cannot be executed; the text follows the prefix of Kafka's tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def command(bootstrap_server: str | None, command_config: str | None, **flags: o
 
 
 def _check_flags(action: str, flags: dict[str, object]) -> None:
-    """No flag is passed over in silence that the action, or another flag, makes meaningless."""
+    """Refuses flags that the action, or another flag, makes meaningless."""
     for flag, actions in ONLY_WITH.items():
         if flags[flag] and action not in actions:
             raise click.UsageError(f'Option "[{flag.replace("_", "-")}]" can\'t be used with option "[{action}]"')
@@ -215,7 +215,7 @@ def describe(broker: BrokerConnection, options: Options) -> None:
 def _as_values(
     topic: MetadataResponseTopic, configs: dict[str, str | None], partitions: list[MetadataResponsePartition]
 ) -> dict[str, object]:
-    """What ``--describe`` says, for programs; a partition without a leader has None."""
+    """The output of ``--describe`` as values; a partition without a leader has None."""
     return {
         "topic": topic.name,
         "topicId": uuid_to_text(topic.topic_id),
@@ -272,7 +272,7 @@ def alter(broker: BrokerConnection, options: Options) -> None:
 
 
 def _changed(what: str, results: Sequence[tuple[str, int, str | None]]) -> None:
-    """A line for each topic that was changed; Failed says what became of the others."""
+    """Prints a line for each changed topic; Failed lists the errors of the others."""
     refused = [
         f"{name}: {message or ErrorCode(code).name}" if len(results) > 1 else message or ErrorCode(code).name
         for name, code, message in results
@@ -288,7 +288,7 @@ ACTIONS = {"create": create, "list": list_topics, "describe": describe, "delete"
 
 
 def _selected(broker: BrokerConnection, options: Options) -> list[MetadataResponseTopic]:
-    """The topics that the flags name, by name."""
+    """The topics that the flags select, by name."""
     if options.topic_id is not None:
         try:
             topic_id = uuid_from_text(options.topic_id)
@@ -369,7 +369,7 @@ def _assignment(text: str) -> list[list[int]]:
 
 
 def _of_new(options: Options, present: int) -> list[CreatePartitionsAssignment] | None:
-    """The brokers of the partitions to come; None leaves them to the cluster. The flag names those that are there, too."""
+    """The brokers of the new partitions; None lets the cluster choose. The flag lists the existing partitions as well."""
     if options.replica_assignment is None:
         return None
     return [CreatePartitionsAssignment(broker_ids=brokers) for brokers in _assignment(options.replica_assignment)[present:]]

@@ -1,7 +1,7 @@
-"""What is known of transactions: the coordinators' side, the partitions' side, and where the two do not fit together.
+"""Reads transaction state from coordinators and from partitions, and finds mismatches.
 
-A transaction hangs when a partition holds it open and no coordinator knows of it: nobody will ever end it, and readers of
-committed records wait before it for ever. KIP-664.
+A transaction hangs when it is open in a partition and no coordinator knows it: nothing will ever end it, and read_committed
+consumers stop there. KIP-664.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tidelog.protocol.messages.write_txn_markers import (
 )
 
 NONE = -1
-"""What stands in answers for an offset, a time or an epoch that there is not."""
+"""Value in responses for a missing offset, time or epoch."""
 DURATION_FROM, PATTERN_FROM = 1, 2
 PARTITIONS_IN_REQUEST = 1000
 
@@ -42,7 +42,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A transactional id in full. ``start_time_ms`` is None when nothing is under way."""
+    """A transactional id in full. ``start_time_ms`` is None when no transaction is open."""
 
     transactional_id: str
     coordinator: int
@@ -56,7 +56,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """A producer as a partition remembers it. ``start_offset``: of the transaction that it has open there, or None."""
+    """A producer's state in a partition. ``start_offset``: of its open transaction there, or None."""
 
     partition: Partition
     producer_id: int
@@ -70,7 +70,7 @@ class Producer:
 def list_transactions(
     session: AdminSession, *, duration_ms: int = NONE, pattern: str | None = None, producer_ids: Sequence[int] = ()
 ) -> list[Listed]:
-    """Of all coordinators, broker by broker. CommandFailed when a broker is too old for a filter."""
+    """Lists all coordinators, broker by broker. CommandFailed when a broker is too old for a filter."""
     found: list[Listed] = []
     request = ListTransactionsRequest(
         producer_id_filters=list(producer_ids), duration_filter=duration_ms, transactional_id_pattern=pattern
@@ -98,7 +98,7 @@ def _listed(connection: NodeConnection, request: ListTransactionsRequest) -> Lis
 
 
 def describe(session: AdminSession, transactional_id: str) -> Described:
-    """CommandFailed when its coordinator does not know it."""
+    """Describes a transactional id. CommandFailed when its coordinator does not know it."""
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     response = session.ask_coordinator(
         transactional_id, request, lambda answer: answer.transaction_states[0].error_code, TRANSACTION
@@ -120,7 +120,7 @@ def describe(session: AdminSession, transactional_id: str) -> Described:
 
 
 def producers(session: AdminSession, partitions: Iterable[Partition], broker_id: int | None = None) -> list[Producer]:
-    """The producers that the partitions' leaders, or that broker's replicas, remember. CommandFailed for the first refusal."""
+    """The producers known to the partitions' leaders, or to that broker's replicas. CommandFailed for the first error."""
     wanted = sorted(partitions)
     if broker_id is not None:
         by_broker = {broker_id: wanted}
@@ -167,7 +167,7 @@ def _producers_of(connection: NodeConnection, partitions: Sequence[Partition]) -
 
 
 def hanging(session: AdminSession, open_ones: Sequence[Producer]) -> list[Producer]:
-    """Those of these open transactions that no coordinator has for their partition."""
+    """Those of these open transactions whose partition no coordinator includes in a transaction."""
     if not open_ones:
         return []
     ids = sorted({each.producer_id for each in open_ones})
@@ -177,19 +177,19 @@ def hanging(session: AdminSession, open_ones: Sequence[Producer]) -> list[Produc
         try:
             known[producer_id] = describe(session, transactional_id).partitions
         except CommandFailed:
-            continue  # expired since it was listed: nobody knows of it
+            continue  # it expired after it was listed
     return [each for each in open_ones if each.partition not in known.get(each.producer_id, ())]
 
 
 def abort(session: AdminSession, producer: Producer) -> None:
-    """Write an abort marker into the partition, whatever the coordinator thinks. CommandFailed when that is refused."""
+    """Writes an abort marker into the partition, whatever the coordinator's state. CommandFailed when it is refused."""
     topic, index = producer.partition
     marker = WritableTxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=producer.epoch,
         transaction_result=False,
         topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[index])],
-        # As Kafka's tool: the first epoch where no coordinator has written a marker yet.
+        # As in Kafka's tool, 0 when no coordinator has written a marker yet.
         coordinator_epoch=max(0, producer.coordinator_epoch),
     )
     leader = session.leaders([topic]).get(producer.partition)
@@ -202,8 +202,8 @@ def abort(session: AdminSession, producer: Producer) -> None:
 
 
 def force_terminate(session: AdminSession, transactional_id: str) -> None:
-    """Fence the producer, which ends what it has open with an abort. CommandFailed when that is refused."""
-    describe(session, transactional_id)  # an unknown one would be made
+    """Fences the producer, which aborts its open transaction. CommandFailed when it is refused."""
+    describe(session, transactional_id)  # the request would create an unknown one
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=session.timeout_ms)
     transient = {ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
     response = session.ask_coordinator(

@@ -1,6 +1,6 @@
-"""``tidelog transactions``, also installed as ``kafka-transactions``: what is open, what hangs, and its end by force.
+"""``tidelog transactions``, also installed as ``kafka-transactions``: shows open and hanging transactions, and aborts them.
 
-The commands, flags, words and columns of Kafka's tool. ``force-terminate`` may be written as there, in one word.
+Commands, flags and columns are those of Kafka's tool. Its spelling ``forceTerminateTransaction`` is accepted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Titles = list[tuple[str, str]]
 
 
 class _Words(click.Group):
-    """Commands in the order in which they are written here, with Kafka's spelling as well."""
+    """Lists commands in source order, and accepts Kafka's spelling."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name in self.commands if name != "forceTerminateTransaction"]
@@ -41,7 +41,7 @@ def command(ctx: click.Context, bootstrap_server: str | None, command_config: st
 
 
 def _with_session(ctx: click.Context, act: Callable[[Any], None]) -> None:
-    """Do it; what goes wrong becomes one line."""
+    """Runs the command; an error becomes one line."""
     bootstrap, command_config = ctx.obj
     refusal.required(bootstrap)
     from tidelog.cli.admin_session import AdminSession
@@ -51,7 +51,7 @@ def _with_session(ctx: click.Context, act: Callable[[Any], None]) -> None:
 
 
 def _print(titles: Titles, rows: list[columns.Row], output: str) -> None:
-    """Kafka's table: columns as wide as what is in them, a tab behind each; a value that there is not is None."""
+    """Kafka's table: columns as wide as their values, each followed by a tab; a missing value is None."""
     if output == "json":
         print(columns.as_json(rows))
         return
@@ -276,7 +276,7 @@ def find_hanging(
 
 
 def _scope(session: Any, broker_id: int | None, topic: str | None, partition: int | None) -> list[tuple[str, int]]:
-    """The partitions to look at."""
+    """The partitions to search."""
     if topic is not None and partition is not None:
         return [(topic, partition)]
     found = []
