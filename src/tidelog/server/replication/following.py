@@ -17,7 +17,6 @@ from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.protocol.messages import list_offsets as offsets
 from tidelog.protocol.messages.fetch import FetchResponse
 from tidelog.replication import following
-from tidelog.replication.damage import mend
 from tidelog.replication.delayed import ParkedAppend
 from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, Followed, OutOfRange, ReplicaFetcher, Task
 from tidelog.replication.partition import Partition
@@ -80,7 +79,6 @@ class Following:
 
     def follow(self, partition: Partition) -> None:
         """Follows ``partition`` too, or in its new epoch."""
-        mend(partition, self._replicas, self._runtime.even_ms())
         if not self.machine.follow(partition):
             return
         self._wake.set()

@@ -12,14 +12,11 @@ from tests.unit.server.replica_pair import Pair, contents, placed, run
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.fetch import FetchableTopicResponse as FetchResponseTopic
 from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
-from tidelog.records.batch import iter_headers
 from tidelog.replication import following
 from tidelog.replication.fetcher import BRIEF_MS
 from tidelog.replication.partition import Partition
 from tidelog.server.replication.following import Following
-from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.rotten_range import RottenRange
 
 T = TypeVar("T")
 
@@ -45,26 +42,6 @@ def test_a_replica_outside_of_the_isr_catches_up_and_joins() -> None:
         pair.start()
         await pair.until(lambda: pair.worlds[1].partition("t").isr == (1, 2))
         assert len(pair.isr_requests) == 1
-
-    run(story)
-
-
-def test_a_replica_outside_of_the_isr_copies_what_is_damaged_again() -> None:
-    async def story(pair: Pair) -> None:
-        pair.create(placed(1))
-        pair.start()
-        for value in (b"a", b"b", b"c"):
-            pair.produce(value)
-        await pair.until(lambda: pair.log(2).high_watermark == 3)
-        here = pair.log(2)
-        first, second = list(iter_headers(here.active.file.read(0, here.active.size)))[:2]
-        here.active.file.write(second.position + 40, b"????")
-        here.active.rotten = (RottenRange(first.size, second.end_position, 1, 2),)
-        pair.create(placed(1, isr=(1,), leader_epoch=2))
-        await pair.until(lambda: not here.active.rotten and here.high_watermark == 3)
-        assert contents(pair.log(1)) == contents(here)
-        found = [reading.read(log, 1, 100, upto=3, min_one=True).slice for log in (pair.log(1), here)]
-        assert found[0] is not None and found[1] is not None and found[0].read() == found[1].read()
 
     run(story)
 
