@@ -4,8 +4,8 @@ This module decides when a response, or a request to another node, may leave. Ou
 were made. An outcome with records waits until they are safe (below the high watermark); one without waits behind those before it,
 so that no client reads what may still be lost. The loaded log counts as the first outcome. Records are replayed as they are
 appended. A request that waits too long for the replicas is answered with COORDINATOR_NOT_AVAILABLE, and the client retries; the
-request may still take effect. When an append fails, the machine may be ahead of its log: it is dropped, waiting clients are told
-to find the coordinator again, and the machine is reloaded.
+request may still take effect. When an append fails, the machine may be ahead of its log: it is dropped, waiting requests get an
+error that makes clients find the coordinator again, and the machine is reloaded.
 
 Elsewhere: the meaning of the records (the machine), which partitions there are and when timers fire (``shards``).
 """

@@ -193,8 +193,8 @@ class Shards(Generic[M]):
         return shard is not None and not self._leads(shard)
 
     def _leads(self, shard: Shard[M]) -> bool:
-        """Whether this broker certainly leads the shard. A shard that was asked while it did not is marked for reload: its
-        members were sent away."""
+        """Whether no other broker can have become leader of the shard's partition. A shard asked while that is in doubt is
+        marked for reload: its members were sent away."""
         if self._world.leads(shard.partition):
             return True
         shard.starved = True

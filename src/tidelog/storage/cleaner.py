@@ -1,20 +1,19 @@
-"""Log compaction: which log is cleaned next, how far, and how its new segments take the place of the old ones (LogCleaner).
+"""Log compaction: selects the next log, cleans it, and swaps its new segments in (LogCleaner).
 
-Decided here, as in Kafka:
+As in Kafka:
 
-- A log is clean up to its checkpointed offset. What follows may be cleaned up to the first segment that is active, not yet on
-  stable storage, at or past the last stable offset, or younger than min.compaction.lag.ms. The log with the greatest share of
-  dirty bytes goes first, if that share is above min.cleanable.dirty.ratio or max.compaction.lag.ms has passed.
-- All segments up to the end of the offset map are written anew, in groups that fit one segment.
-- New files are written as ``.cleaned``, become ``.swap`` when all of them are safe, then the old ones become ``.deleted``, then
-  the new ones lose their suffix. Names are synced between these steps, so that a crash leaves either all old segments (and
-  ``.cleaned`` rubbish), or a ``.swap`` which loading puts in place of what it covers. A crash never leaves neither.
+- A log is clean up to its checkpointed offset. Cleanable is what follows, up to the first segment that is active, not synced
+  yet, at or past the last stable offset, or younger than min.compaction.lag.ms. The log with the greatest share of dirty bytes
+  is cleaned first, if that share is above min.cleanable.dirty.ratio or max.compaction.lag.ms has passed.
+- All segments up to the end of the offset map are rewritten, in groups that fit one segment.
+- New files are written as ``.cleaned`` and renamed to ``.swap`` when all of them are synced; then the old ones become
+  ``.deleted``, then the new ones lose their suffix. The directory is synced between these steps, so that a crash leaves either
+  all old segments (and useless ``.cleaned`` files), or a ``.swap`` that replaces what it covers at the next load.
 
-A ``Cleaning`` is one log's compaction as a chain of jobs: run ``cleaning.job`` in any thread, call ``advance`` on the loop, until
-``job`` is None. Retention, appends and readers go on meanwhile; a cleaning whose segments went away ends without a trace.
+A ``Cleaning`` compacts one log as a chain of jobs: run ``cleaning.job`` in any thread, call ``advance`` on the event loop, until
+``job`` is None. Retention, appends and reads continue meanwhile; a cleaning whose segments were deleted ends without effect.
 
-Deliberately elsewhere: what is left of a batch (cleaner_filter.py), reading and writing (cleaner_jobs.py), what a crash left
-(recovery.py).
+Elsewhere: what is left of a batch (cleaner_filter.py), reading and writing (cleaner_jobs.py), crash recovery (recovery.py).
 """
 
 from __future__ import annotations
@@ -280,7 +279,8 @@ class Cleaning:
             raise self.log.fail(f"compaction of {self.log.dir}", problem) from problem
 
     def _goes_on(self, job: CleanerJob) -> bool:
-        """Whether the log is still in service and unchanged. A swap that has begun is always finished."""
+        """Whether the log is still in service, in place and compacted, with the segments of the current group. A swap that has
+        begun is always finished."""
         log = self.log
         if log.failure is not None or log.dir != self._dir or job.interrupted:
             return False

@@ -1,16 +1,17 @@
-"""Which records compaction keeps: the latest of each key, tombstones and markers until their time has come (KIP-534, KIP-98).
+"""Which records compaction keeps: the latest of each key, tombstones and markers until they expire (KIP-534, KIP-98).
 
-Decided here, batch by batch, as Kafka's Cleaner decides it; no files. ``OffsetMap`` knows the latest offset of each key in the
-dirty part of the log, within a bounded memory. ``TransactionFilter`` knows which transactions were aborted while the batches go
-by in order. ``BatchFilter`` says what is left of a batch:
+Decided batch by batch, as in Kafka's Cleaner; no files. ``OffsetMap`` has the latest offset of each key in the dirty part of
+the log, in bounded memory. ``TransactionFilter`` tracks aborted transactions while the batches are read in order.
+``BatchFilter`` decides what is left of a batch:
 
-- a record stays when its offset is past the map, or is the latest of its key; one without a key goes; a tombstone goes once the
-  batch's delete horizon has passed;
-- records of aborted transactions go at once; a marker goes when no record of its transaction is left and its horizon has passed;
-- a batch without records goes, unless it is the last of its producer (whose sequence number is in it) or the last of the round
-  (so that the log's end offset is not lost): then its header stays;
-- a batch that keeps tombstones, or a marker of an emptied transaction, gets the horizon now + delete.retention.ms when it has
-  none. A batch that keeps everything else as well stays as it is, byte for byte.
+- a record is kept when its offset is past the map, or is the latest of its key; one without a key is dropped; a tombstone is
+  dropped once the batch's delete horizon has passed;
+- records of aborted transactions are dropped immediately; a marker is dropped when no record of its transaction is left and
+  its horizon has passed;
+- a batch without records is dropped, unless it is the last of its producer (it holds the sequence number) or the last of the
+  round (else the log's end offset would be lost): then its header is kept;
+- a batch with tombstones, or with the marker of an empty transaction, gets the horizon now + delete.retention.ms if it has
+  none. A batch that otherwise keeps everything stays unchanged, byte for byte.
 """
 
 from __future__ import annotations

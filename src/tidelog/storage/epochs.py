@@ -60,7 +60,7 @@ class LeaderEpochCache:
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """(the greatest epoch at or below ``epoch``, its end offset); (-1, -1) when unknown.
 
-        For an epoch older than all entries, that epoch and the start of the oldest entry: what came before is gone.
+        For an epoch older than all entries: that epoch and the start of the oldest entry, since no earlier record is left.
         """
         if epoch == NO_EPOCH or not self.epochs or epoch > self.latest:
             return NO_EPOCH, NO_OFFSET

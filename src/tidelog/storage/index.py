@@ -1,6 +1,6 @@
-"""The three index files of a segment, held in memory as compact arrays and written as Kafka writes them.
+"""The three index files of a segment, held in memory as compact arrays, in Kafka's file format.
 
-Decided here: what an entry looks like and how one is found. When an entry is added is the segment's rule.
+This module defines the entries and the look-up. The segment decides when an entry is added.
 
 - ``.index``: int32 offset relative to the segment's base, int32 position. The offset is the *last* offset of the batch that
   starts at the position, so a search for the greatest entry at or below an offset gives a safe place to start.

@@ -1,14 +1,14 @@
-"""ProducerStateManager: what one partition remembers of each producer, so that a retry lands once (KIP-98).
+"""ProducerStateManager: the state of each producer in one partition, so that a retry is appended once (KIP-98).
 
-Decided here: whether a batch of an idempotent producer is new, a duplicate, out of order or fenced; which transactions are
-open and from which offset on readers of committed data must wait.
+This module decides whether a batch of an idempotent producer is new, a duplicate, out of order or fenced; which transactions
+are open, and from which offset on read_committed consumers must wait.
 
-- The last five batches are remembered: a client may have five requests under way. A duplicate is answered with the offset and
+- The last five batches are remembered: a client may have five requests in flight. A duplicate is answered with the offset and
   timestamp of the original.
-- No state at all for a producer means: any sequence is taken, since retention or expiry removed what was known.
+- For a producer without state any sequence is accepted, since retention or expiry removed its state.
 - A new epoch starts at sequence 0 and empties the batch history; so does a marker with a bumped epoch.
-- A transaction stays unstable until its marker lies below the high watermark.
-- A transactional batch needs an open transaction of its producer and epoch, or proof that the coordinator knows of it
+- A transaction stays unstable until its marker is below the high watermark.
+- A transactional batch needs an open transaction of its producer and epoch, or proof that the coordinator knows it
   (verification.py); a producer of transaction.version 2 begins each transaction at sequence 0.
 
 Snapshot files hold one batch per producer and no history of markers, exactly as Kafka writes them (version 1, crc32c).
@@ -297,7 +297,7 @@ class ProducerStateManager:
         return entry.txn_first_offset < 0 and now_ms - entry.last_timestamp >= self.expiration_ms
 
     def clear(self, end_offset: int) -> None:
-        """Forgets all state; it now stands at ``end_offset``."""
+        """Forgets all state; the state is now that of ``end_offset``."""
         self.entries.clear()
         self.verifications.clear()
         self._open.clear()

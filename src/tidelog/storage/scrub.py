@@ -61,7 +61,7 @@ class SegmentCheck:
 
     @property
     def stands(self) -> bool:
-        """Whether the segment still has the ranges that were read."""
+        """Whether the log is in service and still has the segment with all the bytes that were read."""
         return self.log.failure is None and self.segment in self.log.segments and self.segment.size >= self.size
 
     def again(self, file: File) -> SegmentCheck | None:

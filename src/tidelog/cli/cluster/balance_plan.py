@@ -1,14 +1,14 @@
-"""Which replicas should move, as plain functions: nothing is asked and nothing is done here.
+"""Plans replica moves, as pure functions.
 
-Given what lies where, a plan takes three steps, each with as little data moved as it can:
+From the current placement, a plan takes three steps, each with as little data moved as possible:
 
-1. What must: replicas off the brokers that leave, and off racks that hold two replicas of a partition while another holds none.
-2. What balances: replicas from the fullest broker to the emptiest until their numbers differ by one at most, each time the one
+1. Required: replicas leave the leaving brokers, and racks with two replicas of a partition while another rack has none.
+2. Balance: replicas move from the fullest broker to the emptiest until their numbers differ by at most one, each time the one
    whose size brings both nearer to their share and whose topic is rarer there; then exchanges, while bytes differ too much.
-3. Who leads: the order of the replicas, which costs nothing to change.
+3. Leaders: the order of the replicas, which costs nothing to change.
 
-Every plan keeps each partition's number of replicas, never puts two on one broker, and leaves no partition on fewer racks than it
-could have. What is balanced already gives an empty plan, so a plan that was stopped halfway is simply made again.
+Every plan keeps each partition's replication factor, never puts two replicas on one broker, and leaves no partition on fewer
+racks than possible. A balanced cluster gives an empty plan, so after an interruption the plan is simply computed again.
 """
 
 from __future__ import annotations

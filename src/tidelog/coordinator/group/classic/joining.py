@@ -218,8 +218,8 @@ class Joiner:
     def _step_in(
         self, group: ClassicGroup, member: Member, join: Join, former_leader: str | None, effects: Effects, now_ms: int
     ) -> None:
-        """Answers without a rebalance; the new id is durable by then (KAFKA-10284). From v9 on a leader is told to skip the
-        assignment; in older versions the response names the former id as leader, so that the member does not assign."""
+        """Answers without a rebalance; the new id is durable by then (KAFKA-10284). From v9 on the response makes a leader
+        skip the assignment; in older versions it names the former id as leader, so that the member does not assign."""
         self._park(member, join, now_ms)
         leads = group.leader == member.member_id
         if leads and join.version >= SKIP_ASSIGNMENT_FROM:

@@ -97,7 +97,7 @@ def begin(group: ClassicGroup, effects: Effects, settings: GroupSettings, now_ms
 
 
 def maybe_begin(group: ClassicGroup, effects: Effects, settings: GroupSettings, now_ms: int, why: str) -> None:
-    """Starts a join phase unless one is under way."""
+    """Starts a join phase unless one is running."""
     if group.state in {GroupState.EMPTY, GroupState.STABLE, GroupState.COMPLETING_REBALANCE}:
         begin(group, effects, settings, now_ms, why)
 

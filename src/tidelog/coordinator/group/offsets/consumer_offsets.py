@@ -46,7 +46,7 @@ def commit_error(
 
 
 def fetch_error(group: ConsumerGroup, member_id: str | None, epoch: int) -> ErrorCode | None:
-    """The error that refuses a fetch of offsets. A client that sends no member id may read them."""
+    """The error that refuses a fetch of offsets. A client that sends neither member id nor epoch may read them."""
     if member_id is None and epoch < 0:
         return None
     member = None if member_id is None else group.members.get(member_id)
