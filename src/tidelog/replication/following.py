@@ -118,10 +118,7 @@ def truncate(partition: Partition, logs: LogManager, offset: int, now_ms: int, d
         )
     else:
         logger.info("%s: truncation from %d to %d", log.topic_partition, log.log_end_offset, offset)
-    if offset >= log.active.base_offset:
-        log.truncate_to(offset, now_ms, deferred)
-    else:
-        logs.truncate(log, offset, now_ms)
+    logs.truncate(log, offset, now_ms, deferred if offset >= log.active.base_offset else None)
     partition.truncated()
 
 

@@ -39,10 +39,10 @@ class BadCheckpoint(Exception):
         self.path = path
 
 
-def replace_file(fs: FileSystem, path: str, content: bytes, *, sync_names: bool = True) -> None:
+def replace_file(fs: FileSystem, path: str, content: bytes, *, sync_names: bool = True, temporary: str = "") -> None:
     """Replaces the file at ``path`` with ``content``. It survives a power loss once the directory is synced: here, or with
     ``sync_names`` False by a caller that replaces several files. Blocks."""
-    temporary = path + ".tmp"
+    temporary = temporary or path + ".tmp"
     file = fs.open(temporary, create=True)
     try:
         file.truncate(0)

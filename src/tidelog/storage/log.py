@@ -317,8 +317,7 @@ class UnifiedLog:
 
         Blocks for a sync, unless only the active segment is cut and ``deferred`` takes the sync; then it must be called, in any
         thread, before the next append. No flush job may be running: it would write indexes and snapshots of the truncated part. A
-        checkpointed recovery point may lie in a removed segment; ``LogManager.truncate`` corrects it (the active segment is read
-        as a whole after a crash).
+        checkpointed recovery point may lie behind the cut; ``LogManager.truncate`` corrects it.
         """
         self._may_truncate()
         if offset < 0:

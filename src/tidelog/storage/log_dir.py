@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import METADATA_TOPIC, TopicPartition, parse_partition_dir, random_uuid, uuid_to_text
@@ -37,10 +38,23 @@ def find_partition_dir(fs: FileSystem, path: str) -> str | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """What is to stand in the three offset checkpoints of a log dir. ``number``: a later set has a higher one."""
+
+    number: int
+    recovery_points: dict[TopicPartition, int]
+    log_start_offsets: dict[TopicPartition, int]
+    high_watermarks: dict[TopicPartition, int]
+
+
 class LogDir:
     """A directory of ``log.dirs`` and the logs in it."""
 
     __slots__ = (
+        "_latest",
+        "_made",
+        "_newest",
         "checkpoint_under_way",
         "clean",
         "failure",
@@ -74,6 +88,10 @@ class LogDir:
         self.previous_broker_epoch = -1
         """From the marker of a clean shutdown; -1 when there was none."""
         self.logs: dict[TopicPartition, UnifiedLog] = {}
+        self._made = 0
+        self._newest = Checkpoints(0, {}, {}, {})
+        self._latest = self._newest
+        # What the files say; never changed in place, because a thread replaces them.
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_start_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
@@ -174,30 +192,56 @@ class LogDir:
                 partitions.append(partition)
         return partitions, removals
 
-    def checkpoint_contents(self, *, closed: bool = False) -> dict[str, bytes]:
-        """Name -> current content of the three checkpoints; ``closed`` when the logs were closed cleanly."""
+    def checkpoint_contents(self, *, closed: bool = False) -> Checkpoints:
+        """The three checkpoints as things stand; ``closed`` when the logs were closed in good order. On the loop."""
         logs = self.logs
-        starts = {
-            partition: log.log_start_offset
-            for partition, log in logs.items()
-            if log.log_start_offset > log.segments[0].base_offset
-        }
-        points = {partition: log.recovery_point if closed else log.files.recovery_checkpoint for partition, log in logs.items()}
-        return {
-            checkpoints.RECOVERY_POINTS: checkpoints.encode_offsets(points),
-            checkpoints.LOG_START_OFFSETS: checkpoints.encode_offsets(starts),
-            checkpoints.HIGH_WATERMARKS: checkpoints.encode_offsets(
-                {partition: log.high_watermark for partition, log in logs.items()}
-            ),
-        }
+        self._made += 1
+        self._latest = Checkpoints(
+            self._made,
+            {partition: log.recovery_point if closed else log.files.recovery_checkpoint for partition, log in logs.items()},
+            {
+                partition: log.log_start_offset
+                for partition, log in logs.items()
+                if log.log_start_offset > log.segments[0].base_offset
+            },
+            {partition: log.high_watermark for partition, log in logs.items()},
+        )
+        return self._latest
 
-    def write_checkpoints(self, contents: dict[str, bytes]) -> None:
-        """Replaces the files. Blocks; OSError when the disk fails. Only after the logs are recovered."""
+    def write_checkpoints(self, contents: Checkpoints) -> None:
+        """Replaces the files. Blocks; OSError when the disk fails. On the loop, or while no other thread writes them; only
+        after the logs are recovered."""
+        self._newest = contents
+        self._write(contents, ".now.tmp")
+
+    def write_in_background(self, contents: Checkpoints) -> None:
+        """``write_checkpoints`` in a thread. Contents that the loop wrote meanwhile are later ones, and stay."""
+        if contents.number > self._newest.number:
+            self._write(contents, ".tmp")
+            if self._newest.number > contents.number:
+                self._write(self._newest, ".tmp")
+
+    def _write(self, contents: Checkpoints, suffix: str) -> None:
         if not self.kernel_noted:
             note_kernel(self.fs, self.path)
             self.kernel_noted = True
-        for name, content in contents.items():
-            checkpoints.replace_file(self.fs, f"{self.path}/{name}", content)
+        for name, offsets in (
+            (checkpoints.RECOVERY_POINTS, contents.recovery_points),
+            (checkpoints.LOG_START_OFFSETS, contents.log_start_offsets),
+            (checkpoints.HIGH_WATERMARKS, contents.high_watermarks),
+        ):
+            path = f"{self.path}/{name}"
+            checkpoints.replace_file(self.fs, path, checkpoints.encode_offsets(offsets), temporary=path + suffix)
+        self.recovery_points, self.log_start_offsets = contents.recovery_points, contents.log_start_offsets
+
+    def lower(self, partition: TopicPartition, recovery_point: int, log_start_offset: int) -> None:
+        """Before records follow a cut, or go into a new log: a checkpoint of what was there before would be taken for theirs, and
+        a torn tail for rot. Blocks when one is higher; OSError when the disk fails. On the loop."""
+        latest = self._latest  # a thread may be about to write it
+        points = max(each.get(partition, 0) for each in (self.recovery_points, latest.recovery_points))
+        starts = max(each.get(partition, 0) for each in (self.log_start_offsets, latest.log_start_offsets))
+        if points > recovery_point or starts > log_start_offset:
+            self.write_checkpoints(self.checkpoint_contents())
 
     def mark_clean(self, broker_epoch: int) -> None:
         """The last write of a clean stop."""

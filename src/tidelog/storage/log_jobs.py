@@ -51,7 +51,7 @@ class CheckpointJob:
     def run(self) -> None:
         """Blocks. A failing disk is kept in ``error``."""
         try:
-            self.log_dir.write_checkpoints(self.contents)
+            self.log_dir.write_in_background(self.contents)
         except OSError as problem:
             self.error = problem
 

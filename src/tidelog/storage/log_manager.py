@@ -24,6 +24,7 @@ from tidelog.storage.log_dir import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, 
 from tidelog.storage.log_jobs import CheckpointJob, LoadJob, RemovalJob, tree_remover
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS
 from tidelog.storage.recovery import LoadRequest
+from tidelog.storage.truncation import Deferred
 
 _logger = logging.getLogger(__name__)
 
@@ -186,6 +187,7 @@ class LogManager:
             return log
         log_dir = self._choose_dir(directory_id)
         try:
+            log_dir.lower(partition, 0, 0)
             log = create_log(
                 self.fs,
                 f"{log_dir.path}/{partition}",
@@ -212,7 +214,7 @@ class LogManager:
         if offline and directory_id is not None and directory_id not in RESERVED_UUIDS:
             # An empty log in another dir would look as if all data had been lost.
             raise StorageFailure(offline[0].path, "a partition may lie in this dir, which is offline: no other one is begun")
-        return min(online, key=_count_of_logs)
+        return min(online, key=lambda log_dir: len(log_dir.logs))
 
     def _name(self, log: UnifiedLog, topic_id: bytes) -> None:
         """Writes a missing or unusable partition.metadata, now that the topic id is known."""
@@ -225,16 +227,15 @@ class LogManager:
             raise self._failed(self._dir_of[log.topic_partition], f"name {log.topic_partition}", problem) from problem
         log.name(topic_id)
 
-    def truncate(self, log: UnifiedLog, offset: int, now_ms: int, *, fully: bool = False) -> None:
-        """``truncate_to``, or with ``fully`` an empty log from ``offset`` on. The checkpointed recovery point follows;
-        otherwise a crash could skip segments that have been rewritten. Blocks. StorageFailure when the dir fails."""
+    def truncate(self, log: UnifiedLog, offset: int, now_ms: int, syncs: Deferred | None = None, *, fully: bool = False) -> None:
+        """``truncate_to``, or with ``fully`` a start at ``offset``; lowers checkpoints. Blocks; StorageFailure if that fails."""
         log_dir = self._dir_of[log.topic_partition]
         try:
             if fully:
                 log.truncate_fully_and_start_at(offset, now_ms)
             else:
-                log.truncate_to(offset, now_ms)
-            log_dir.write_checkpoints(log_dir.checkpoint_contents())
+                log.truncate_to(offset, now_ms, syncs)
+            log_dir.lower(log.topic_partition, log.files.recovery_checkpoint, log.log_start_offset)
         except StorageFailure as failure:
             self.fail_dir(failure.log_dir, failure.detail)
             raise
@@ -310,6 +311,7 @@ class LogManager:
         old_dir = self._dir_of[partition]
         path = f"{log_dir.path}/{partition}"
         try:
+            log_dir.lower(partition, copy.files.recovery_checkpoint, copy.log_start_offset)
             self.fs.rename(copy.dir, path)
             self.fs.sync_dir(log_dir.path)
         except OSError as problem:
@@ -317,8 +319,7 @@ class LogManager:
         copy.files.moved_to(path)
         copy.files.names_changed()
         gone = self._rename_away(old, DELETE_SUFFIX)
-        due_ms = now_ms + old.config.file_delete_delay_ms
-        self._removals.append(RemovalJob(old_dir, due_ms, gone, tree_remover(self.fs, gone)))
+        self._removals.append(RemovalJob(old_dir, now_ms + old.config.file_delete_delay_ms, gone, tree_remover(self.fs, gone)))
         self._add(log_dir, copy)
 
     # --- recurring work ------------------------------------------------------------------------------------------------
@@ -453,7 +454,3 @@ class LogManager:
         for _, job in jobs:
             job.run()
         self.finish_closing(jobs, broker_epoch)
-
-
-def _count_of_logs(log_dir: LogDir) -> int:
-    return len(log_dir.logs)

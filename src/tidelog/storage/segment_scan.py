@@ -109,8 +109,9 @@ class SegmentScan:
 
     def _fits(self, header: BatchHeader, expected: _Expected) -> bool:
         in_order = expected.offset <= header.base_offset <= header.last_offset <= self._last
+        flushed = self._trust.flushed
         if (
-            expected.offset < self._trust.flushed <= header.base_offset
+            expected.offset < flushed <= min(header.base_offset, expected.offset + header.last_offset_delta)
             and (header.base_offset ^ expected.offset).bit_count() == 1
         ):
             # Flushed offsets would be missing; with one flipped bit corrected none is.

@@ -12,6 +12,7 @@ from tidelog.storage import checkpoints, reading
 from tidelog.storage.checkpoints import MetaProperties
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_manager import LogManager
+from tidelog.storage.truncation import Deferred
 from tidelog.testing.simulation.disk import SimDisk
 
 TOPIC = b"\5" * 16
@@ -285,10 +286,70 @@ def test_truncation_lowers_the_checkpointed_recovery_point() -> None:
     for _ in range(5):
         append(log, batch())
     log.flush()
+    (job,) = logs.checkpoint_jobs()
+    job.run()
     logs.truncate(log, 2, NOW_MS)
     assert checkpoints.read_offsets(disk, "/a/recovery-point-offset-checkpoint") == {partition(0): 1}
     logs.truncate(log, 700, NOW_MS, fully=True)
     assert (log.log_start_offset, log.log_end_offset) == (700, 700)
+
+
+def recovery_points(disk: SimDisk) -> dict[TopicPartition, int]:
+    return checkpoints.read_offsets(disk, "/a/recovery-point-offset-checkpoint")
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_topic_that_is_created_again_does_not_get_the_recovery_point_of_the_old_one(pending: bool) -> None:
+    """A tail that a power loss tore would lie below it, and be taken for rot of records that were flushed."""
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    append(log, batch(10))
+    log.flush()
+    log.update_high_watermark(5)
+    log.delete_records_before(5)
+    (job,) = logs.checkpoint_jobs()
+    if not pending:
+        job.run()
+        assert recovery_points(disk) == {partition(0): 9}
+    logs.delete_async(partition(0), NOW_MS)
+    log = logs.get_or_create(partition(0), b"\6" * 16, NOW_MS)
+    if pending:
+        job.run()
+    assert recovery_points(disk) == checkpoints.read_offsets(disk, "/a/log-start-offset-checkpoint") == {}
+    append(log, batch(2))
+    disk.sync_dir("/a")
+    disk.sync_dir(log.dir)
+    log.active.file.sync()
+    log.active.file.write(log.active.size, bytes(300))
+    again = manager(disk.kill(), "/a").get(partition(0))
+    assert again is not None
+    assert (again.log_start_offset, again.log_end_offset, again.active.rotten) == (0, 2, ())
+
+
+@pytest.mark.parametrize("pending", [False, True])
+def test_a_cut_in_the_active_segment_lowers_the_recovery_point_before_the_next_append(pending: bool) -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for _ in range(10):
+        append(log, batch())
+    log.flush()
+    (job,) = logs.checkpoint_jobs()
+    if not pending:
+        job.run()
+    deferred: Deferred = []
+    logs.truncate(log, 4, NOW_MS, deferred)
+    for sync in deferred:
+        sync()
+    if pending:
+        job.run()
+    assert recovery_points(disk).get(partition(0), 0) <= 3
+    append(log, batch(2))
+    log.active.file.write(log.active.size, bytes(300))
+    again = manager(disk.kill(), "/a").get(partition(0))
+    assert again is not None
+    assert (again.log_end_offset, again.active.rotten) == (6, ())
 
 
 def test_logs_are_due_for_a_flush_after_flush_ms() -> None:

@@ -34,6 +34,21 @@ def test_gaps_of_compaction_are_no_rot() -> None:
     assert scan(disk, 0, Trust(flushed=104, following=110))[1].rotten == []
 
 
+@pytest.mark.parametrize(("end", "base"), [(96, 112), (96, 97), (6, 7), (4, 6)])
+def test_a_single_record_behind_a_gap_is_no_rot_though_one_bit_makes_the_difference(end: int, base: int) -> None:
+    """The recovery point that is written down is the last offset, which is this record's."""
+    disk = file_of(*run(end // 2), bytes(batch(1, base_offset=base, leader_epoch=3)))
+    for survived in (False, True):
+        found, walk = scan(disk, 0, Trust(flushed=base, kernel_survived=survived))
+        assert (found[-1], walk.next_offset, walk.rotten) == (base, base + 1, [])
+
+
+def test_a_flushed_batch_whose_offset_rose_by_one_bit_is_rot() -> None:
+    disk = file_of(*run(2), *run(1, first=4 + 64))
+    found, walk = scan(disk, 0, Trust(flushed=5))
+    assert (found, [each.first_offset for each in walk.rotten]) == ([0, 2], [4])
+
+
 def test_nothing_known_means_a_torn_tail_at_the_first_bad_batch() -> None:
     batches = run(4)
     disk = file_of(*batches)
