@@ -74,14 +74,24 @@ class _Pace:
 
 
 def _batches(source: Source, pace: _Pace) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """All batches of the segment; CorruptBatch when they do not fill it."""
-    position = 0
+    """Every batch of the segment; CorruptBatch when they do not fill it, or do not follow each other: what is damaged must not
+    become a new segment in which nothing shows that."""
+    path = source.segment.path(LOG_SUFFIX)
+    if source.segment.rotten:
+        raise CorruptBatch(f"{path} is damaged at position {source.segment.rotten[0].position}")
+    position, offset, epoch = 0, source.base_offset, -1
     for header, batch in iter_batches(source.file, 0, source.size):
+        if not offset <= header.base_offset <= header.last_offset < source.next_offset or 0 <= header.leader_epoch < epoch:
+            raise CorruptBatch(
+                f"{path}: the batch at position {position} has offsets {header.base_offset} to {header.last_offset} in epoch "
+                f"{header.leader_epoch}, after offset {offset - 1} in epoch {epoch}"
+            )
+        offset, epoch = header.last_offset + 1, max(epoch, header.leader_epoch)
         position += header.size
         yield header, batch
         pace.read(header.size)
     if position != source.size:
-        raise CorruptBatch(f"{source.segment.path(LOG_SUFFIX)} has no whole batch at position {position} of {source.size}")
+        raise CorruptBatch(f"{path} has no whole batch at position {position} of {source.size}")
 
 
 def aborted_between(segments: Iterable[LogSegment], start: int, end: int) -> list[AbortedTransaction]:
@@ -202,6 +212,9 @@ class MapJob(CleanerJob):
 
     def _run(self, breathe: Breathe) -> None:
         pace = _Pace(breathe)
+        rotten = next((source.segment for source in self._sources if source.segment.rotten), None)
+        if rotten is not None:
+            raise CorruptBatch(f"{rotten.path(LOG_SUFFIX)} is damaged at position {rotten.rotten[0].position}")
         dirty = [source for source in self._sources if source.next_offset > self._start]
         if dirty:
             segments = [segment for segment in self._segments if segment.base_offset >= dirty[0].base_offset]

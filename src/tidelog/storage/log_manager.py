@@ -228,7 +228,7 @@ class LogManager:
         log.name(topic_id)
 
     def truncate(self, log: UnifiedLog, offset: int, now_ms: int, syncs: Deferred | None = None, *, fully: bool = False) -> None:
-        """``truncate_to``, or with ``fully`` a start at ``offset``; lowers checkpoints. Blocks; StorageFailure if that fails."""
+        """``truncate_to``, or with ``fully`` a start at ``offset``; checkpoints follow. Blocks; StorageFailure: disk fails."""
         log_dir = self._dir_of[log.topic_partition]
         try:
             if fully:

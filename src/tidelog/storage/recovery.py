@@ -88,7 +88,9 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
             for segment in segments[:-1]:
                 segment.sealed = True
             end = _end_of_clean_stop(request, names)
-            if not _find_end(segments[-1]) or segments[-1].next_offset < end:
+            agreed = end and end == request.recovery_point
+            reads = _find_end(segments[-1])
+            if not reads or segments[-1].next_offset < end or (agreed and segments[-1].next_offset != end):
                 recover_segment(segments[-1], request.config.index_interval_bytes, epochs, Trust(end, complete=True))
         elif segments:
             trust = Trust(request.recovery_point, request.kernel_survived and not sync_failed)

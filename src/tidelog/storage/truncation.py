@@ -39,6 +39,7 @@ def cut_segment(segment: LogSegment, offset: int, deferred: Deferred | None = No
     segment.sealed = False
     if span is None:
         segment.next_offset = min(segment.next_offset, offset)
+        segment.rotten = tuple(each for each in segment.rotten if each.first_offset < segment.next_offset)
         segment.forget_recent()
         return
     index, times = segment.offset_index(), segment.time_index()
@@ -49,8 +50,11 @@ def cut_segment(segment: LogSegment, offset: int, deferred: Deferred | None = No
     else:
         deferred.append(partial(sync_cut, segment))
     segment.size = span.position
-    segment.rotten = tuple(each for each in segment.rotten if each.end <= span.position)
     segment.next_offset = min(span.base_offset, offset)
+    # A range without bytes (a clean log whose end is missing) lies at the end of the file, with offsets that are cut.
+    segment.rotten = tuple(
+        each for each in segment.rotten if each.end <= span.position and each.first_offset < segment.next_offset
+    )
     index.truncate_to_position(span.position)
     times.truncate_to_offset(segment.next_offset)
     _rewind_time(segment, times)

@@ -28,6 +28,7 @@ from tidelog.storage.index import AbortedTransaction
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
+from tidelog.storage.rotten_range import RottenRange
 
 
 def source(base: int, end: int, size: int) -> Source:
@@ -140,6 +141,24 @@ def test_leftovers_of_an_earlier_cleaning_do_not_get_into_a_new_one(log: Unified
     assert log.fs.stat(f"{log.dir}/{0:020d}.log.cleaned").size == job.cleaned.size < 1 << 20
     assert log.fs.stat(f"{log.dir}/{0:020d}.index.cleaned").size < 1000
     assert not log.fs.exists(f"{log.dir}/{0:020d}.txnindex.cleaned")
+
+
+@pytest.mark.parametrize(("byte", "bit"), [(7, 6), (6, 0), (14, 2)])
+def test_batches_whose_offsets_or_epochs_do_not_fit_are_not_compacted(log: UnifiedLog, byte: int, bit: int) -> None:
+    """The checksum does not cover them: a new segment would look healthy."""
+    segment = log.segments[0]
+    before = segment.file.read(byte, 1)[0]
+    segment.file.write(byte, bytes([before ^ 1 << bit]))
+    for job in (map_job(log), rewrite_job(log)):
+        job.run()
+        assert job.corrupt is not None
+
+
+def test_a_log_with_a_rotten_range_is_not_compacted(log: UnifiedLog) -> None:
+    log.segments[0].rotten = (RottenRange(0, 10, 0, 1),)
+    for job in (map_job(log), rewrite_job(log)):
+        job.run()
+        assert job.corrupt is not None and "damaged at position 0" in job.corrupt
 
 
 def test_damage_and_failing_disks_are_kept_for_the_loop(log: UnifiedLog) -> None:

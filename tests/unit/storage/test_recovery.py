@@ -9,6 +9,7 @@ import pytest
 from sim.workload import DIRECTORY, PARTITION, TOPIC_ID, append, batch, end_transaction, load, new_log, offsets, read_offsets
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition
+from tidelog.records.batch import iter_headers
 from tidelog.server.disk import DiskFileSystem
 from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
@@ -207,6 +208,18 @@ def test_a_cleanly_closed_log_whose_last_batch_is_gone_does_not_use_its_offsets_
     assert reading.read(log, 15, 1 << 20, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
     append(log, batch(1))
     assert read_offsets(log, 16) == [(16, 16)]
+
+
+@pytest.mark.parametrize(("byte", "bit"), [(24, 4), (25, 0), (26, 1), (5, 3), (7, 5)])
+def test_a_cleanly_closed_log_that_seems_to_end_too_late_keeps_its_end(byte: int, bit: int) -> None:
+    disk = SimDisk()
+    closed(disk)
+    file = disk.open(last_log(disk))
+    last = [header.position for header in iter_headers(file.read(0, file.size()))][-1]
+    disk.flip(last_log(disk), last + byte, bit)
+    log = load(disk, SMALL, clean=True, recovery_point=16)
+    log.check()
+    assert (log.log_end_offset, [each.first_offset for each in log.active.rotten]) == (16, [14])
 
 
 def test_a_recovery_point_that_no_snapshot_confirms_does_not_move_the_end_of_a_clean_log() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log, offsets, read_offsets
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
+from tidelog.records.batch import iter_headers
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.truncation import Deferred
 from tidelog.testing.simulation.disk import SimDisk
@@ -175,3 +176,20 @@ def test_truncation_finds_no_flush_under_way() -> None:
 def test_a_negative_offset_is_refused() -> None:
     with pytest.raises(KafkaError):
         new_log().truncate_to(-1, NOW_MS)
+
+
+def test_the_missing_end_of_a_clean_log_is_no_hole_once_it_is_cut() -> None:
+    disk = SimDisk()
+    log = new_log(disk)
+    for _ in range(10):
+        append(log, batch(2))
+    log.close()
+    file = disk.open(f"{log.dir}/{0:020d}.log")
+    file.truncate([header.position for header in iter_headers(file.read(0, file.size()))][8])
+    log = load(disk, clean=True, recovery_point=20)
+    assert [each.first_offset for each in log.active.rotten] == [16]
+    log.truncate_to(16, NOW_MS)
+    assert log.active.rotten == ()
+    for base in (16, 18):
+        log.append_as_follower(fetched(batch(2, base_offset=base, leader_epoch=0)), 0, NOW_MS)
+    assert read_offsets(log, 16) == [(16, 17), (18, 19)]
