@@ -1,4 +1,4 @@
-"""Sockets to brokers: what a server can do wrong, and what the user is told."""
+"""Sockets to brokers: what a server can do wrong, and the errors a user sees."""
 
 from __future__ import annotations
 
