@@ -15,7 +15,8 @@ def test_what_init_writes_is_right_and_not_written_twice(tmp_path: Path) -> None
     assert run.exit_code == 0 and f"tidelog pipeline run {file} --once" in run.output
     assert "is there already" in CliRunner().invoke(main, ["pipeline", "init", file]).output
     run = CliRunner().invoke(main, ["pipeline", "validate", file])
-    assert run.output == f"orders -> orders_table\n{file} is right.\n"
+    # Without PySpark, a line after it says that SQL was not parsed.
+    assert run.exit_code == 0 and run.output.startswith(f"orders -> orders_table\n{file} is right.\n")
     run = CliRunner().invoke(main, ["pipeline", "lineage", file])
     assert '"outputs": [{"namespace": "file", "name": "lake/orders"}' in run.output
 
