@@ -49,9 +49,9 @@ SHOWN_BY = {
     "pipeline/sinks/jdbc.py": "../pipeline/test_jdbc.py",
     "pipeline/sinks/jdbc_connection.py": "../pipeline/test_jdbc.py",
     "testing/simulation/sockets.py": "testing/simulation/test_network.py",
+    "testing/simulation/stream.py": "testing/simulation/test_network.py",
     "cli/tools/consumed_record.py": "cli/tools/test_message_formatters.py",
     "broker/replica_moves.py": "broker/apis/topics/test_log_dirs.py",
-    "server/serving/owner.py": "server/serving/test_connection.py",
     "server/cluster/line.py": "server/serving/test_connection_machine.py",
     "broker/ports.py": "broker/test_request.py",
 }

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from tidelog.cli.refusal import CommandFailed, text_of
+from tidelog.cli.refusal import CannotConnect, CommandFailed, text_of
 from tidelog.client.calls import Ask, Call, To, VersionOf
 from tidelog.client.failures import NoConnection, NoRoute, NotAuthenticated
 from tidelog.client.net.blocking import BlockingClient
@@ -18,10 +18,6 @@ from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.structure import Message
 
 T = TypeVar("T")
-
-
-class CannotConnect(Exception):
-    """No bootstrap server answers, or none accepts this client; the text says which and why."""
 
 
 class Session:

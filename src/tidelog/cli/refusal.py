@@ -16,6 +16,10 @@ class CommandFailed(Exception):
     """The command cannot be executed; the text says what was asked, what was found, and what to do."""
 
 
+class CannotConnect(Exception):
+    """No bootstrap server answers, or none accepts this client; the text says which and why."""
+
+
 BOOTSTRAP_MISSING = 'Missing required argument "[bootstrap-server]": say where a broker listens, --bootstrap-server HOST:PORT'
 
 
@@ -66,7 +70,6 @@ def text_of(path: str) -> str:
 @contextmanager
 def one_line(beginning: str) -> Iterator[None]:
     """Turns expected errors into one line that begins as in Kafka's tool, and exit code 1."""
-    from tidelog.cli.broker_connection import CannotConnect
     from tidelog.client.connection import UnsupportedByBroker
     from tidelog.model.errors import ProtocolViolation
 

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from tidelog.replication.delayed import Parked, Purgatory
 from tidelog.server.even_clock import EvenClock
+from tidelog.server.serving.binding import bind
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -115,9 +116,7 @@ class LoopRuntime:
                     each_done(done)
 
     def bind(self, name: str, host: str, port: int) -> socket.socket:
-        """A bound socket for a listener, not listening yet. See ``server.serving.listener.bind``."""
-        from tidelog.server.serving.listener import bind
-
+        """A bound socket for a listener, not listening yet. See ``server.serving.binding.bind``."""
         return bind(name, host, port)
 
     def wait(self, parked: Parked) -> asyncio.Future[None]:

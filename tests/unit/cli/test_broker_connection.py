@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.running_node import running_node
-from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
+from tidelog.cli.broker_connection import BrokerConnection
+from tidelog.cli.refusal import CannotConnect
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 
 

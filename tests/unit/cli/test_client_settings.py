@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidelog.cli.broker_connection import CannotConnect
 from tidelog.cli.client_settings import check_reachable, gather, to_librdkafka
+from tidelog.cli.refusal import CannotConnect
 from tidelog.model.errors import ConfigError
 
 

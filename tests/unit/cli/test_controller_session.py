@@ -8,9 +8,8 @@ import pytest
 
 from tests.unit.cli.running_node import running_node
 from tidelog.cli.admin_session import AdminSession
-from tidelog.cli.broker_connection import CannotConnect
 from tidelog.cli.controller_session import ControllerSession, session
-from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.refusal import CannotConnect, CommandFailed
 
 
 def test_brokers_are_not_controllers_and_the_flag_is_named(tmp_path: Path) -> None:

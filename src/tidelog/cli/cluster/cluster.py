@@ -199,8 +199,8 @@ def status(directory: str, output: str) -> None:
 def _rows(cluster: LocalCluster, folders: Sequence[NodeFolder]) -> tuple[list[dict[str, Any]], int | None]:
     """A row for each node, and the number of partitions with replicas out of sync, None when no node answers."""
     from tidelog.cli.admin_session import AdminSession
-    from tidelog.cli.broker_connection import CannotConnect
     from tidelog.cli.cluster.cluster_layout import see
+    from tidelog.cli.refusal import CannotConnect
     from tidelog.cli.tools.metadata_quorum import quorum
 
     seen, there, active = None, {}, -1
@@ -328,8 +328,8 @@ def _ended(folder: NodeFolder) -> bool:
 def _in_sync(cluster: LocalCluster, node_id: int) -> bool:
     """Whether a node serves and is in the ISR of all its partitions."""
     from tidelog.cli.admin_session import AdminSession
-    from tidelog.cli.broker_connection import CannotConnect
     from tidelog.cli.cluster.cluster_layout import see
+    from tidelog.cli.refusal import CannotConnect
 
     try:
         with AdminSession(cluster.node(node_id).address) as session:

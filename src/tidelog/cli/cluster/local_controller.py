@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 def active_controller(cluster: LocalCluster) -> int | None:
     """Its node id; None when no node knows it."""
     from tidelog.cli.admin_session import AdminSession
-    from tidelog.cli.broker_connection import CannotConnect
-    from tidelog.cli.refusal import CommandFailed
+    from tidelog.cli.refusal import CannotConnect, CommandFailed
     from tidelog.cli.tools.metadata_quorum import quorum
 
     try:

@@ -20,12 +20,12 @@ from typing import IO, Any
 
 import click
 
-from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
+from tidelog.cli.broker_connection import BrokerConnection
 from tidelog.cli.cluster import local_layout
 from tidelog.cli.cluster.local_controller import active_controller
 from tidelog.cli.cluster.local_layout import LocalCluster, LocalNode
 from tidelog.cli.cluster.local_nodes import RESTART, STOP, NodeFolder
-from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.refusal import CannotConnect, CommandFailed
 from tidelog.model.errors import ProtocolViolation
 from tidelog.server.posix import ending_signals
 

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidelog.cli.admin_session import AdminSession
-from tidelog.cli.broker_connection import CannotConnect
 from tidelog.cli.cluster.balance_plan import Move, Partition
 from tidelog.cli.cluster.cluster_layout import Seen, see
-from tidelog.cli.refusal import CommandFailed
+from tidelog.cli.refusal import CannotConnect, CommandFailed
 from tidelog.cli.sizes import size_text, time_text
 from tidelog.cli.tools import reassignments, replication_throttles
 from tidelog.cli.tools.leader_election import elect

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import click
 
 from tidelog.cli import columns, refusal
-from tidelog.cli.broker_connection import BrokerConnection, CannotConnect
+from tidelog.cli.broker_connection import BrokerConnection
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
-from tidelog.cli.refusal import required
+from tidelog.cli.refusal import CannotConnect, required
 from tidelog.cli.tools import topic_choice
 from tidelog.cli.tools.eligible_leaders import columns as eligible_columns
 from tidelog.cli.tools.eligible_leaders import eligible_leaders

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from tidelog.config.resolve import BrokerConfig
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.protocol.messages import list_offsets as offsets
@@ -20,12 +21,11 @@ from tidelog.replication import following
 from tidelog.replication.delayed import ParkedAppend
 from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, Followed, OutOfRange, ReplicaFetcher, Task
 from tidelog.replication.partition import Partition
+from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.cluster.channels import Channel, ChannelError
+from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.truncation import Deferred
-
-if TYPE_CHECKING:
-    from tidelog.server.replication.replica_fetching import Replication
 
 log = logging.getLogger(__name__)
 
@@ -42,16 +42,30 @@ FLUSH_DEADLINE_MS = 60_000
 LEADER_ACKS = 1
 
 
+class Leaders(Protocol):
+    """Where leaders are, and what a fetcher says of this broker."""
+
+    replicas: ReplicaManager
+    runtime: LoopRuntime
+    config: BrokerConfig
+
+    def broker_epoch(self) -> int: ...
+
+    def channel(self, leader: int, purpose: str) -> Channel | None:
+        """A connection to a broker; None while its address is unknown."""
+        ...
+
+
 class Following:
     """Fetcher ``number`` of this broker from ``leader``."""
 
-    def __init__(self, replication: Replication, leader: int, number: int, settings: FetcherSettings) -> None:
+    def __init__(self, leaders: Leaders, leader: int, number: int, settings: FetcherSettings) -> None:
         self.leader = leader
         self.number = number
-        self.machine = ReplicaFetcher(replication.replicas.broker_id, leader, settings)
-        self._replication = replication
-        self._replicas = replication.replicas
-        self._runtime = replication.runtime
+        self.machine = ReplicaFetcher(leaders.replicas.broker_id, leader, settings)
+        self._leaders = leaders
+        self._replicas = leaders.replicas
+        self._runtime = leaders.runtime
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._poll: asyncio.Future[FetchResponse] | None = None
@@ -113,7 +127,7 @@ class Following:
 
     async def _round(self) -> None:
         self._wake.clear()
-        request = self.machine.request(self._runtime.steady_ms(), self._replication.broker_epoch())
+        request = self.machine.request(self._runtime.steady_ms(), self._leaders.broker_epoch())
         if request is None:
             await self._until_due()
             return
@@ -133,10 +147,7 @@ class Following:
             pass
 
     def _channel(self) -> Channel | None:
-        endpoint = self._replication.endpoint(self.leader)
-        if endpoint is None:
-            return None
-        return self._replication.channels.to(endpoint.host, endpoint.port, f"replication {self.number}.{self._line}")
+        return self._leaders.channel(self.leader, f"replication {self.number}.{self._line}")
 
     async def _ask(self, request: object) -> FetchResponse | None:
         """None when there is no answer, or the request was interrupted."""
@@ -145,7 +156,7 @@ class Following:
             self.machine.failed()
             await self._runtime.sleep(NOBODY_S)
             return None
-        timeout_ms = self._replication.config.replica_socket_timeout_ms
+        timeout_ms = self._leaders.config.replica_socket_timeout_ms
         poll: asyncio.Future[FetchResponse] = channel.begin(request, timeout_ms=timeout_ms)
         self._poll = poll
         try:
@@ -330,7 +341,7 @@ class Following:
                 )
             )
         request = offsets.ListOffsetsRequest(replica_id=self._replicas.broker_id, topics=list(topics.values()))
-        timeout_ms = self._replication.config.replica_socket_timeout_ms
+        timeout_ms = self._leaders.config.replica_socket_timeout_ms
         response: offsets.ListOffsetsResponse = await channel.ask(request, timeout_ms=timeout_ms)
         return {
             (topic.name, found.partition_index): found.offset

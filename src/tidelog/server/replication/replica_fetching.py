@@ -21,13 +21,13 @@ from tidelog.broker.ports import Controller
 from tidelog.config.checks import RACK_AWARE_SELECTOR
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
-from tidelog.metadata.image import EMPTY_IMAGE, TOPIC_RESOURCE, ClusterImage, Endpoint
+from tidelog.metadata.image import EMPTY_IMAGE, TOPIC_RESOURCE, ClusterImage
 from tidelog.model.errors import KafkaError
 from tidelog.replication.fetcher import FetcherSettings
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.replication.throttle import ReplicationQuota, Throttles, throttled_partitions
-from tidelog.server.cluster.channels import ChannelError, Channels
+from tidelog.server.cluster.channels import Channel, ChannelError, Channels
 from tidelog.server.replication.following import Following
 from tidelog.server.runtime import Alarm, LoopRuntime
 
@@ -83,7 +83,7 @@ class Replication:
         )
         replicas.rack_aware = config.replica_selector_class == RACK_AWARE_SELECTOR
         self.replicas = replicas
-        self.channels = channels
+        self._channels = channels
         self.runtime = runtime
         self.config = config
         self.broker_epoch = broker_epoch
@@ -156,10 +156,11 @@ class Replication:
         self.replicas.throttles.follower.change(_rate(rates, FOLLOWER_RATE), followers)
         self.replicas.throttles.log_dirs.change(_rate(rates, LOG_DIR_RATE), {})
 
-    def endpoint(self, broker_id: int) -> Endpoint | None:
-        """The broker's inter-broker endpoint; None while unknown."""
-        broker = self.image.brokers.get(broker_id)
-        return broker.endpoints.get(self._listener) if broker is not None else None
+    def channel(self, leader: int, purpose: str) -> Channel | None:
+        """A connection to the inter-broker listener of ``leader``; None while its address is unknown."""
+        broker = self.image.brokers.get(leader)
+        endpoint = broker.endpoints.get(self._listener) if broker is not None else None
+        return None if endpoint is None else self._channels.to(endpoint.host, endpoint.port, purpose)
 
     # -- ISRs -----------------------------------------------------------------------------------------------------------
 

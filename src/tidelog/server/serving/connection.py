@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from tidelog.broker.answers import Outgoing
 from tidelog.broker.request import Session
@@ -19,16 +19,37 @@ from tidelog.model.ports import Buffer
 from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
 from tidelog.replication.delayed import Parked
 from tidelog.server.cluster.line import Then
-from tidelog.server.runtime import Alarm, Driver
+from tidelog.server.runtime import Alarm, Driver, LoopRuntime
 from tidelog.server.serving.connection_machine import ConnectionMachine
 from tidelog.server.serving.connection_states import State
 from tidelog.server.serving.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
 from tidelog.server.serving.transport import PlainTransport
-
-if TYPE_CHECKING:
-    from tidelog.server.serving.owner import Owner
+from tidelog.server.serving.turn import Turn
+from tidelog.server.serving.violations import Violations
 
 log = logging.getLogger(__name__)
+
+
+class Owner(Protocol):
+    """What a connection needs from the listener that accepted it."""
+
+    runtime: LoopRuntime
+    violations: Violations
+    turn: Turn
+
+    @property
+    def handle(self) -> Callable[[Session, memoryview], Any]:
+        """Handles a request: the dispatcher, or the metering around it when there are client quotas."""
+        ...
+
+    @property
+    def metered(self) -> bool:
+        """Whether there are client quotas."""
+        ...
+
+    def closed(self, connection: Connection) -> None:
+        """Called when the connection has closed; the owner drops it."""
+        ...
 
 
 class Connection:

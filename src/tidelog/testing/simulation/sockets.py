@@ -6,12 +6,10 @@ import asyncio
 import errno
 import socket
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidelog.model.ports import Buffer
-
-if TYPE_CHECKING:
-    from tidelog.testing.simulation.network import End
+from tidelog.testing.simulation.stream import End
 
 
 class SimSocket:

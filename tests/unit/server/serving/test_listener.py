@@ -14,7 +14,8 @@ from tidelog.model.errors import ConfigError
 from tidelog.protocol.framing import RequestHeader, encode_request
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.server.runtime import Driver, LoopRuntime, new_event_loop
-from tidelog.server.serving.listener import ConnectionCount, Limits, Listener, bind
+from tidelog.server.serving.binding import bind
+from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
 
 REQUEST = encode_request(RequestHeader(60, 0, 1, None), DescribeClusterRequest())
 
@@ -229,12 +230,6 @@ def test_draining_closes_all_connections(world: World) -> None:
     world.run(main)
 
 
-def test_a_port_in_use_is_an_error_that_says_what_to_do(world: World) -> None:
-    listener = world.listen()
-    with pytest.raises(ConfigError, match=r"EXTERNAL://127\.0\.0\.1:\d+: the port is in use\. Stop what listens there"):
-        bind("EXTERNAL", "127.0.0.1", listener.port)
-
-
 def test_two_that_bound_before_either_listened_are_told_apart(world: World) -> None:
     listener = world.listen()
     listener.stop_accepting()
@@ -252,27 +247,6 @@ def test_two_that_bound_before_either_listened_are_told_apart(world: World) -> N
         late.start()
     other.close()
     bound.close()
-
-
-def test_a_host_that_is_not_known_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"host no-such-host\.invalid is not known"):
-        bind("EXTERNAL", "no-such-host.invalid", 0)
-
-
-def test_an_address_that_is_not_ours_is_an_error() -> None:
-    with pytest.raises(ConfigError, match="cannot listen there"):
-        bind("EXTERNAL", "192.0.2.1", 0)
-
-
-def test_no_host_means_every_interface() -> None:
-    listening = bind("EXTERNAL", "", 0)
-    listening.listen(1)
-    port = listening.getsockname()[1]
-    with socket.create_connection(("127.0.0.1", port), timeout=10):
-        pass
-    if socket.has_dualstack_ipv6():
-        assert listening.getsockname()[0] == "::"
-    listening.close()
 
 
 def test_who_connects_to_an_open_listener_waits_until_it_accepts(world: World) -> None:

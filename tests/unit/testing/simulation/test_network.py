@@ -8,8 +8,9 @@ import pytest
 
 from tidelog.model.errors import ConfigError
 from tidelog.testing.simulation.loop import Agenda, SimLoop, new_loop
-from tidelog.testing.simulation.network import WINDOW_BYTES, Network, SimListener
+from tidelog.testing.simulation.network import Network, SimListener
 from tidelog.testing.simulation.sockets import SimSocket
+from tidelog.testing.simulation.stream import WINDOW_BYTES
 
 SERVER, CLIENT = "10.0.0.1", "10.1.0.1"
 
