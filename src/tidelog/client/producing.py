@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from struct import Struct
 
 from tidelog.client.fetching import error_of
 from tidelog.client.metadata import Leader
@@ -37,13 +36,10 @@ from tidelog.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tidelog.records.batch import ATTRIBUTES_POSITION, CRC_POSITION, HEADER_SIZE, MAX_SEQUENCE, TRANSACTIONAL_BIT, read_header
-from tidelog.records.checksum import crc32c
+from tidelog.records.batch import HEADER_SIZE, MAX_SEQUENCE, read_header, write_producer
 
 ACKS_ALL = -1
 TRANSACTION_FEATURE = "transaction.version"
-_CRC, _ATTRIBUTES, _PRODUCER = Struct(">I"), Struct(">h"), Struct(">qhi")
-_PRODUCER_POSITION = 43
 # Produce 13 names topics by id, InitProducerId 6 is KIP-939's, AddPartitionsToTxn 4 is only for brokers (KIP-890).
 _HIGHEST: dict[int, tuple[int, int]] = {
     ApiKey.PRODUCE: (11, 12),
@@ -202,9 +198,7 @@ class Transaction:
         header = read_header(batch)
         assert header.size == len(batch) and header.size > HEADER_SIZE, "one whole batch"
         sequence = self._sequences.get(at, 0)
-        _ATTRIBUTES.pack_into(batch, ATTRIBUTES_POSITION, header.attributes | TRANSACTIONAL_BIT)
-        _PRODUCER.pack_into(batch, _PRODUCER_POSITION, self.producer_id, self.producer_epoch, sequence)
-        _CRC.pack_into(batch, CRC_POSITION, crc32c(memoryview(batch)[ATTRIBUTES_POSITION:]))
+        write_producer(batch, self.producer_id, self.producer_epoch, sequence)
         self._sequences[at] = (sequence + header.last_offset_delta + 1) & MAX_SEQUENCE
         return batch
 

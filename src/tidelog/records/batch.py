@@ -24,6 +24,8 @@ LOG_OVERHEAD = 12
 MAGIC = 2
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
+FLAGS_POSITION = 22
+"""The low byte of the attributes, which holds the codec and all bits below."""
 CODEC_MASK = 0x07
 LOG_APPEND_TIME_BIT = 0x08
 TRANSACTIONAL_BIT = 0x10
@@ -32,6 +34,11 @@ DELETE_HORIZON_BIT = 0x40
 MAX_SEQUENCE = 0x7FFFFFFF
 
 HEADER = Struct(">qiibIhiqqqhii")
+SPAN = Struct(">qi11xi8xq")
+"""Base offset, batch length, last offset delta and max timestamp: the fields that a search for an offset or a time needs."""
+PRODUCER_POSITION = 43
+PRODUCER = Struct(">qhi")
+"""Producer id, producer epoch and base sequence, from ``PRODUCER_POSITION`` on."""
 _OFFSET = Struct(">q")
 _EPOCH = Struct(">i")
 _CRC = Struct(">I")
@@ -141,6 +148,28 @@ def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
     return BatchHeader(
         pos, base_offset, size, epoch, magic, crc, attributes, last_delta, base_ts, max_ts, pid, pepoch, sequence, count
     )
+
+
+def read_producer(buf: Buffer) -> tuple[int, int, int]:
+    """Producer id, epoch and base sequence of a batch that is not checked yet; all -1 when its header is incomplete."""
+    if len(buf) < HEADER_SIZE:
+        return -1, -1, -1
+    producer_id, epoch, sequence = PRODUCER.unpack_from(buf, PRODUCER_POSITION)
+    return producer_id, epoch, sequence
+
+
+def write_producer(buf: bytearray, producer_id: int, epoch: int, sequence: int) -> None:
+    """Makes the one batch in ``buf`` a transactional batch of this producer, and writes its new CRC."""
+    (attributes,) = _ATTRIBUTES.unpack_from(buf, ATTRIBUTES_POSITION)
+    _ATTRIBUTES.pack_into(buf, ATTRIBUTES_POSITION, attributes | TRANSACTIONAL_BIT)
+    PRODUCER.pack_into(buf, PRODUCER_POSITION, producer_id, epoch, sequence)
+    _CRC.pack_into(buf, CRC_POSITION, crc32c(memoryview(buf)[ATTRIBUTES_POSITION:]))
+
+
+def read_max_timestamp(header: Buffer) -> int:
+    """The max timestamp (ms) in the bytes of a batch header; nothing else of them is looked at."""
+    (found,) = _OFFSET.unpack_from(header, _MAX_TIMESTAMP_POSITION)
+    return int(found)
 
 
 def iter_headers(buf: Buffer, start: int = 0) -> Iterator[BatchHeader]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
-from tidelog.records.batch import BatchHeader, CorruptBatch
+from tidelog.records.batch import CONTROL_BIT, TRANSACTIONAL_BIT, BatchHeader, CorruptBatch
 from tidelog.records.control import EndTxnMarker, parse_end_txn_marker
 from tidelog.records.record import iter_records
 from tidelog.storage.index import AbortedTransaction
@@ -17,8 +17,6 @@ from tidelog.storage.producer_state import BatchMetadata, ProducerStateManager
 from tidelog.storage.validation import RecordError
 from tidelog.storage.verification import Verification
 
-_TRANSACTIONAL = 0x10
-_CONTROL = 0x20
 # Looking up a member of an enum costs 50 ns, a global 10.
 _NONE = ErrorCode.NONE
 _CLIENT = Origin.CLIENT
@@ -68,7 +66,7 @@ def check_producer(
 ) -> ErrorCode | BatchMetadata:
     """Checks a batch against its producer's state: NONE to accept it, an error, or the original batch that it duplicates."""
     attributes = header.attributes
-    if attributes & _CONTROL:
+    if attributes & CONTROL_BIT:
         marker = _marker(data, header)
         if marker is None:
             return _NONE
@@ -76,17 +74,17 @@ def check_producer(
         epoch = marker.coordinator_epoch
         return producers.check_marker(producer_id, producer_epoch, epoch, transaction_version=transaction_version)
     if origin is not _CLIENT:
-        if origin is not Origin.COORDINATOR or not attributes & _TRANSACTIONAL:
+        if origin is not Origin.COORDINATOR or not attributes & TRANSACTIONAL_BIT:
             return _NONE
         return producers.check_coordinated(header.producer_id, header.producer_epoch, proof)
-    if attributes & _TRANSACTIONAL:
+    if attributes & TRANSACTIONAL_BIT:
         return producers.check_transactional(header, proof)
     return producers.check(header)
 
 
 def refusal(producers: ProducerStateManager, partition: TopicPartition, error: ErrorCode, header: BatchHeader) -> str | None:
     """The error message for the client, in addition to ``error``; a refused marker has only the code."""
-    if header.attributes & _CONTROL:
+    if header.attributes & CONTROL_BIT:
         return None
     entry = producers.entries.get(header.producer_id)
     seen = "knows nothing of it" if entry is None else f"has seen epoch {entry.epoch}, sequence {entry.last_sequence}"
@@ -95,7 +93,7 @@ def refusal(producers: ProducerStateManager, partition: TopicPartition, error: E
         f"{partition}, which {seen}."
     )
     if error is ErrorCode.INVALID_TXN_STATE:
-        open_one = entry is not None and entry.txn_first_offset >= 0 and not header.attributes & _TRANSACTIONAL
+        open_one = entry is not None and entry.txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT
         why = "it wrote outside of its open transaction" if open_one else "the partition is not part of an open transaction of it"
         text += f" Nothing was appended: {why}."
     return text
@@ -106,7 +104,7 @@ def note_producer(
 ) -> AbortedTransaction | None:
     """Updates producer state for a batch that is in the log; returns the entry for the segment's transaction index if it is an
     abort."""
-    if not header.attributes & _CONTROL:
+    if not header.attributes & CONTROL_BIT:
         producers.update(header)
         return None
     marker = _marker(data, header)

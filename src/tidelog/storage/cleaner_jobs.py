@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tidelog.model.ports import Buffer, File, FileSystem
-from tidelog.records.batch import BatchHeader, CorruptBatch
+from tidelog.records.batch import BatchHeader, CorruptBatch, read_max_timestamp
 from tidelog.storage.checkpoints import replace_file
 from tidelog.storage.cleaner_filter import BatchFilter, LastRecord, OffsetMap, TransactionFilter
 from tidelog.storage.index import AbortedTransaction, CorruptIndex, Indexer
@@ -366,7 +366,7 @@ class RewriteJob(CleanerJob):
                 if left is None:
                     continue
                 if left is not batch:
-                    header.max_timestamp = int.from_bytes(left[35:43], "big", signed=True)
+                    header.max_timestamp = read_max_timestamp(left)
                 yield header, left
 
     def _open_empty(self, suffix: str) -> File:

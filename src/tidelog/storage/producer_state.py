@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE
-from tidelog.records.batch import MAX_SEQUENCE, BatchHeader
+from tidelog.records.batch import MAX_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
 from tidelog.records.checksum import crc32c
 from tidelog.storage.index import AbortedTransaction
 from tidelog.storage.verification import Verification, Verifications
@@ -130,7 +130,7 @@ class ProducerStateManager:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         elif first != 0 and entry.epoch != NO_PRODUCER_EPOCH:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        if entry.txn_first_offset >= 0 and not header.attributes & 0x10:
+        if entry.txn_first_offset >= 0 and not header.attributes & TRANSACTIONAL_BIT:
             return ErrorCode.INVALID_TXN_STATE
         return ErrorCode.NONE
 
@@ -222,7 +222,7 @@ class ProducerStateManager:
         last_offset = header.base_offset + delta
         batches.append(BatchMetadata(header.base_sequence, header.last_sequence, last_offset, delta, header.max_timestamp))
         entry.last_timestamp = header.max_timestamp
-        if header.attributes & 0x10:
+        if header.attributes & TRANSACTIONAL_BIT:
             asked = self.verifications.end(producer_id)
             if entry.txn_first_offset < 0:
                 entry.txn_first_offset = header.base_offset

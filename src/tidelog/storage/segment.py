@@ -11,11 +11,11 @@ Elsewhere: which segment (log.py), crash recovery (recovery.py), retention (rete
 from __future__ import annotations
 
 import logging
-import struct
 from array import array
 from bisect import bisect_left, bisect_right
 
 from tidelog.model.ports import Buffer, File, FileSystem
+from tidelog.records.batch import HEADER_SIZE, LOG_OVERHEAD, SPAN
 from tidelog.storage.batch_span import BatchSpan, span_of_rotten
 from tidelog.storage.checkpoints import read_file
 from tidelog.storage.index import (
@@ -47,10 +47,7 @@ _RECENT_LIMIT = 1024
 _PROBE_BYTES = 8192
 """Bytes read at a time in the search for a batch: two index intervals."""
 
-BATCH_OVERHEAD = 61
-_LENGTHS = struct.Struct(">qi11xi8xq")
-"""Fields of a batch header: base offset, batch length, last offset delta, max timestamp (its first 43 bytes)."""
-_LENGTHS_BYTES = _LENGTHS.size
+_SPAN_BYTES = SPAN.size
 
 
 def file_stem(offset: int) -> str:
@@ -330,19 +327,19 @@ class LogSegment:
             return None
         if self.rotten and (rotten := rotten_at(self.rotten, position)) is not None:
             return span_of_rotten(rotten)
-        raw = self.file.read(position, _LENGTHS_BYTES)
-        if len(raw) < _LENGTHS_BYTES:
+        raw = self.file.read(position, _SPAN_BYTES)
+        if len(raw) < _SPAN_BYTES:
             return None
-        base_offset, length, delta, max_timestamp = _LENGTHS.unpack(raw)
-        end = position + 12 + length
-        if length < BATCH_OVERHEAD - 12 or end > self.size:
+        base_offset, length, delta, max_timestamp = SPAN.unpack(raw)
+        end = position + LOG_OVERHEAD + length
+        if length < HEADER_SIZE - LOG_OVERHEAD or end > self.size:
             return None
         return BatchSpan(position, end, base_offset, base_offset + delta, max_timestamp)
 
     def find(self, offset: int, start: int | None = None) -> BatchSpan | None:
         """The first batch whose last offset is at or past ``offset``, searched from ``start`` (or from the index) on."""
         position = self._indexed_start(offset) if start is None else start
-        raw, raw_at, size, lengths = b"", position, self.size, _LENGTHS.unpack_from
+        raw, raw_at, size, lengths = b"", position, self.size, SPAN.unpack_from
         while position < size:
             if self.rotten and (rotten := rotten_at(self.rotten, position)) is not None:
                 if rotten.next_offset > offset:
@@ -350,13 +347,13 @@ class LogSegment:
                 position = rotten.end
                 continue
             at = position - raw_at
-            if len(raw) - at < _LENGTHS_BYTES:
+            if len(raw) - at < _SPAN_BYTES:
                 raw, raw_at, at = self.file.read(position, _PROBE_BYTES), position, 0
-                if len(raw) < _LENGTHS_BYTES:
+                if len(raw) < _SPAN_BYTES:
                     return None
             base_offset, length, delta, max_timestamp = lengths(raw, at)
-            end = position + 12 + length
-            if length < BATCH_OVERHEAD - 12 or end > size:
+            end = position + LOG_OVERHEAD + length
+            if length < HEADER_SIZE - LOG_OVERHEAD or end > size:
                 return None
             if base_offset + delta >= offset:
                 return BatchSpan(position, end, base_offset, base_offset + delta, max_timestamp)

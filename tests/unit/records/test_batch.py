@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 
 from tidelog.records.batch import (
+    FLAGS_POSITION,
     HEADER_SIZE,
+    LOG_OVERHEAD,
+    SPAN,
     BatchHeader,
     CorruptBatch,
     TruncatedBatch,
@@ -14,7 +17,10 @@ from tidelog.records.batch import (
     crc_is_valid,
     iter_headers,
     read_header,
+    read_max_timestamp,
+    read_producer,
     set_max_timestamp,
+    write_producer,
 )
 from tidelog.records.builder import RecordData, build_batch
 
@@ -152,3 +158,19 @@ def test_the_checksum_covers_every_byte_from_the_attributes_on() -> None:
         data[position] ^= 1
     assert crc_is_valid(data, header)
     assert len(data) > HEADER_SIZE
+
+
+def test_the_short_readers_agree_with_the_whole_header() -> None:
+    data = batch()
+    write_producer(data, 7, 3, 41)
+    header = read_header(data)
+    assert header.is_transactional and data[FLAGS_POSITION] == header.attributes & 0xFF
+    assert crc_is_valid(data, header)
+    assert read_producer(data) == (7, 3, 41) == (header.producer_id, header.producer_epoch, header.base_sequence)
+    assert read_max_timestamp(data) == header.max_timestamp
+    span = SPAN.unpack_from(data)
+    assert span == (header.base_offset, header.size - LOG_OVERHEAD, header.last_offset_delta, header.max_timestamp)
+
+
+def test_an_incomplete_header_names_no_producer() -> None:
+    assert read_producer(batch()[: HEADER_SIZE - 1]) == (-1, -1, -1)

@@ -24,7 +24,7 @@ from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import ProduceResult, ProduceTopicResult, ProduceView, encode_produce_response
 from tidelog.protocol.primitives import write_compact_string
-from tidelog.records.batch import HEADER_SIZE
+from tidelog.records.batch import FLAGS_POSITION, TRANSACTIONAL_BIT, read_producer
 from tidelog.replication.delayed import ParkedAppend
 from tidelog.replication.partition import Partition, refused
 from tidelog.replication.verifying import begin_verification, refuse_verification
@@ -35,12 +35,6 @@ from tidelog.storage.verification import NOT_REQUIRED, Verification
 _NONE = ErrorCode.NONE
 _OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 _WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-_ATTRIBUTES = 22
-"""Offset of the low attributes byte in a batch."""
-_TRANSACTIONAL_BIT = 0x10
-_PRODUCER = Struct(">qhi")
-_PRODUCER_AT = 43
-"""Offset of producer id, producer epoch and base sequence in a batch."""
 _ZSTD_FROM = 7
 _FLEXIBLE_FROM = 9
 _BY_ID_FROM = 13
@@ -141,7 +135,7 @@ def _append(ctx: BrokerContext, request: ProduceView, partition: Partition, reco
         records = _NO_RECORDS
     if partition.is_internal and ctx.client_id != _ADMIN_CLIENT:
         return refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL_BIT:
+    if len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL_BIT:
         return _append_transactional(ctx, request, partition, records)
     return partition.append(records, ctx.node.runtime.now_ms(), request.acks, zstd_allowed=ctx.api_version >= _ZSTD_FROM)
 
@@ -151,7 +145,7 @@ def _append_transactional(ctx: BrokerContext, request: ProduceView, partition: P
     if request.transactional_id is None:
         return refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     now_ms, zstd_allowed = ctx.now_ms(), ctx.api_version >= _ZSTD_FROM
-    producer_id, epoch, sequence = _producer_of(records)
+    producer_id, epoch, sequence = read_producer(records)
     if producer_id < 0 or sequence < 0:
         # The append rejects such a batch; it must not count as the producer's first sequence.
         return partition.append(records, now_ms, request.acks, zstd_allowed=zstd_allowed)
@@ -172,22 +166,14 @@ def _append_transactional(ctx: BrokerContext, request: ProduceView, partition: P
     return _Unverified(records, producer_id, epoch, proof)
 
 
-def _producer_of(records: memoryview) -> tuple[int, int, int]:
-    """Producer id, epoch and base sequence; id -1 if the header is incomplete."""
-    if len(records) < HEADER_SIZE:
-        return -1, -1, -1
-    producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
-    return producer_id, epoch, sequence
-
-
 def _refused_as_a_whole(request: ProduceView) -> ErrorCode:
     """The error of a request whose transactional batches have different producers or epochs. The coordinator is asked about
     one producer at one epoch; a batch at another epoch would never be completed."""
     producers: set[tuple[int, int]] = set()
     for _, _, wanted in request.topics:
         for _, records in wanted:
-            if records is not None and len(records) > _ATTRIBUTES and records[_ATTRIBUTES] & _TRANSACTIONAL_BIT:
-                producers.add(_producer_of(records)[:2])
+            if records is not None and len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL_BIT:
+                producers.add(read_producer(records)[:2])
     if producers and request.transactional_id is None:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers) > 1 else _NONE
