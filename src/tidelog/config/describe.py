@@ -3,7 +3,8 @@
 Held equal to answers of Apache Kafka 4.3.1 by tests. Some of it is not obvious: a synonym list is empty as long as the
 first name in it has no value of its own, even where a fallback decides (``retention.ms`` while only ``log.retention.hours``
 is known); values are shown parsed and written again (``0.90`` becomes ``0.9``), broker synonyms as they were given; a name in
-no table is listed as sensitive, since nobody can tell whether it is a secret. Source: KIP-226, KIP-569.
+no table is listed as sensitive, since it may be a secret. Rows come in Kafka's order (``listing_order``).
+Source: KIP-226, KIP-569.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.group import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
+from tidelog.config.listing_order import broker_order, hash_map_order
 from tidelog.config.options import Dynamic, Option, Type, Value, value_text
 from tidelog.config.resolve import BrokerConfig
 from tidelog.config.topic import TOPIC_OPTIONS
@@ -26,6 +28,9 @@ _RATES: Final = (
     "replica.alter.log.dirs.io.max.bytes.per.second",
 )
 """Settings that Kafka has in no table and no file, only dynamically: what reassign-partitions limits moves with (KIP-73)."""
+
+_MORE_SYNONYMS: Final = {"log.retention.minutes": ("log.retention.hours",)}
+"""Synonyms besides the options that a setting falls back to."""
 
 
 class Source(IntEnum):
@@ -65,16 +70,16 @@ class ConfigRow:
 
 
 def describe_broker(config: BrokerConfig, names: Iterable[str] | None = None) -> list[ConfigRow]:
-    """The settings of this broker, by name. None or no names: all. Names that nobody set and no table has are left out."""
-    listed = {name for name, option in BROKER_OPTIONS.items() if not option.internal}
-    listed.update(config.static, config.dynamic_default, config.dynamic_broker)
-    return [_broker_row(config, name) for name in _chosen(listed, names)]
+    """The settings of this broker. None or no names: all. Names that are not set and in no table are left out."""
+    given = {**config.static, **config.dynamic_default, **config.dynamic_broker}
+    listed = {name: None for name, option in BROKER_OPTIONS.items() if not option.internal} | dict.fromkeys(given)
+    return [_broker_row(config, name) for name in _chosen(broker_order(BROKER_OPTIONS, listed, entries=len(given)), names)]
 
 
 def describe_broker_default(config: BrokerConfig, names: Iterable[str] | None = None) -> list[ConfigRow]:
     """The dynamic settings of all brokers together: the resource without a name. Only what is set, as it was given."""
     rows: list[ConfigRow] = []
-    for name in _chosen(config.dynamic_default, names):
+    for name in _chosen(hash_map_order(config.dynamic_default), names):
         option = _broker_option(name)
         sensitive = _is_secret(name, option)
         text = None if sensitive else config.dynamic_default[name]
@@ -85,7 +90,7 @@ def describe_broker_default(config: BrokerConfig, names: Iterable[str] | None = 
 
 def describe_topic(config: BrokerConfig, overrides: Mapping[str, str], names: Iterable[str] | None = None) -> list[ConfigRow]:
     """The settings of a topic with these settings of its own. None or no names: all."""
-    listed = {name for name, option in TOPIC_OPTIONS.items() if not option.internal or name in overrides}
+    listed = hash_map_order(name for name, option in TOPIC_OPTIONS.items() if not option.internal or name in overrides)
     rows: list[ConfigRow] = []
     for name in _chosen(listed, names):
         option = TOPIC_OPTIONS[name]
@@ -103,7 +108,7 @@ def describe_topic(config: BrokerConfig, overrides: Mapping[str, str], names: It
 def describe_group(config: BrokerConfig, overrides: Mapping[str, str], names: Iterable[str] | None = None) -> list[ConfigRow]:
     """The settings of a group with these settings of its own. None or no names: all."""
     rows: list[ConfigRow] = []
-    for name in _chosen(GROUP_OPTIONS, names):
+    for name in _chosen(hash_map_order(GROUP_OPTIONS), names):
         option = GROUP_OPTIONS[name]
         if option.falls_back_to:
             synonyms = _broker_synonyms(config, option.falls_back_to[0][0])
@@ -120,7 +125,7 @@ def describe_group(config: BrokerConfig, overrides: Mapping[str, str], names: It
 def describe_client_metrics(overrides: Mapping[str, str], names: Iterable[str] | None = None) -> list[ConfigRow]:
     """The settings of a client metrics subscription. None or no names: all."""
     rows: list[ConfigRow] = []
-    for name in _chosen(CLIENT_METRICS_OPTIONS, names):
+    for name in _chosen(hash_map_order(CLIENT_METRICS_OPTIONS), names):
         option = CLIENT_METRICS_OPTIONS[name]
         text = value_text(option.parse(overrides[name]) if name in overrides else option.default)
         synonyms = (Synonym(name, text, Source.CLIENT_METRICS),) if name in overrides else ()
@@ -130,7 +135,7 @@ def describe_client_metrics(overrides: Mapping[str, str], names: Iterable[str] |
 
 def _chosen(listed: Iterable[str], names: Iterable[str] | None) -> list[str]:
     wanted = set(names or ())
-    return sorted(name for name in listed if not wanted or name in wanted)
+    return [name for name in listed if not wanted or name in wanted]
 
 
 def _row(name: str, option: Option | None, value: str | None, synonyms: tuple[Synonym, ...], *, read_only: bool) -> ConfigRow:
@@ -189,7 +194,7 @@ def _broker_synonyms(config: BrokerConfig, name: str) -> tuple[Synonym, ...]:
     elif option.name != name:
         chain = [name, option.name]
     else:
-        chain = [name, *(fallback for fallback, _ in option.falls_back_to)]
+        chain = [name, *(fallback for fallback, _ in option.falls_back_to), *_MORE_SYNONYMS.get(name, ())]
     entries = tuple(_entries(config, chain))
     if not any(entry.name == name for entry in entries):
         return ()

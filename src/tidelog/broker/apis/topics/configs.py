@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tidelog.broker import loggers
 from tidelog.broker.node import BrokerContext
 from tidelog.config import describe
 from tidelog.config.describe import ConfigRow, Source
+from tidelog.config.listing_order import hash_map_order
 from tidelog.config.options import Type
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import (
@@ -93,9 +94,13 @@ def _broker_loggers(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -
     wanted = set(keys or ())
     return [
         ConfigRow(logger, level, Source.BROKER_LOGGER, False, False, (), Type.UNKNOWN, "")
-        for logger, level in loggers.levels().items()
+        for logger, level in _in_order(loggers.levels())
         if not wanted or logger in wanted
     ]
+
+
+def _in_order(levels: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [(name, levels[name]) for name in hash_map_order(levels)]
 
 
 def _check_is_this_broker(ctx: BrokerContext, name: str, besides: str) -> None:
