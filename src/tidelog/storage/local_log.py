@@ -15,6 +15,7 @@ from tidelog.records.batch import BatchHeader
 from tidelog.storage import truncation
 from tidelog.storage.epochs import LeaderEpochCache
 from tidelog.storage.flush import FlushJob, Unflushed
+from tidelog.storage.known_damage import DamageJob, KnownDamage
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.segment import LogSegment, RollLimits
 from tidelog.storage.segments import Segments
@@ -26,6 +27,7 @@ class LocalLog:
         "_fs",
         "_rng",
         "config",
+        "damage",
         "dir",
         "end_offset",
         "failure",
@@ -44,12 +46,14 @@ class LocalLog:
         recovery_point: int,
         unflushed: Unflushed,
         rng: Rng | None,
+        damage: KnownDamage | None = None,
     ) -> None:
         self._fs = fs
         self.dir = directory
         self.segments = segments
         self.unflushed = unflushed
         self._rng = rng
+        self.damage = damage or KnownDamage()
         self.end_offset = segments.active.next_offset
         self.recovery_point = recovery_point
         self.failure: StorageFailure | None = None
@@ -160,6 +164,10 @@ class LocalLog:
         self.segments.replace(old, new)
         self.recovery_point = max(self.recovery_point, self.segments.all[0].base_offset)
         self.unflushed.note_names()
+
+    def damage_job(self) -> DamageJob | None:
+        """A job that writes down which segments are damaged now; None when that is on the disk. Not part of a flush."""
+        return None if self.failure is not None else self.damage.job(self._fs, self, self.segments.all)
 
     # --- making it safe ------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from tidelog.storage import replay, retention
 from tidelog.storage.appending import AppendResult, check_producer, note_producer, refusal
 from tidelog.storage.epochs import LeaderEpochCache
 from tidelog.storage.flush import FlushJob, Unflushed
+from tidelog.storage.known_damage import KnownDamage
 from tidelog.storage.local_log import LocalLog
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.producer_state import ProducerStateManager
@@ -71,6 +72,7 @@ class UnifiedLog:
         aborting: Sequence[LogSegment] = (),
         unflushed: Unflushed | None = None,
         rng: Rng | None = None,
+        damage: KnownDamage | None = None,
     ) -> None:
         """Called by ``create_log`` and by ``recovery.load_log``. ``segments``: at least one; producer state is that of the
         log's end. ``aborting``: segments with a transaction index."""
@@ -78,7 +80,9 @@ class UnifiedLog:
         self.log_dir = directory.rpartition("/")[0]
         self.topic_partition = topic_partition
         self._topic_id = topic_id
-        self.files = LocalLog(fs, directory, config, Segments(segments, aborting), recovery_point, unflushed or Unflushed(), rng)
+        self.files = LocalLog(
+            fs, directory, config, Segments(segments, aborting), recovery_point, unflushed or Unflushed(), rng, damage
+        )
         self._rules = Rules.of(config)
         self.leader_epochs = leader_epochs
         self.producers = producers

@@ -3,7 +3,7 @@
 Steps, in this order: files that a crash left half way are removed or finished (``.deleted``, ``.cleaned``, ``.swap``); after an
 unclean stop the segments from the recovery point on are recovered (segment_recovery.py), after a clean one the last, if it does
 not read to its end; leader epochs follow the batches; producer state comes from the newest valid snapshot and the batches after
-it.
+it. Segments in which damage was known at the last stop are read in either case, and stay marked (known_damage.py).
 
 Invariants after ``load_log``: every batch of the log was written whole; indexes, leader epochs and producer state refer only to
 batches in the log. Loading a directory blocks, and touches nothing but that directory: several may load in parallel.
@@ -30,6 +30,7 @@ from tidelog.storage.checkpoints import (
 from tidelog.storage.epochs import LeaderEpochCache
 from tidelog.storage.flush import FLUSH_FAILED, Unflushed
 from tidelog.storage.index import CorruptIndex
+from tidelog.storage.known_damage import KnownDamage, read_damaged
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, ProducerStateManager
@@ -44,7 +45,7 @@ from tidelog.storage.segment import (
     LogSegment,
     file_stem,
 )
-from tidelog.storage.segment_recovery import recover, recover_segment, set_aside, write_again
+from tidelog.storage.segment_recovery import mark_known, recover, recover_segment, set_aside, write_again
 from tidelog.storage.segment_scan import Trust
 
 CLEANED_SUFFIX = ".cleaned"
@@ -98,13 +99,18 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
             segments = recover(segments, trust, request.config.index_interval_bytes, epochs, read_from=read_from)
         if sync_failed:
             write_again(fs, directory, [segment for segment in segments if not segment.sealed])
+        listed = frozenset[int]() if request.read_all else read_damaged(fs, directory)
+        mark_known(segments, listed)
         _check_transaction_indexes(segments, names)
         if not segments or segments[-1].next_offset < request.log_start_offset:
             if segments and request.clean and not sync_failed:
                 request = _without_log_start(request, segments[-1].next_offset)
             else:
                 segments = _start_anew(fs, request, segments, epochs, now_ms)
-        return _assemble(fs, request, topic_id, segments, epochs, names, now_ms, rng)
+        log = _assemble(fs, request, topic_id, segments, epochs, names, now_ms, rng, KnownDamage(listed))
+        if not request.read_all and (job := log.files.damage_job()) is not None:
+            log.files.damage.written(job.run())
+        return log
     except BadCheckpoint as problem:
         raise StorageFailure(directory.rpartition("/")[0], f"{directory} cannot be loaded: {problem}") from problem
     except OSError as problem:
@@ -120,6 +126,7 @@ def _assemble(
     names: list[str],
     now_ms: int,
     rng: Rng | None,
+    damage: KnownDamage,
 ) -> UnifiedLog:
     start = max(request.log_start_offset, segments[0].base_offset)
     end = segments[-1].next_offset
@@ -140,6 +147,7 @@ def _assemble(
         aborting=[segment for segment in segments if file_stem(segment.base_offset) in present],
         unflushed=Unflushed(now_ms),
         rng=rng,
+        damage=damage,
     )
     log.rebuild_producers(now_ms, names)
     remove_stray_snapshots(log, names)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import binascii
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -97,13 +97,30 @@ def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache
     segment.adopt_indexes(indexer)
     segment.aborted.reset(segment.file_system, segment.path(TXN_INDEX_SUFFIX))
     segment.sealed = False
+    _report(segment)
+    return size - scan.end
+
+
+def mark_known(segments: Sequence[LogSegment], listed: Collection[int] | None) -> None:
+    """Reads the segments whose base offsets are ``listed`` (None: all) and marks what is damaged in them; nothing else changes.
+    All of them are flushed, and none was marked yet. Blocks; raises OSError."""
+    for segment in segments:
+        if segment.size and not segment.rotten and (listed is None or segment.base_offset in listed):
+            trust = Trust(segment.next_offset, following=None if segment is segments[-1] else segment.next_offset, complete=True)
+            scan = SegmentScan(segment.file, segment.base_offset, segment.size, trust)
+            for _ in scan.batches():
+                pass
+            segment.rotten = tuple(scan.rotten)
+            _report(segment)
+
+
+def _report(segment: LogSegment) -> None:
     for each in segment.rotten:
         _logger.error(
             "%s: %d bytes at position %d are damaged: offsets %d to %d cannot be read. Nothing was cut, and what lies before and "
             "behind them can be read. What to do: %s, under 'Damaged log files'",
             segment.path(LOG_SUFFIX), each.end - each.position, each.position, each.first_offset, each.next_offset - 1, GUIDE,
         )  # fmt: skip
-    return size - scan.end
 
 
 def _cut(segment: LogSegment, scan: SegmentScan) -> None:

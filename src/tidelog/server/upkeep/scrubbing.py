@@ -141,6 +141,8 @@ class Scrubbing:
                     second = first.again(PassingFile(segment.file))
                     if second is not None:
                         self.found += (await self._run(second)).take()
+            if (job := stored.files.damage_job()) is not None:
+                stored.files.damage.written(await self._runtime.run_long(job.run))
             snapshots = await self._runtime.run_long(partial(damaged_snapshots, stored, segments))
             self.found += len({*snapshots} - self._snapshots)
             self._snapshots |= {*snapshots}

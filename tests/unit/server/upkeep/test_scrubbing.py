@@ -16,6 +16,7 @@ from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.upkeep.scrubbing import PassingFile, Scrubbing
 from tidelog.storage import reading
+from tidelog.storage.known_damage import read_damaged
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
@@ -60,6 +61,7 @@ def test_a_pass_finds_what_was_damaged_and_counts_it(runtime: LoopRuntime, tmp_p
     assert reading.read(log, 4, 100, upto=16, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
     runtime.loop.run_until_complete(scrub.run_pass())
     assert (scrub.found, scrub.damaged, scrub.ended_ms > 0) == (1, 1, True)
+    assert read_damaged(log.fs, log.dir) == {log.segments[1].base_offset}
 
 
 def test_a_file_that_goes_meanwhile_does_not_end_the_pass(runtime: LoopRuntime, tmp_path: Path) -> None:
