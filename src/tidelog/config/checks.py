@@ -7,16 +7,14 @@ problem, never a warning.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.leftovers import explain_unknown
 from tidelog.config.listeners import check_advertised, check_listeners
-from tidelog.config.options import Option, Value
+from tidelog.config.options import Option
+from tidelog.config.values import NodeValues
 from tidelog.model.errors import ConfigError
-
-if TYPE_CHECKING:
-    from tidelog.config.resolve import BrokerConfig
 
 _ORDERED: Final = (
     ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
@@ -56,7 +54,7 @@ _FIXED_WHILE_RUNNING: Final = ("listeners", "listener.security.protocol.map")
 new map may be the one that closes a listener to strangers."""
 
 
-def start_problems(config: BrokerConfig, given: Mapping[str, str]) -> list[str]:
+def start_problems(config: NodeValues, given: Mapping[str, str]) -> list[str]:
     """All that stops a node with these settings; empty when it may start. ``given`` is what the file and the flags said."""
     return [
         *_unknown_own(given),
@@ -69,15 +67,15 @@ def start_problems(config: BrokerConfig, given: Mapping[str, str]) -> list[str]:
     ]
 
 
-def dynamic_problems(config: BrokerConfig, before: Mapping[str, Value], given: Mapping[str, str]) -> list[str]:
-    """All that is wrong with a change while the node runs. ``config`` has the new values, ``before`` the old ones by attribute;
-    ``given`` is what the dynamic layers say."""
+def dynamic_problems(before: NodeValues, after: NodeValues, given: Mapping[str, str]) -> list[str]:
+    """All that is wrong with a change while the node runs, from the values ``before`` to those ``after``; ``given`` is what the
+    dynamic layers say."""
     fixed = [
         f"{name} cannot be changed while the node runs. Set it in server.properties and restart."
         for name in _FIXED_WHILE_RUNNING
-        if name in given and getattr(config, BROKER_OPTIONS[name].attribute) != before[BROKER_OPTIONS[name].attribute]
+        if name in given and getattr(after, BROKER_OPTIONS[name].attribute) != getattr(before, BROKER_OPTIONS[name].attribute)
     ]
-    return [*fixed, *_refused(given), *_ordered(config), *_bounds(config)]
+    return [*fixed, *_refused(given), *_ordered(after), *_bounds(after)]
 
 
 def _unknown_own(given: Mapping[str, str]) -> Iterator[str]:
@@ -100,14 +98,14 @@ def _says_something(option: Option, text: str) -> bool:
     return bool(text.strip()) and option.parse(text) != option.default
 
 
-def _identity(config: BrokerConfig) -> Iterator[str]:
+def _identity(config: NodeValues) -> Iterator[str]:
     if config.node_id is None:
         yield "node.id is not set. Give each node of a cluster a number of its own, from 0."
     elif config.broker_id not in (config.node_id, -1):
         yield f"node.id is {config.node_id} and broker.id is {config.broker_id}; they mean the same, so give one, or both equal."
 
 
-def _roles_and_quorum(config: BrokerConfig) -> Iterator[str]:
+def _roles_and_quorum(config: NodeValues) -> Iterator[str]:
     if not config.controller_listener_names:
         yield "controller.listener.names is not set. Name the controller's listener, such as CONTROLLER."
     named = config.node_id in {voter.id for voter in config.voters}
@@ -126,7 +124,7 @@ def _roles_and_quorum(config: BrokerConfig) -> Iterator[str]:
             )
 
 
-def _listeners(config: BrokerConfig, given: Mapping[str, str]) -> Iterator[str]:
+def _listeners(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
     yield from check_listeners(config.endpoints)
     yield from check_advertised(config.advertised_endpoints)
     names = {point.listener for point in config.endpoints}
@@ -159,14 +157,14 @@ def _listeners(config: BrokerConfig, given: Mapping[str, str]) -> Iterator[str]:
         yield f"security.inter.broker.protocol is {protocol}, which is not served yet. Set PLAINTEXT."
 
 
-def _ordered(config: BrokerConfig) -> Iterator[str]:
+def _ordered(config: NodeValues) -> Iterator[str]:
     for low, high in _ORDERED:
         smaller, greater = (getattr(config, BROKER_OPTIONS[name].attribute) for name in (low, high))
         if smaller > greater:
             yield f"{low} is {smaller}, but must not be greater than {high}, which is {greater}."
 
 
-def _bounds(config: BrokerConfig) -> Iterator[str]:
+def _bounds(config: NodeValues) -> Iterator[str]:
     if config.log_retention_ms == 0 or config.log_retention_ms < -1:
         yield f"log.retention.ms is {config.log_retention_ms}, but must be -1 (for ever) or at least 1."
     for name, value in (

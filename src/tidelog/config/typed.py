@@ -5,63 +5,9 @@ from __future__ import annotations
 from tidelog.config.options import Password
 
 
-class BrokerValues:
-    """Broker options by attribute: dots are underscores, the type is that of the parsed value."""
+class GroupsValues:
+    """The options of ``tidelog.config.broker_groups``."""
 
-    add_partitions_to_txn_retry_backoff_max_ms: int
-    add_partitions_to_txn_retry_backoff_ms: int
-    advertised_listeners: tuple[str, ...] | None
-    alter_config_policy_class_name: str | None
-    alter_log_dirs_replication_quota_window_num: int
-    alter_log_dirs_replication_quota_window_size_seconds: int
-    authorizer_class_name: str
-    auto_create_topics_enable: bool
-    auto_leader_rebalance_enable: bool
-    background_threads: int
-    broker_heartbeat_interval_ms: int
-    broker_id: int
-    broker_rack: str | None
-    broker_session_timeout_ms: int
-    client_quota_callback_class: str | None
-    compression_gzip_level: int
-    compression_lz4_level: int
-    compression_type: str
-    compression_zstd_level: int
-    config_providers: tuple[str, ...]
-    connection_failed_authentication_delay_ms: int
-    connections_max_idle_ms: int
-    connections_max_reauth_ms: int
-    controlled_shutdown_enable: bool
-    controller_listener_names: tuple[str, ...]
-    controller_performance_always_log_threshold_ms: int
-    controller_performance_sample_period_ms: int
-    controller_quorum_append_linger_ms: int
-    controller_quorum_auto_join_enable: bool
-    controller_quorum_bootstrap_servers: tuple[str, ...]
-    controller_quorum_election_backoff_max_ms: int
-    controller_quorum_election_timeout_ms: int
-    controller_quorum_fetch_max_bytes: int
-    controller_quorum_fetch_snapshot_max_bytes: int
-    controller_quorum_fetch_timeout_ms: int
-    controller_quorum_request_timeout_ms: int
-    controller_quorum_retry_backoff_ms: int
-    controller_quorum_voters: tuple[str, ...]
-    controller_quota_window_num: int
-    controller_quota_window_size_seconds: int
-    controller_socket_timeout_ms: int
-    cordoned_log_dirs: tuple[str, ...]
-    create_topic_policy_class_name: str | None
-    default_replication_factor: int
-    delegation_token_expiry_check_interval_ms: int
-    delegation_token_expiry_time_ms: int
-    delegation_token_max_lifetime_ms: int
-    delegation_token_secret_key: Password | None
-    delete_records_purgatory_purge_interval_requests: int
-    delete_topic_enable: bool
-    early_start_listeners: tuple[str, ...] | None
-    fetch_max_bytes: int
-    fetch_purgatory_purge_interval_requests: int
-    follower_fetch_last_tiered_offset_enable: bool
     group_consumer_assignment_interval_ms: int
     group_consumer_assignors: tuple[str, ...]
     group_consumer_heartbeat_interval_ms: int
@@ -120,16 +66,30 @@ class BrokerValues:
     group_streams_min_session_timeout_ms: int
     group_streams_num_standby_replicas: int
     group_streams_session_timeout_ms: int
-    initial_broker_registration_timeout_ms: int
-    inter_broker_listener_name: str | None
-    internal_metadata_delete_delay_millis: int
-    internal_metadata_log_segment_bytes: int | None
-    internal_metadata_max_batch_size_in_bytes: int
-    kafka_metrics_polling_interval_secs: int
-    kafka_metrics_reporters: tuple[str, ...]
-    leader_imbalance_check_interval_seconds: int
-    listener_security_protocol_map: str
-    listeners: tuple[str, ...]
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_load_buffer_size: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_compression_codec: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+
+
+class LogValues:
+    """The options of ``tidelog.config.broker_log``."""
+
+    alter_config_policy_class_name: str | None
+    auto_create_topics_enable: bool
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_type: str
+    compression_zstd_level: int
+    cordoned_log_dirs: tuple[str, ...]
+    create_topic_policy_class_name: str | None
+    default_replication_factor: int
+    delete_topic_enable: bool
     log_cleaner_backoff_ms: int
     log_cleaner_dedupe_buffer_size: int
     log_cleaner_delete_retention_ms: int
@@ -170,13 +130,92 @@ class BrokerValues:
     log_roll_ms: int
     log_segment_bytes: int
     log_segment_delete_delay_ms: int
+    message_max_bytes: int
+    min_insync_replicas: int
+    num_partitions: int
+    num_recovery_threads_per_data_dir: int
+    unclean_leader_election_enable: bool
+    unclean_leader_election_interval_ms: int
+
+
+class NetworkValues:
+    """The options of ``tidelog.config.broker_network``."""
+
+    advertised_listeners: tuple[str, ...] | None
+    background_threads: int
+    client_quota_callback_class: str | None
+    config_providers: tuple[str, ...]
+    connections_max_idle_ms: int
+    controller_quota_window_num: int
+    controller_quota_window_size_seconds: int
+    delete_records_purgatory_purge_interval_requests: int
+    early_start_listeners: tuple[str, ...] | None
+    fetch_max_bytes: int
+    fetch_purgatory_purge_interval_requests: int
+    inter_broker_listener_name: str | None
+    kafka_metrics_polling_interval_secs: int
+    kafka_metrics_reporters: tuple[str, ...]
+    listener_security_protocol_map: str
+    listeners: tuple[str, ...]
     max_connection_creation_rate: int
     max_connections: int
     max_connections_per_ip: int
     max_connections_per_ip_overrides: str
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
-    message_max_bytes: int
+    metric_reporters: tuple[str, ...]
+    metrics_num_samples: int
+    metrics_recording_level: str
+    metrics_sample_window_ms: int
+    num_io_threads: int
+    num_network_threads: int
+    producer_purgatory_purge_interval_requests: int
+    queued_max_request_bytes: int
+    queued_max_requests: int
+    quota_window_num: int
+    quota_window_size_seconds: int
+    request_timeout_ms: int
+    security_inter_broker_protocol: str
+    share_fetch_purgatory_purge_interval_requests: int
+    socket_connection_setup_timeout_max_ms: int
+    socket_connection_setup_timeout_ms: int
+    socket_listen_backlog_size: int
+    socket_receive_buffer_bytes: int
+    socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
+    telemetry_max_bytes: int
+    unstable_api_versions_enable: bool
+
+
+class QuorumValues:
+    """The options of ``tidelog.config.broker_quorum``."""
+
+    auto_leader_rebalance_enable: bool
+    broker_heartbeat_interval_ms: int
+    broker_id: int
+    broker_rack: str | None
+    broker_session_timeout_ms: int
+    controlled_shutdown_enable: bool
+    controller_listener_names: tuple[str, ...]
+    controller_performance_always_log_threshold_ms: int
+    controller_performance_sample_period_ms: int
+    controller_quorum_append_linger_ms: int
+    controller_quorum_auto_join_enable: bool
+    controller_quorum_bootstrap_servers: tuple[str, ...]
+    controller_quorum_election_backoff_max_ms: int
+    controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_max_bytes: int
+    controller_quorum_fetch_snapshot_max_bytes: int
+    controller_quorum_fetch_timeout_ms: int
+    controller_quorum_request_timeout_ms: int
+    controller_quorum_retry_backoff_ms: int
+    controller_quorum_voters: tuple[str, ...]
+    controller_socket_timeout_ms: int
+    initial_broker_registration_timeout_ms: int
+    internal_metadata_delete_delay_millis: int
+    internal_metadata_log_segment_bytes: int | None
+    internal_metadata_max_batch_size_in_bytes: int
+    leader_imbalance_check_interval_seconds: int
     metadata_log_dir: str | None
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
@@ -185,36 +224,20 @@ class BrokerValues:
     metadata_max_idle_interval_ms: int
     metadata_max_retention_bytes: int
     metadata_max_retention_ms: int
-    metric_reporters: tuple[str, ...]
-    metrics_num_samples: int
-    metrics_recording_level: str
-    metrics_sample_window_ms: int
-    min_insync_replicas: int
     node_id: int
-    num_io_threads: int
-    num_network_threads: int
-    num_partitions: int
-    num_recovery_threads_per_data_dir: int
+    process_roles: tuple[str, ...]
+    server_max_startup_time_ms: int
+    unstable_feature_versions_enable: bool
+
+
+class ReplicationValues:
+    """The options of ``tidelog.config.broker_replication``."""
+
+    alter_log_dirs_replication_quota_window_num: int
+    alter_log_dirs_replication_quota_window_size_seconds: int
+    follower_fetch_last_tiered_offset_enable: bool
     num_replica_alter_log_dirs_threads: int | None
     num_replica_fetchers: int
-    offset_metadata_max_bytes: int
-    offsets_commit_timeout_ms: int
-    offsets_load_buffer_size: int
-    offsets_retention_check_interval_ms: int
-    offsets_retention_minutes: int
-    offsets_topic_compression_codec: int
-    offsets_topic_num_partitions: int
-    offsets_topic_replication_factor: int
-    offsets_topic_segment_bytes: int
-    principal_builder_class: str
-    process_roles: tuple[str, ...]
-    producer_id_expiration_check_interval_ms: int
-    producer_id_expiration_ms: int
-    producer_purgatory_purge_interval_requests: int
-    queued_max_request_bytes: int
-    queued_max_requests: int
-    quota_window_num: int
-    quota_window_size_seconds: int
     remote_fetch_max_wait_ms: int
     remote_list_offsets_request_timeout_ms: int
     remote_log_index_file_cache_total_size_bytes: int
@@ -256,7 +279,19 @@ class BrokerValues:
     replica_socket_timeout_ms: int
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
-    request_timeout_ms: int
+
+
+class SecurityValues:
+    """The options of ``tidelog.config.broker_security``."""
+
+    authorizer_class_name: str
+    connection_failed_authentication_delay_ms: int
+    connections_max_reauth_ms: int
+    delegation_token_expiry_check_interval_ms: int
+    delegation_token_expiry_time_ms: int
+    delegation_token_max_lifetime_ms: int
+    delegation_token_secret_key: Password | None
+    principal_builder_class: str
     sasl_client_callback_handler_class: str | None
     sasl_enabled_mechanisms: tuple[str, ...]
     sasl_jaas_config: Password | None
@@ -306,29 +341,7 @@ class BrokerValues:
     sasl_oauthbearer_token_endpoint_url: str | None
     sasl_server_callback_handler_class: str | None
     sasl_server_max_receive_size: int
-    security_inter_broker_protocol: str
     security_providers: str | None
-    server_max_startup_time_ms: int
-    share_coordinator_append_linger_ms: int
-    share_coordinator_cached_buffer_max_bytes: int
-    share_coordinator_cold_partition_snapshot_interval_ms: int
-    share_coordinator_load_buffer_size: int
-    share_coordinator_snapshot_update_records_per_snapshot: int
-    share_coordinator_state_topic_compression_codec: int
-    share_coordinator_state_topic_min_isr: int
-    share_coordinator_state_topic_num_partitions: int
-    share_coordinator_state_topic_prune_interval_ms: int
-    share_coordinator_state_topic_replication_factor: int
-    share_coordinator_state_topic_segment_bytes: int
-    share_coordinator_threads: int
-    share_coordinator_write_timeout_ms: int
-    share_fetch_purgatory_purge_interval_requests: int
-    socket_connection_setup_timeout_max_ms: int
-    socket_connection_setup_timeout_ms: int
-    socket_listen_backlog_size: int
-    socket_receive_buffer_bytes: int
-    socket_request_max_bytes: int
-    socket_send_buffer_bytes: int
     ssl_allow_dn_changes: bool
     ssl_allow_san_changes: bool
     ssl_cipher_suites: tuple[str, ...]
@@ -352,12 +365,28 @@ class BrokerValues:
     ssl_truststore_location: str | None
     ssl_truststore_password: Password | None
     ssl_truststore_type: str
-    telemetry_max_bytes: int
-    tidelog_http_listener: str
-    tidelog_log_format: str
-    tidelog_log_level: str
-    tidelog_scrub_interval_ms: int
-    tidelog_scrub_max_bytes_per_second: int
+
+
+class TransactionsValues:
+    """The options of ``tidelog.config.broker_transactions``."""
+
+    add_partitions_to_txn_retry_backoff_max_ms: int
+    add_partitions_to_txn_retry_backoff_ms: int
+    producer_id_expiration_check_interval_ms: int
+    producer_id_expiration_ms: int
+    share_coordinator_append_linger_ms: int
+    share_coordinator_cached_buffer_max_bytes: int
+    share_coordinator_cold_partition_snapshot_interval_ms: int
+    share_coordinator_load_buffer_size: int
+    share_coordinator_snapshot_update_records_per_snapshot: int
+    share_coordinator_state_topic_compression_codec: int
+    share_coordinator_state_topic_min_isr: int
+    share_coordinator_state_topic_num_partitions: int
+    share_coordinator_state_topic_prune_interval_ms: int
+    share_coordinator_state_topic_replication_factor: int
+    share_coordinator_state_topic_segment_bytes: int
+    share_coordinator_threads: int
+    share_coordinator_write_timeout_ms: int
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     transaction_max_timeout_ms: int
     transaction_partition_verification_enable: bool
@@ -369,7 +398,19 @@ class BrokerValues:
     transaction_state_log_segment_bytes: int
     transaction_two_phase_commit_enable: bool
     transactional_id_expiration_ms: int
-    unclean_leader_election_enable: bool
-    unclean_leader_election_interval_ms: int
-    unstable_api_versions_enable: bool
-    unstable_feature_versions_enable: bool
+
+
+class OwnValues:
+    """The options of ``tidelog.config.own``."""
+
+    tidelog_http_listener: str
+    tidelog_log_format: str
+    tidelog_log_level: str
+    tidelog_scrub_interval_ms: int
+    tidelog_scrub_max_bytes_per_second: int
+
+
+class BrokerValues(
+    GroupsValues, LogValues, NetworkValues, QuorumValues, ReplicationValues, SecurityValues, TransactionsValues, OwnValues
+):
+    """All broker options by attribute: dots are underscores, the type is that of the parsed value."""

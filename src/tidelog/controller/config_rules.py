@@ -62,9 +62,9 @@ class OptionRules:
             # The other broker's own settings, its log dirs and threads, are unknown to this node.
             check_broker_change(config, settings, config.dynamic_broker if name else config.dynamic_default)
         if not name:
-            config.check_dynamic(settings, config.dynamic_broker)
+            config.plan_dynamic(settings, config.dynamic_broker)
         elif name == str(config.node_id):
-            config.check_dynamic(config.dynamic_default, settings)
+            config.plan_dynamic(config.dynamic_default, settings)
 
     def is_list(self, resource_type: int, name: str) -> bool:
         # A subscription's metrics are a list in its table, and Kafka appends to no setting of a subscription.
