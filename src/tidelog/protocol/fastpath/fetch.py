@@ -149,15 +149,22 @@ def _read_fetch(buf: Buffer, pos: int, version: int) -> tuple[FetchView, int]:
     else:
         view.max_wait_ms, view.min_bytes, view.max_bytes, view.isolation_level = _FETCH_V4.unpack_from(buf, pos)
         pos += 13
-    count, pos = read_count(buf, pos, 3 if flexible else 6, flexible)
-    if count < 0:
-        raise ProtocolViolation("a Fetch request with null for its topics")
-    for _ in range(count):
-        topic, pos = _read_fetch_topic(buf, pos, version)
-        view.topics.append(topic)
-    if version >= 7:
+    if flexible and buf[pos] == 1:  # nothing, in one byte: each of the three mostly is, and is read without a call
+        pos += 1
+    else:
+        count, pos = read_count(buf, pos, 3 if flexible else 6, flexible)
+        if count < 0:
+            raise ProtocolViolation("a Fetch request with null for its topics")
+        for _ in range(count):
+            topic, pos = _read_fetch_topic(buf, pos, version)
+            view.topics.append(topic)
+    if flexible and buf[pos] == 1:
+        pos += 1
+    elif version >= 7:
         pos = _read_forgotten(buf, pos, version, view)
-    if version >= 11:
+    if flexible and buf[pos] == 1:
+        pos += 1
+    elif version >= 11:
         view.rack_id, pos = read_compact_string(buf, pos) if flexible else read_string(buf, pos)
     if flexible:
         pos = _read_fetch_tags(buf, pos, version, view) if buf[pos] else pos + 1

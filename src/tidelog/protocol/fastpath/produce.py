@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from tidelog.model.errors import ProtocolViolation
-from tidelog.model.ids import Uuid
+from tidelog.model.ids import ZERO_UUID, Uuid
 from tidelog.model.ports import Buffer
 from tidelog.protocol.fastpath.topics import NodeEndpoint, read_topic, write_node_endpoints, write_topic
 from tidelog.protocol.framing import response_prefix
@@ -38,6 +38,9 @@ _IHQQ = struct.Struct(">ihqq")
 _IHQQQ = struct.Struct(">ihqqq")
 _ONE_BY_ID = struct.Struct(">bhiB16sBi")
 """Version 13 up to the length of the records: transactional id, acks, timeout, topics, topic id, partitions, index."""
+_NAMED = struct.Struct(">bhiBB")
+"""Versions 9 to 12 up to the topic's name: transactional id, acks, timeout, topics, length of the name."""
+_BI = struct.Struct(">Bi")
 
 
 class ProduceView(Structure):
@@ -71,6 +74,8 @@ def read_produce(buf: Buffer, pos: int, version: int) -> ProduceView:
         return view
     try:
         flexible = version >= 9
+        if 9 <= version < 13 and (view := _read_one_by_name(buf, pos)) is not None:
+            return view
         transactional_id, pos = (read_compact_nullable_string if flexible else read_nullable_string)(buf, pos)
         acks, timeout_ms = _HI.unpack_from(buf, pos)
         count, pos = read_count(buf, pos + 6, 3 if flexible else 6, flexible)
@@ -101,6 +106,27 @@ def _read_one_by_id(buf: Buffer, pos: int) -> ProduceView | None:
     if not size or end + 3 != length or buf[end] or buf[end + 1] or buf[end + 2]:
         return None
     return ProduceView(None, acks, timeout_ms, [(None, topic_id, [(index, memoryview(buf)[pos:end])])])
+
+
+def _read_one_by_name(buf: Buffer, pos: int) -> ProduceView | None:
+    """As ``_read_one_by_id``, for one partition by its topic's name."""
+    length = len(buf)
+    if length - pos < _NAMED.size:
+        return None
+    null_id, acks, timeout_ms, topics, name_size = _NAMED.unpack_from(buf, pos)
+    start = pos + _NAMED.size
+    pos = start + name_size - 1
+    if null_id or topics != 2 or not 0 < name_size < 0x80 or length - pos < _BI.size + 5:
+        return None
+    partitions, index = _BI.unpack_from(buf, pos)
+    if partitions != 2:
+        return None
+    size, records = read_uvarint(buf, pos + _BI.size)
+    end = records + size - 1
+    if not size or end + 3 != length or buf[end] or buf[end + 1] or buf[end + 2]:
+        return None
+    name = str(buf[start:pos], "utf-8")
+    return ProduceView(None, acks, timeout_ms, [(name, ZERO_UUID, [(index, memoryview(buf)[records:end])])])
 
 
 def _read_produce_topic(buf: Buffer, pos: int, version: int) -> tuple[ProduceTopic, int]:

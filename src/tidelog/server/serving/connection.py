@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from tidelog.broker.answers import Outgoing
@@ -62,6 +63,7 @@ class Connection:
         "_runtime",
         "_transport",
         "_writing",
+        "defers",
         "idle_since_ms",
         "machine",
         "peer_host",
@@ -76,6 +78,8 @@ class Connection:
         self._transport = transport
         self._output = Output(transport)
         self._writing = False
+        self.defers: Callable[[], bool] = partial(owner.turn.defers, self)
+        """Whether the answers leave at the end of the turn; bound once, because every request calls it."""
         frames = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES)
         self.machine = ConnectionMachine(self, session, owner.handle, frames)
         self._loop.add_reader(transport.fd, self._readable)
@@ -130,12 +134,10 @@ class Connection:
 
     def send_small(self, data: Buffer) -> bool:
         try:
-            return self._all_left(self._output.send_small(data))
+            state = self._output.send_small(data)
         except OSError as error:
             return self._cannot_send(error)
-
-    def defers(self) -> bool:
-        return self._owner.turn.defers(self)
+        return state == SENT or self._all_left(state)
 
     def pause(self) -> None:
         self._loop.call_soon(self.machine.sent)

@@ -159,8 +159,12 @@ class ConnectionMachine:
         """``count`` bytes were put into ``frames``."""
         self.active = True
         self.frames.received(count)
-        if not self._sending:
-            self._process()
+        if self._sending or self._driver is not None or self.state is _CLOSED:
+            return
+        try:  # as in _process, one call less for each request
+            self._requests()
+        except Exception as error:
+            self._break_off(error)
 
     def peer_ended(self) -> None:
         """The client has closed: handles what it sent, without answering, and closes."""
@@ -200,8 +204,7 @@ class ConnectionMachine:
             driver.abandon()
 
     def _handle_rest(self) -> None:
-        """Handles everything that a disconnected client sent, then closes. A request that must wait resumes here through its
-        callback."""
+        """Handles what a disconnected client sent, then closes; a request that must wait resumes here through its callback."""
         before = -1
         while self.state is not _CLOSED and self._driver is None and self.frames.pending != before:
             before = self.frames.pending
@@ -260,16 +263,13 @@ class ConnectionMachine:
                 answers.append(only)
             elif parts and not self._send([*answers, *parts]):
                 return
-        self._end_of_turn(left)
-
-    def _end_of_turn(self, left: int) -> None:
-        if self._answers:
-            may_defer = self._driver is None and not (self._places or self.peer_gone) and self.state is not _DRAINING
+        if answers:
+            may_defer = self._driver is None and not (places or self.peer_gone) and self.state is not _DRAINING
             if may_defer and self._line.defers():
                 self._sending = True
                 return
             self._flush()
-        if self.state is _CLOSED or not self.takes_next:
+        if self._sending or not self._handling or self._driver is not None or (places and not lets_in(next_key())):
             if self.state is _DRAINING and not self.busy:
                 self.close()
         elif not left:

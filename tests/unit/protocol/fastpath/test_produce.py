@@ -6,7 +6,7 @@ import pytest
 
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ids import ZERO_UUID, Uuid
-from tidelog.protocol.fastpath import ProduceResult, encode_produce_response, read_produce
+from tidelog.protocol.fastpath import ProduceResult, ProduceView, encode_produce_response, read_produce
 from tidelog.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 ID = Uuid(b"i" * 16)
@@ -30,6 +30,37 @@ def test_a_request_is_read_where_it_lies(version: int) -> None:
     assert records is not None
     records[:1] = b"B"
     assert b"Batch" in frame, "nothing was copied, so the base offset can be patched in place"
+
+
+def one_partition(version: int, name: str, records: bytes | None, transactional_id: str | None = None) -> bytes:
+    topic = TopicProduceData(name=name, topic_id=ID, partition_data=[PartitionProduceData(index=4, records=records)])
+    return ProduceRequest(transactional_id=transactional_id, acks=1, timeout_ms=900, topic_data=[topic]).encode(version)
+
+
+@pytest.mark.parametrize("version", range(9, 14))
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 20_000])
+def test_a_request_of_one_partition_is_read_as_the_generated_class_reads_it(version: int, size: int) -> None:
+    for name in ("t", "n" * 126, "n" * 127, "\N{EURO SIGN}"):
+        data = one_partition(version, name, b"r" * size)
+        view = read_produce(bytearray(b"head" + data), 4, version)
+        assert view == ProduceView.from_message(ProduceRequest.decode(data, version), version)
+
+
+@pytest.mark.parametrize("version", [9, 12, 13])
+def test_one_partition_without_records_or_in_a_transaction_is_read_too(version: int) -> None:
+    for data in (one_partition(version, "t", None), one_partition(version, "t", b"r", "pay")):
+        view = read_produce(data, 0, version)
+        assert view == ProduceView.from_message(ProduceRequest.decode(data, version), version)
+
+
+def test_a_request_of_one_partition_that_is_cut_off_or_has_a_bad_name_is_a_violation() -> None:
+    for version in (9, 12, 13):
+        data = one_partition(version, "orders", b"r" * 200)
+        for length in range(len(data)):
+            with pytest.raises(ProtocolViolation):
+                read_produce(data[:length], 0, version)
+    with pytest.raises(ProtocolViolation):
+        read_produce(one_partition(9, "ab", b"r").replace(b"ab", b"\xff\xfe"), 0, 9)
 
 
 def test_what_is_cut_off_is_a_violation_and_what_follows_is_left_alone() -> None:

@@ -57,7 +57,7 @@ def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any
     if work.cold:
         return _warmed(ctx, work, now_ms + request.max_wait_ms)
     if work.is_complete or request.max_wait_ms <= 0:
-        return _answer(ctx, work)
+        return _answer(ctx, work, now_ms)
     return _Poll(ctx, work, now_ms + request.max_wait_ms)
 
 
@@ -101,8 +101,9 @@ class _Poll(Waiting):
         work.read_again(parked.touched)
         if work.cold:
             return _warmed(ctx, work, self._deadline_ms)
-        if work.is_complete or parked.expired or ctx.node.runtime.even_ms() >= self._deadline_ms:
-            return _answer(ctx, work)
+        now_ms = ctx.node.runtime.even_ms()
+        if work.is_complete or parked.expired or now_ms >= self._deadline_ms:
+            return _answer(ctx, work, now_ms)
         self._park()
         return self
 
@@ -115,14 +116,15 @@ async def _warmed(ctx: BrokerContext, work: Fetch, deadline_ms: int) -> Outgoing
     """Load in a thread what would have waited for a disk, then read it."""
     await ctx.run_blocking(work.warm_up)
     work.read_warm()
-    over = work.is_complete or ctx.node.runtime.even_ms() >= deadline_ms
-    return _answer(ctx, work) if over else _Poll(ctx, work, deadline_ms)
+    now_ms = ctx.node.runtime.even_ms()
+    over = work.is_complete or now_ms >= deadline_ms
+    return _answer(ctx, work, now_ms) if over else _Poll(ctx, work, deadline_ms)
 
 
-def _answer(ctx: BrokerContext, work: Fetch) -> Frame:
+def _answer(ctx: BrokerContext, work: Fetch, now_ms: int) -> Frame:
     if ctx.fetch_quota is not None and (wait_ms := ctx.fetch_quota.wait_ms(work.bytes_read)) > 0:
         return _throttled(ctx, work, wait_ms)
-    answer = work.finish(ctx.node.runtime.even_ms())
+    answer = work.finish(now_ms)
     version = ctx.api_version
     topics: list[FetchTopicResult] = []
     results: list[FetchResult] = []
