@@ -101,5 +101,12 @@ def main() -> None:
     """Event streaming that speaks Kafka's protocol and writes Kafka's files."""
 
 
+def run() -> None:
+    """The command ``tidelog``."""
+    from tidelog.cli import entry
+
+    entry.run(main, "tidelog")
+
+
 if __name__ == "__main__":
-    main()
+    run()

@@ -69,7 +69,7 @@ def validate(file: str) -> None:
     "--from-here", multiple=True, metavar="SINK", help="A sink that may lack what was before: it is new, or was emptied."
 )
 def run(file: str, once: bool, continuous: bool, realtime: bool, metrics_port: int | None, from_here: tuple[str, ...]) -> None:
-    """Run a pipeline. SIGINT and SIGTERM end it after the batch that runs; started again it goes on."""
+    """Run a pipeline. SIGINT, SIGTERM and SIGHUP end it after the current batch; the next run resumes there."""
     if once + continuous + realtime > 1:
         raise click.UsageError("--once, --continuous and --realtime exclude each other.")
     model = _load(file)

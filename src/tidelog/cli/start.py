@@ -19,8 +19,9 @@ from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError, KafkaError, StorageFailure
 from tidelog.server import logs
 from tidelog.server.node import Node, ready_line
-from tidelog.server.posix import ending_signals, on_signal
+from tidelog.server.posix import on_signal
 from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.signals import ending_signals
 
 if TYPE_CHECKING:
     from tidelog.server.cluster.controller_node import ControllerNode

@@ -28,6 +28,7 @@ from tidelog.pipeline.model import PipelineModel
 from tidelog.pipeline.progress import Counts, line, progress_of
 from tidelog.pipeline.queries import Query, query_of
 from tidelog.pipeline.sinks.base import OffsetRange
+from tidelog.server.signals import ending_signals
 from tidelog.spark import limits
 from tidelog.spark.cluster import Cluster
 
@@ -228,7 +229,7 @@ def begin(query: Query, *, once: bool) -> None:
 
 
 def stop_on_signals(run: Run) -> None:
-    """SIGINT and SIGTERM end the run cleanly; a second one ends the process at once."""
+    """SIGINT, SIGTERM and SIGHUP end the run cleanly; a second one ends the process at once."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         del frame
@@ -236,5 +237,5 @@ def stop_on_signals(run: Run) -> None:
         print("stopping after this batch ...", file=sys.stderr, flush=True)  # noqa: T201
         signal.signal(number, signal.SIG_DFL)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in ending_signals():
         signal.signal(number, handler)

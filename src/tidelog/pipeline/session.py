@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
@@ -134,7 +136,7 @@ def session_for(model: PipelineModel) -> Any:
         for name, value in settings.items():
             builder = builder.config(name, value)
         try:
-            with stdout_as_stderr():
+            with stdout_as_stderr(), _hangups_ignored():
                 found = builder.getOrCreate()
         except Exception as error:
             raise ConfigError(
@@ -146,6 +148,20 @@ def session_for(model: PipelineModel) -> Any:
     found.sparkContext.setLogLevel("ERROR")
     tidelog.spark.register(found)
     return found
+
+
+@contextmanager
+def _hangups_ignored() -> Iterator[None]:
+    """A JVM started meanwhile survives a closed terminal, so that the pipeline can end in order."""
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(hangup, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(hangup, before)
 
 
 @contextmanager

@@ -98,15 +98,6 @@ def taken(problem: OSError) -> bool:
     return problem.errno in {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
-def ending_signals() -> tuple[int, ...]:
-    """Signals that stop the process cleanly: SIGTERM, SIGINT, and SIGHUP (a closed terminal) unless it is ignored, as by
-    nohup."""
-    hangup = getattr(signal, "SIGHUP", None)
-    if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN:
-        return signal.SIGTERM, signal.SIGINT
-    return signal.SIGTERM, signal.SIGINT, hangup
-
-
 def on_signal(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], object]) -> None:
     """Calls ``callback`` on the loop when the process gets the signal. Call it from the main thread."""
     if LOOPS_HEAR_SIGNALS:

@@ -128,13 +128,3 @@ def test_a_signal_comes_to_the_loop_also_where_loops_have_no_handlers(monkeypatc
         signal.signal(signal.SIGTERM, before)
         loop.close()
     assert got == [1]
-
-
-@pytest.mark.parametrize(("handler", "heard"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
-def test_a_closed_terminal_ends_a_node_in_order_unless_it_shall_outlive_it(handler: signal.Handlers, heard: bool) -> None:
-    before = signal.signal(signal.SIGHUP, handler)
-    try:
-        assert (signal.SIGHUP in posix.ending_signals()) is heard
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    assert {signal.SIGTERM, signal.SIGINT} <= set(posix.ending_signals())

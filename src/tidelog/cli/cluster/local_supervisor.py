@@ -27,7 +27,7 @@ from tidelog.cli.cluster.local_layout import LocalCluster, LocalNode
 from tidelog.cli.cluster.local_nodes import RESTART, STOP, NodeFolder
 from tidelog.cli.refusal import CannotConnect, CommandFailed
 from tidelog.model.errors import ProtocolViolation
-from tidelog.server.posix import ending_signals
+from tidelog.server.signals import ending_signals
 
 TICK_S = 0.1
 STOP_LIMIT_S = 30.0

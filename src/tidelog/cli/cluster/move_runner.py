@@ -23,6 +23,7 @@ from tidelog.cli.sizes import size_text, time_text
 from tidelog.cli.tools import reassignments, replication_throttles
 from tidelog.cli.tools.leader_election import elect
 from tidelog.cli.tools.reassignments import Ongoing
+from tidelog.server.signals import ending_signals
 
 POLL_S = 0.5
 REPORT_S = 10.0
@@ -79,8 +80,8 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handles Ctrl-C and SIGTERM inside the block."""
-        before = {number: signal.signal(number, self) for number in (signal.SIGINT, signal.SIGTERM)}
+        """Handles Ctrl-C, SIGTERM and a closed terminal inside the block."""
+        before = {number: signal.signal(number, self) for number in ending_signals()}
         try:
             yield
         finally:

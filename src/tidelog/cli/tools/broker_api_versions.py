@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _of_clients(key: int) -> bool:
 
 def main() -> None:
     """``kafka-broker-api-versions``."""
-    command(prog_name="kafka-broker-api-versions")
+    entry.run(command, "kafka-broker-api-versions")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools import config_entities, quota_configs
@@ -245,7 +245,7 @@ def _value(value: str | None) -> str:
 
 def main() -> None:
     """``kafka-configs``."""
-    command(prog_name="kafka-configs")
+    entry.run(command, "kafka-configs")
 
 
 if __name__ == "__main__":

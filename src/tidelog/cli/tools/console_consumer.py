@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import client_settings, refusal
+from tidelog.cli import client_settings, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.consumed_record import Consumed
 from tidelog.cli.tools.message_formatters import DEFAULT_FORMATTER, MessageFormatter, formatter
 from tidelog.model.ids import NO_EPOCH, NO_TIMESTAMP
+from tidelog.server.signals import ending_signals
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
@@ -171,7 +172,7 @@ class Reading:
 
     def run(self) -> tuple[int, bool]:
         """Prints until the end. Returns the number of records printed, and whether it ended with an error."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in ending_signals():
             signal.signal(number, self._stop)
         self._begin()
         self._event("startup_complete")
@@ -316,7 +317,7 @@ def _consumed(message: Message) -> Consumed:
 
 def main() -> None:
     """``kafka-console-consumer``."""
-    command(prog_name="kafka-console-consumer")
+    entry.run(command, "kafka-console-consumer")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import client_settings, refusal
+from tidelog.cli import client_settings, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.line_reader import Line, LineReader
@@ -255,7 +255,7 @@ def _lines() -> Iterator[bytes]:
 
 def main() -> None:
     """``kafka-console-producer``."""
-    command(prog_name="kafka-console-producer")
+    entry.run(command, "kafka-console-producer")
 
 
 if __name__ == "__main__":

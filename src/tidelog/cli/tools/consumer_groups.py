@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 
@@ -288,7 +288,7 @@ def _delete_offsets(session: Any, flags: dict[str, Any]) -> bool:
 
 def main() -> None:
     """``kafka-consumer-groups``."""
-    command(prog_name="kafka-consumer-groups")
+    entry.run(command, "kafka-consumer-groups")
 
 
 if __name__ == "__main__":

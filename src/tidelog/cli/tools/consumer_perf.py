@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from tidelog.cli import client_settings, progress, refusal
+from tidelog.cli import client_settings, entry, progress, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 
@@ -162,7 +162,7 @@ def _time(moment: datetime) -> str:
 
 def main() -> None:
     """``kafka-consumer-perf-test``."""
-    command(prog_name="kafka-consumer-perf-test")
+    entry.run(command, "kafka-consumer-perf-test")
 
 
 if __name__ == "__main__":

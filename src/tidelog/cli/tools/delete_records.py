@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 
@@ -88,7 +88,7 @@ def _delete(session: AdminSession, wanted: dict[Partition, int]) -> bool:
 
 def main() -> None:
     """``kafka-delete-records``."""
-    command(prog_name="kafka-delete-records")
+    entry.run(command, "kafka-delete-records")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import click
 
+from tidelog.cli import entry
 from tidelog.cli.tools import dump_records
 from tidelog.cli.tools.dump_indexes import Problems, dump_offset_index, dump_snapshot, dump_time_index, dump_transaction_index
 from tidelog.cli.tools.dump_records import Decoder
@@ -75,6 +76,8 @@ def command(
     for path in filter(None, (part.strip() for part in files.split(","))):
         try:
             _dump(path, what, problems)
+        except BrokenPipeError:
+            raise  # the reader of our output closed it
         except OSError as error:
             unread = True
             sys.stdout.flush()
@@ -212,7 +215,7 @@ def _codec_name(codec: int) -> str:
 
 def main() -> None:
     """``kafka-dump-log``."""
-    command(prog_name="kafka-dump-log")
+    entry.run(command, "kafka-dump-log")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, entry, refusal
 from tidelog.cli.controller_session import target, target_options
 from tidelog.cli.refusal import CommandFailed
 
@@ -257,7 +257,7 @@ def feature_dependencies(features: tuple[str, ...]) -> None:
 
 def main() -> None:
     """``kafka-features``."""
-    command(prog_name="kafka-features")
+    entry.run(command, "kafka-features")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools import topic_choice
@@ -151,7 +151,7 @@ def _meant(text: str, existing: Sequence[str]) -> Callable[[str], bool]:
 
 def main() -> None:
     """``kafka-get-offsets``."""
-    command(prog_name="kafka-get-offsets")
+    entry.run(command, "kafka-get-offsets")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 
 TYPES = ("classic", "consumer", "share", "streams")
@@ -63,7 +63,7 @@ def command(
 
 def main() -> None:
     """``kafka-groups``."""
-    command(prog_name="kafka-groups")
+    entry.run(command, "kafka-groups")
 
 
 if __name__ == "__main__":

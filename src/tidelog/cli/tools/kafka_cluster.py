@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import entry, refusal
 from tidelog.cli.controller_session import ControllerSession, Session, session, target, target_options
 
 cluster_options = partial(target_options, old=("--config",))
@@ -89,7 +89,7 @@ def table(nodes: list[Any], kind: str) -> str:
 
 def main() -> None:
     """``kafka-cluster``."""
-    group(prog_name="kafka-cluster")
+    entry.run(group, "kafka-cluster")
 
 
 if __name__ == "__main__":

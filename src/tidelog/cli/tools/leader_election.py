@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 
@@ -123,7 +123,7 @@ def elect(session: AdminSession, kind: str, wanted: list[Partition] | None, *, s
 
 def main() -> None:
     """``kafka-leader-election``."""
-    command(prog_name="kafka-leader-election")
+    entry.run(command, "kafka-leader-election")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 
@@ -80,7 +80,7 @@ def _log_dirs(session: AdminSession, broker: int, topics: list[str]) -> list[dic
 
 def main() -> None:
     """``kafka-log-dirs``."""
-    command(prog_name="kafka-log-dirs")
+    entry.run(command, "kafka-log-dirs")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, entry, refusal
 from tidelog.cli.controller_session import session, target, target_options
 from tidelog.cli.refusal import CommandFailed
 from tidelog.model.ids import METADATA_TOPIC, ZERO_UUID, uuid_from_text, uuid_to_text
@@ -226,7 +226,7 @@ def remove_controller(flags: Flags, controller_id: int, controller_directory_id:
 
 def main() -> None:
     """``kafka-metadata-quorum``."""
-    command(prog_name="kafka-metadata-quorum")
+    entry.run(command, "kafka-metadata-quorum")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from tidelog.cli import client_settings, progress, refusal
+from tidelog.cli import client_settings, entry, progress, refusal
 from tidelog.cli.connection_options import bootstrap_option
 from tidelog.cli.refusal import CommandFailed
 
@@ -192,7 +192,7 @@ class Run:
 
 def main() -> None:
     """``kafka-producer-perf-test``."""
-    command(prog_name="kafka-producer-perf-test")
+    entry.run(command, "kafka-producer-perf-test")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import entry, refusal
 from tidelog.cli.connection_options import command_config_option
 from tidelog.cli.refusal import CommandFailed
 
@@ -333,7 +333,7 @@ RUN: dict[str, Any] = {"generate": generate, "execute": execute, "verify": verif
 
 def main() -> None:
     """``kafka-reassign-partitions``."""
-    command(prog_name="kafka-reassign-partitions")
+    entry.run(command, "kafka-reassign-partitions")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from tidelog.cli import refusal
+from tidelog.cli import entry, refusal
 from tidelog.cli.tools import features, random_uuid
 from tidelog.cli.tools import format as formatting
 from tidelog.model.ids import uuid_to_text
@@ -82,7 +82,7 @@ command.add_command(features.feature_dependencies)
 
 def main() -> None:
     """``kafka-storage``."""
-    command(prog_name="kafka-storage")
+    entry.run(command, "kafka-storage")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, entry, refusal
 from tidelog.cli.broker_connection import BrokerConnection
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CannotConnect, required
@@ -382,7 +382,7 @@ def _check(code: int, message: str | None) -> None:
 
 def main() -> None:
     """``kafka-topics``."""
-    command(prog_name="kafka-topics")
+    entry.run(command, "kafka-topics")
 
 
 if __name__ == "__main__":

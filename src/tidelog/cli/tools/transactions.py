@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from tidelog.cli import columns, refusal
+from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
 
@@ -310,7 +310,7 @@ def _now_ms() -> int:
 
 def main() -> None:
     """``kafka-transactions``."""
-    command(prog_name="kafka-transactions")
+    entry.run(command, "kafka-transactions")
 
 
 if __name__ == "__main__":
