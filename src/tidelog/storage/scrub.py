@@ -11,11 +11,10 @@ Elsewhere: the rate, the thread and the effect on the page cache (server/upkeep/
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import File
-from tidelog.records.batch import BatchHeader
 from tidelog.storage.checkpoints import read_file
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot, decode_snapshot
@@ -40,19 +39,21 @@ class SegmentCheck:
         self.known = known
         trust = Trust(segment.next_offset, following=None if segment is log.active else segment.next_offset, complete=True)
         self._scan = SegmentScan(file, segment.base_offset, self.size, trust, chunk_bytes=CHUNK_BYTES)
-        self._batches: Iterator[tuple[int, BatchHeader]] = self._scan.batches()
-        self.position = 0
-        """Bytes read so far."""
+        self._walk = self._scan.walk()
         self.done = False
 
     def advance(self, budget: int) -> None:
-        """Reads about ``budget`` more bytes. Blocks; raises OSError."""
-        start = self.position
-        for position, header in self._batches:
-            self.position = position + header.size
-            if self.position - start >= budget:
+        """Reads and hashes about ``budget`` more bytes, damaged or not. Blocks; raises OSError."""
+        start = self._scan.work
+        for _ in self._walk:
+            if self._scan.work - start >= budget:
                 return
-        self.position, self.done = self.size, True
+        self.done = True
+
+    @property
+    def work(self) -> int:
+        """Bytes read so far; what is hashed or read once more while the next batch is searched for counts too."""
+        return self._scan.work
 
     @property
     def found(self) -> tuple[RottenRange, ...]:

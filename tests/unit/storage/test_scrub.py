@@ -103,9 +103,29 @@ def test_a_step_looks_at_about_as_much_as_it_may() -> None:
     _, log = written()
     check = SegmentCheck(log, log.segments[0], log.segments[0].file)
     check.advance(1)
-    assert (0 < check.position < log.segments[0].size, check.done) == (True, False)
+    assert (check.work > 0, check.done) == (True, False)
     check.advance(1 << 20)
-    assert (check.position, check.done) == (log.segments[0].size, True)
+    assert (check.work, check.done) == (log.segments[0].size, True)
+
+
+def test_a_step_over_a_long_damaged_stretch_is_bounded_too() -> None:
+    disk = SimDisk()
+    log = new_log(disk, LogConfig(max_message_bytes=16 << 20))
+    append(log, batch(1))
+    start = log.active.size
+    append(log, batch(1, value=bytes(8 << 20)))
+    append(log, batch(1))
+    log.flush()
+    disk.flip(log.active.path(".log"), start + 9, 5)  # the length: the next batch has to be searched for
+    budget, steps = 256 * 1024, 0
+    check = SegmentCheck(log, log.active, log.active.file)
+    while not check.done:
+        before = check.work
+        check.advance(budget)
+        assert check.work - before <= 2 * budget
+        steps += 1
+    assert steps > 30
+    assert [(each.first_offset, each.next_offset) for each in check.found] == [(1, 2)]
 
 
 def test_producer_snapshots_are_checked_too() -> None:

@@ -76,17 +76,18 @@ WHERE = {
     "last offset delta": (24, 7),
     "timestamp": (40, 1),
     "sequence": (55, 2),
+    "number of records": (58, 7),
     "records": (130, 6),
 }
 
 
-# Bad bytes at the very end that were not flushed are a torn tail; of the very last batch, nothing tells what its epoch was.
+# Of the very last batch, nothing tells what its epoch was, and that its base offset rose only if it was flushed.
 CASES = [
     (where, number, proof)
     for where in WHERE
     for number in (0, 1, 4, 7)
     for proof in ("flushed", "kernel")
-    if number != 7 or (proof == "flushed" and where != "leader epoch")
+    if number != 7 or (where != "leader epoch" and (proof == "flushed" or not where.startswith("base offset")))
 ]
 
 
@@ -149,6 +150,29 @@ def test_the_last_batch_of_a_closed_segment_is_not_taken_for_a_torn_tail_while_t
     disk = written(SMALL)
     flip(disk, 1, 120)
     assert all_reads(load(disk, SMALL, survived=True)) == expected(1)
+
+
+@pytest.mark.parametrize("kept", [1, 16, 17, 60, 61, 200])
+def test_the_beginning_of_a_killed_write_is_cut_though_the_kernel_lives(kept: int) -> None:
+    disk = written()
+    at, size = place(disk, FIRST, 7)
+    disk.open(FIRST).truncate(at + min(kept, size - 1))
+    log = load(disk, survived=True)
+    assert (log.log_end_offset, log.active.rotten, disk.stat(FIRST).size) == (END - 2, (), at)
+
+
+def test_zeros_behind_the_last_batch_are_space_that_was_reserved() -> None:
+    disk = written()
+    size = disk.stat(FIRST).size
+    disk.open(FIRST).write(size, bytes(5000))
+    log = load(disk, survived=True)
+    assert (log.log_end_offset, log.active.rotten, disk.stat(FIRST).size) == (END, (), size)
+
+
+def test_a_whole_last_batch_with_a_wrong_checksum_is_torn_after_a_power_loss() -> None:
+    disk = written()
+    flip(disk, 7, 200)
+    assert load(disk, recovery_point=END - 2).log_end_offset == END - 2
 
 
 def test_a_failed_sync_takes_back_that_the_kernel_held_everything() -> None:

@@ -154,9 +154,9 @@ class Scrubbing:
     async def _run(self, check: SegmentCheck) -> SegmentCheck:
         rate = self._config.tidelog_scrub_max_bytes_per_second
         while not check.done:
-            at, began = check.position, self._runtime.loop.time()
+            before, began = check.work, self._runtime.loop.time()
             await self._runtime.run_long(partial(check.advance, STEP_BYTES))
-            length = check.position - at
+            length = check.work - before
             self.bytes += length
             await self._runtime.sleep(rest_after(length, self._runtime.loop.time() - began, rate))
         return check
