@@ -30,7 +30,7 @@ def test_offsets_are_printed_by_topic_and_partition(broker: Broker) -> None:
     assert output(broker, "get-offsets", "--topic", "orders") == (0, "orders:0:3\norders:1:0\n")
     assert output(broker, "get-offsets", "--topic-partitions", "or.*:0-1", "--time", "earliest") == (0, "orders:0:0\n")
     code, text = output(broker, "get-offsets", "--topic", "nosuch")
-    assert (code, text) == (1, "Error occurred: Could not match any topic-partitions with the specified filters\n")
+    assert (code, text) == (1, "Error occurred: No partition fits --topic, --partitions or --topic-partitions\n")
 
 
 def test_settings_are_made_shown_and_taken_back(broker: Broker) -> None:

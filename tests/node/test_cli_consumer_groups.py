@@ -123,9 +123,9 @@ def test_offsets_and_groups_are_deleted_and_what_is_not_there_is_told(broker: Br
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ([], "exactly one action"),
-        (["--describe"], "[group], [all-groups]"),
-        (["--reset-offsets", "--group", "g", "--to-earliest"], "--all-topics, --topic"),
+        ([], "Give one action"),
+        (["--describe"], "needs either --group or --all-groups"),
+        (["--reset-offsets", "--group", "g", "--to-earliest"], "--topic or --all-topics"),
         (["--reset-offsets", "--group", "g", "--topic", "t"], "[to-earliest]"),
         (
             ["--reset-offsets", "--group", "g", "--topic", "t", "--to-latest", "--dry-run", "--execute"],

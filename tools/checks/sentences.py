@@ -3,7 +3,7 @@
 ``known/kafka-sentences.b64`` holds hashes (40 bits each) of their sentences, so the check needs neither Java nor the jars and
 none of their sentences stands in this tree. ``python -m tools.checks sentences --write`` makes it from the jars that
 ``tools/jars.py`` pins. ``known/sentences.txt`` lists the texts that may stand: those that a test of Apache Kafka compares, with
-the name of the test class, and those that are still "to reword". That list may only shrink.
+the name of the test class, and lines of a command that scripts read, with "format" and the reason. That list may only shrink.
 
 Compared are whole literals, the parts of a literal between placeholders, and single sentences, as lists of lower-case words.
 """
@@ -83,7 +83,7 @@ def packed(texts: Iterable[str]) -> str:
 
 
 def for_suites(path: Path = SUITES) -> set[str]:
-    """The listed sentences in normal form. Each line has the suite that compares the text, a colon, and the text."""
+    """The listed sentences in normal form. Each line has the suite, or the reason, then a colon and the text."""
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return {normal for line in lines if line.strip() for normal in sentences(line.partition(": ")[2])}
 
@@ -101,8 +101,6 @@ def check() -> Report:
     found = list(copied(package_files(), ROOT, theirs(), for_suites()))
     listed = {normal for path in package_files() for _, text in literals(parsed(path)) for normal in sentences(text)}
     report = Report([f"{place}: {normal!r} is a sentence of Apache Kafka's: say it in our own words" for place, normal in found])
-    rest = SUITES.read_text(encoding="utf-8").count("to reword: ") if SUITES.exists() else 0
-    report.notes.append(f"{rest} literals to reword")
     report.findings += [
         f"known/sentences.txt lists {normal!r}, which we do not say: remove the line"
         for normal in sorted(for_suites())

@@ -50,12 +50,13 @@ def check(changes: Sequence[LevelChange]) -> None:
         if name not in known:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
         if level is None and name == ROOT:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, "The root logger always has a level: set another one instead of deleting it"
+            )
         if level is not None and level not in LEVELS:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
-                f"Cannot set the log level of {name} to {level} as it is not a supported log level. "
-                f"Valid log levels are {', '.join(LEVELS)}",
+                f"{level} is not a log level, so logger {name} keeps the one it has. Levels: {', '.join(LEVELS)}",
             )
 
 

@@ -45,9 +45,7 @@ def check_broker_change(config: BrokerConfig, settings: Mapping[str, str], befor
     security = [name for name in security if BROKER_OPTIONS[name].dynamic is Dynamic.PER_BROKER]
     if security:
         named = ", ".join(sorted(security))
-        raise ConfigError(
-            f"These security configs can be dynamically updated only per-listener using the listener prefix: [{named}]"
-        )
+        raise ConfigError(f"While a node runs, these change for one listener at a time: write listener.name.NAME. before {named}")
     for name in _THREADS:
         if name in settings:
             _check_threads(name, getattr(config, BROKER_OPTIONS[name].attribute), int(settings[name]))

@@ -61,8 +61,8 @@ def _row(
 
 TOPIC_OPTIONS: Final[dict[str, Option]] = table((
     _row("cleanup.policy", LIST, ("delete",), "log.cleanup.policy",
-         "This config designates the retention policy to use on log segments. delete: old segments go by age and size; compact: "
-         "the newest record of each key stays. Empty keeps everything forever.",
+         "How old records leave the log. delete: whole segments, by age and size; compact: records with a newer one of the same "
+         "key; both may be given. Empty keeps everything.",
          check=OneOf("compact", "delete")),
     _row("compression.gzip.level", INT, -1, "compression.gzip.level",
          "The gzip level used when the broker compresses; -1 is zlib's default.", check=Between(1, 9, or_value=-1)),

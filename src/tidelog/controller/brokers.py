@@ -139,7 +139,7 @@ def unregister_broker(decision: Decision, request: UnregisterBrokerRequest) -> C
     """UnregisterBroker: removes a broker for good. BROKER_ID_NOT_REGISTERED when it is not registered."""
     broker = decision.image.brokers.get(request.broker_id)
     if broker is None:
-        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {request.broker_id} is not currently registered")
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker {request.broker_id} is registered")
     records = when_unregistered(decision, broker.id)
     records.append(UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch))
     return ControllerResult.of(UnregisterBrokerResponse(), records)

@@ -99,7 +99,7 @@ def _check_broker(settings: Mapping[str, str], *, cluster_wide: bool) -> None:
     own = [name for name in settings if name in BROKER_OPTIONS and BROKER_OPTIONS[name].dynamic is Dynamic.PER_BROKER]
     if cluster_wide and own:
         raise ConfigError(
-            f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(sorted(own))}]"
+            f"These belong to one broker and have no cluster-wide default; name the broker: {', '.join(sorted(own))}"
         )
     _check_values(BROKER_OPTIONS, settings)
 

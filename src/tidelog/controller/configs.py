@@ -91,7 +91,9 @@ def alter_configs(decision: Decision, request: legacy.AlterConfigsRequest) -> Co
 
 def _check_once(named: Counter[ConfigResource], resource_type: int, resource_name: str) -> None:
     if named[resource_type, resource_name] > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        raise Refused(
+            ErrorCode.INVALID_REQUEST, f"Resource '{resource_name}' is in the request twice: merge its changes into one entry."
+        )
 
 
 def _incremental(decision: Decision, request: incremental.AlterConfigsResource) -> list[ConfigRecord]:
@@ -158,17 +160,23 @@ def check_resource(image: ClusterImage, resource: ConfigResource) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
     if resource_type == TOPIC_RESOURCE:
         if not name:
-            raise Refused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+            raise Refused(
+                ErrorCode.INVALID_REQUEST, "Topics have no default resource: name a topic, or set the broker's default."
+            )
         if (problem := name_problem(name)) is not None:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
         if name not in image.topics.by_name:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     elif resource_type == BROKER_RESOURCE:
         if name and not name.isdecimal():
-            raise Refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+            raise Refused(ErrorCode.INVALID_REQUEST, f"'{name}' is not a node id: name the broker by its number")
     elif not name:
         is_group = resource_type == GROUP_RESOURCE
-        message = "Default group resources are not allowed." if is_group else "Subscription name can't be empty"
+        message = (
+            "Groups have no default resource: name a group, or set the broker's default."
+            if is_group
+            else "Subscription name can't be empty"
+        )
         raise Refused(ErrorCode.INVALID_REQUEST, message)
 
 

@@ -30,7 +30,9 @@ def assign_replicas_to_dirs(decision: Decision, request: AssignReplicasToDirsReq
     """AssignReplicasToDirs from a broker. KafkaError STALE_BROKER_EPOCH, or UNSUPPORTED_VERSION while metadata.version has no
     dirs; per partition UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER when the broker has no replica."""
     if decision.image.metadata_version < DIRECTORIES_MV:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION, "Replicas have no directory ids at this metadata.version: raise it to 3.7-IV2."
+        )
     broker = decision.known_broker(request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []
     lost: list[PartitionId] = []

@@ -64,11 +64,11 @@ def _elected(decision: Decision, kind: int, name: str, number: int) -> Partition
     partition = topic.partitions[number]
     settled = partition.leader == partition.replicas[0] if kind == PREFERRED else partition.has_leader
     if settled:
-        raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+        raise Refused(ErrorCode.ELECTION_NOT_NEEDED, "The partition already has the leader that this election would choose.")
     election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
     record = decision.change(topic, number, Wanted(election=election))
     if record is not None:
         return record
     if kind == PREFERRED:
         raise Refused(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
-    raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
+    raise Refused(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "No replica that may lead this partition is alive.")

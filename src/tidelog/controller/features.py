@@ -65,9 +65,12 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata
             f"Local controller {_node(decision)} does not support this feature.",
         )
     if level < 0:
-        raise Refused(wrong, f"Invalid update version {level} for feature {name}. A feature version cannot be less than 0.")
+        raise Refused(wrong, f"Feature {name} cannot have level {level}: levels begin at 0.")
     if version >= 1 and update.upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
-        message = f"Invalid update version {level} for feature {name}. The controller does not support the given upgrade type."
+        message = (
+            f"Feature {name} stays as it is: upgrade type {update.upgrade_type} is none of {UPGRADE} (upgrade), "
+            f"{SAFE_DOWNGRADE} (safe downgrade) and {UNSAFE_DOWNGRADE} (unsafe downgrade)."
+        )
         raise Refused(wrong, message)
     if not feature.min_level <= level <= feature.max_level:
         message = (
@@ -102,8 +105,8 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata
         return []
     if level > 0 and metadata_version < feature.needs_metadata_version:
         message = (
-            f"Invalid update version {level} for feature {name}. {name} could not be set to {level} because it depends on "
-            f"{METADATA_VERSION} level {feature.needs_metadata_version}"
+            f"Feature {name} at level {level} needs {METADATA_VERSION} {feature.needs_metadata_version}; the cluster is at "
+            f"{metadata_version}"
         )
         raise Refused(wrong, message)
     return [] if level == present else [FeatureLevelRecord(name=name, feature_level=level)]
@@ -112,7 +115,7 @@ def _update(decision: Decision, update: FeatureUpdateKey, version: int, metadata
 def _check_kraft_version(decision: Decision, present: int, level: int) -> None:
     """kraft.version belongs to the quorum: the Raft machine writes its records."""
     if level < present:
-        message = f"Invalid update version {level} for feature {KRAFT_VERSION}. Can't downgrade the version of this feature."
+        message = f"{KRAFT_VERSION} is {present} and cannot be lowered to {level}: dynamic voters have no way back."
         raise Refused(ErrorCode.INVALID_UPDATE_VERSION, message)
     if level > present and decision.kraft.refusal is not None:
         raise Refused(ErrorCode.INVALID_UPDATE_VERSION, decision.kraft.refusal)

@@ -47,7 +47,7 @@ def _added(decision: Decision, request: CreatePartitionsTopic, room: int, quota:
     if request.count == present:
         raise Refused(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
     if request.count < present:
-        message = f"The topic {topic.name} currently has {present} partition(s); {request.count} would not be an increase."
+        message = f"Topic {topic.name} has {present} partition(s), and {request.count} is not more."
         raise Refused(ErrorCode.INVALID_PARTITIONS, message)
     if request.count - present > room:
         raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
@@ -66,13 +66,13 @@ def _partitions(decision: Decision, request: CreatePartitionsTopic, topic: Topic
         try:
             assignments = place(usable, additional, replication_factor, decision.rng)
         except InvalidReplicationFactor as error:
-            message = f"Unable to replicate the partition {replication_factor} time(s): {error}"
+            message = f"New partitions need {replication_factor} replica(s) each: {error}"
             raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message) from error
         return [new_partition(decision.image, replicas) for replicas in assignments]
     if len(request.assignments) != additional:
         message = (
-            f"Attempted to add {additional} additional partition(s), but only "
-            f"{len(request.assignments)} assignment(s) were specified."
+            f"{additional} partition(s) are to be added, but the request assigns replicas to {len(request.assignments)}: "
+            "give one assignment for each, or none."
         )
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     return [

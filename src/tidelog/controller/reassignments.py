@@ -31,7 +31,10 @@ def alter_partition_reassignments(decision: Decision, request: alter.AlterPartit
             code, message = ErrorCode.NONE, None
             try:
                 if len(records) >= MAX_RECORDS_PER_REQUEST:
-                    raise Refused(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+                    raise Refused(
+                        ErrorCode.POLICY_VIOLATION,
+                        f"The request would write more than {MAX_RECORDS_PER_REQUEST} metadata records: split it.",
+                    )
                 record = _reassigned(decision, topic.name, partition, request.allow_replication_factor_change)
                 if record is not None:
                     records.append(record)
@@ -55,9 +58,9 @@ def _reassigned(
     topic = decision.image.topics.by_name.get(name)
     number = request.partition_index
     if topic is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name}.")
     if not 0 <= number < len(topic.partitions):
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{number}.")
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic {name} has no partition {number}.")
     partition = topic.partitions[number]
     if request.replicas is None:
         return _cancelled(decision, topic, number, partition)
@@ -85,18 +88,20 @@ def _size_when_done(partition: PartitionImage) -> int:
 def _cancelled(decision: Decision, topic: TopicImage, number: int, partition: PartitionImage) -> PartitionChangeRecord | None:
     """Back to the previous replicas: those being added are removed, those being removed stay."""
     if not _is_moving(partition):
-        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+        raise Refused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "This partition is not being reassigned: nothing to cancel.")
     before = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
     isr = [replica for replica in partition.isr if replica not in partition.adding_replicas]
     if not before:
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Invalid replica assignment: addingReplicas contains all replicas.")
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The reassignment adds every replica, so there is no earlier set to return to."
+        )
     election = decision.election(topic)
     recovery = None
     if not isr:
         if election is not Election.UNCLEAN:
             message = (
-                f"Unable to revert partition assignment for {topic.name}:{number} because "
-                "it would require an unclean leader election."
+                f"The reassignment of {topic.name}-{number} cannot be cancelled: no earlier replica is in the ISR, "
+                "so a leader would have to be elected uncleanly."
             )
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         # Kafka writes an ISR of the first replica, whatever state that has: if it is down, it counts as in sync when it returns,

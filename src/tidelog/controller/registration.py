@@ -25,7 +25,8 @@ def register_broker(decision: Decision, request: BrokerRegistrationRequest) -> C
     image = decision.image
     if request.cluster_id != image.cluster_id:
         raise KafkaError(
-            ErrorCode.INCONSISTENT_CLUSTER_ID, f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}"
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"This cluster is {image.cluster_id}; the broker's directories were formatted for {request.cluster_id}",
         )
     previous = image.brokers.get(request.broker_id)
     same_process = previous is not None and previous.incarnation_id == request.incarnation_id
@@ -79,7 +80,10 @@ def _check_directories(decision: Decision, request: BrokerRegistrationRequest) -
         for directory in other.directories:
             if directory in named:
                 text = uuid_to_text(directory)
-                raise KafkaError(wrong, f"Broker {other.id} is already registered with directory {text}")
+                raise KafkaError(
+                    wrong,
+                    f"Directory {text} belongs to broker {other.id}: format separate directories for each broker",
+                )
 
 
 def _check_features(decision: Decision, ranges: dict[str, tuple[int, int]]) -> None:
@@ -90,6 +94,6 @@ def _check_features(decision: Decision, ranges: dict[str, tuple[int, int]]) -> N
         if not low <= level <= high:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"Unable to register because the broker does not support finalized version {level} of {name}. "
-                f"The broker wants a version between {low} and {high}, inclusive.",
+                f"The cluster runs {name} at {level}, and the broker knows {low} to {high}: "
+                "start a release that knows it, or change the feature first.",
             )

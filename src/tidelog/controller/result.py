@@ -123,9 +123,12 @@ class Decision:
         """The registration of the broker that sent the request. KafkaError STALE_BROKER_EPOCH when it is not the current one."""
         broker = self.image.brokers.get(broker_id)
         if broker is None:
-            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered")
         if broker.epoch != epoch:
-            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got broker epoch {epoch}")
+            raise KafkaError(
+                ErrorCode.STALE_BROKER_EPOCH,
+                f"Broker {broker_id} is registered with epoch {broker.epoch}; the request is of epoch {epoch}",
+            )
         return broker
 
 

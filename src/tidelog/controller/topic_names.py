@@ -12,13 +12,13 @@ LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 def name_problem(name: str) -> str | None:
     """Why a topic name is invalid; None when it is valid."""
     if not name:
-        return "Topic name is invalid: the empty string is not allowed"
+        return "Topic name is invalid: it is empty"
     if name in (".", ".."):
         return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > MAX_NAME_LENGTH:
         return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
     if not LEGAL.issuperset(name):
-        return f"Topic name is invalid: '{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+        return f"Topic name is invalid: '{name}' may only have ASCII letters and digits, '.', '_' and '-'"
     return None
 
 

@@ -77,7 +77,9 @@ def create_topics(decision: Decision, request: CreateTopicsRequest, quota: Quota
         records += created
         taken[topic.name] = None
     if len(records) > MAX_RECORDS_PER_REQUEST:
-        return ControllerResult(_all_refused(request, "Unable to perform excessively large batch operation."))
+        return ControllerResult(
+            _all_refused(request, f"The request would write more than {MAX_RECORDS_PER_REQUEST} metadata records: split it.")
+        )
     response = CreateTopicsResponse(topics=results)
     if request.validate_only:
         return ControllerResult(response)
@@ -156,7 +158,9 @@ def _create_topic(
 def take(quota: Quota, partitions: int) -> None:
     """THROTTLING_QUOTA_EXCEEDED when the client's mutation quota is used up."""
     if not quota.take(partitions):
-        raise Refused(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+        raise Refused(
+            ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The client is over its controller_mutation_rate: retry after the throttle time."
+        )
 
 
 def _new_id(decision: Decision) -> Uuid:
@@ -212,7 +216,7 @@ def _placed_partitions(decision: Decision, count: int, replication_factor: int) 
     try:
         assignments = place(usable_brokers(decision.image.brokers.values()), count, replication_factor, decision.rng)
     except InvalidReplicationFactor as error:
-        message = f"Unable to replicate the partition {replication_factor} time(s): {error}"
+        message = f"Each partition needs {replication_factor} replica(s): {error}"
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, message) from error
     return [new_partition(decision.image, replicas) for replicas in assignments]
 
@@ -236,7 +240,7 @@ def _manual_partitions(image: ClusterImage, assignments: Sequence[CreatableRepli
     for assignment in assignments:
         number = assignment.partition_index
         if number in by_number:
-            message = f"Found multiple manual partition assignments for partition {number}"
+            message = f"Partition {number} has more than one list of replicas: keep one."
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
         by_number[number] = manual_partition(image, number, assignment.broker_ids, replication_factor)
         replication_factor = len(assignment.broker_ids)
@@ -251,7 +255,7 @@ def check_manual_assignment(image: ClusterImage, broker_ids: Sequence[int], repl
     of replicas."""
     wrong = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if not broker_ids:
-        raise Refused(wrong, "The manual partition assignment includes an empty replica list.")
+        raise Refused(wrong, "A partition in the manual assignment has no replicas: list at least one broker.")
     seen: set[int] = set()
     for broker_id in broker_ids:
         if broker_id in seen:
@@ -276,10 +280,7 @@ def manual_partition(
     check_manual_assignment(image, broker_ids, replication_factor)
     partition = new_partition(image, tuple(broker_ids))
     if not partition.isr:
-        message = (
-            f"All brokers specified in the manual partition assignment for partition {number} "
-            "are fenced or in controlled shutdown."
-        )
+        message = f"Partition {number} would have no leader: every broker in its manual assignment is fenced or shutting down."
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     return partition
 
@@ -314,7 +315,7 @@ def delete_topics(decision: Decision, request: DeleteTopicsRequest, quota: Quota
         found = _resolve(decision.image, state, times[state.name, state.topic_id])
         other = deletions.get((found.name, found.topic_id)) if found.code is ErrorCode.NONE else None
         if other is not None:
-            other.refuse(ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.")
+            other.refuse(ErrorCode.INVALID_REQUEST, "The request names this topic twice, by name and by id: keep one.")
         key = (found.name, found.topic_id) if found.code is ErrorCode.NONE else (state.name, state.topic_id)
         deletions.setdefault(key, found)
     for each in deletions.values():
@@ -335,14 +336,14 @@ def _resolve(image: ClusterImage, state: DeleteTopicState, times: int) -> _Delet
     found = _Deletion(state.name, Uuid(state.topic_id))
     by_id = state.topic_id != ZERO_UUID
     if by_id and state.name is not None:
-        return found.refuse(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
+        return found.refuse(ErrorCode.INVALID_REQUEST, "The topic is named by name and by id: give one.")
     if not by_id and state.name is None:
-        return found.refuse(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        return found.refuse(ErrorCode.INVALID_REQUEST, "The topic has neither a name nor an id: give one.")
     if times > 1:
         return found.refuse(ErrorCode.INVALID_REQUEST, "Duplicate topic id." if by_id else "Duplicate topic name.")
     topic = image.topics.by_id.get(found.topic_id) if by_id else image.topics.by_name.get(state.name or "")
     if topic is not None:
         return _Deletion(topic.name, topic.id)
     if by_id:
-        return found.refuse(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        return found.refuse(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id.")
     return found.refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")

@@ -102,8 +102,7 @@ def format_dirs(fs: FileSystem, request: FormatRequest, *, rng: Rng, now_ms: int
     cluster_id = _cluster_id(request, present, rng)
     if present and not request.ignore_formatted:
         raise ConfigError(
-            f"Log directory {next(iter(present))} is already formatted. Use --ignore-formatted to ignore this directory "
-            "and format the others."
+            f"Log directory {next(iter(present))} is already formatted. --ignore-formatted keeps it and formats the rest."
         )
     directories: dict[str, Uuid] = {}
     formatted = []
@@ -162,7 +161,8 @@ def _cluster_id(request: FormatRequest, present: Mapping[str, MetaProperties], r
     for log_dir, found in present.items():
         if cluster_id and found.cluster_id != cluster_id:
             raise ConfigError(
-                f"Invalid cluster.id in: {log_dir}/{META_PROPERTIES}. Expected {cluster_id}, but read {found.cluster_id}"
+                f"{log_dir}/{META_PROPERTIES} belongs to cluster {found.cluster_id}; the other directories, or --cluster-id, say "
+                f"{cluster_id}"
             )
         if found.node_id != request.node_id:
             raise ConfigError(

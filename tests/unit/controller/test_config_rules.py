@@ -33,7 +33,7 @@ def test_settings_that_hold_are_let_through(resource: tuple[int, str], settings:
             (BROKER, ""),
             {"listeners": "PLAINTEXT://:1"},
             ErrorCode.INVALID_REQUEST,
-            "broker id must be specified: [listeners]",
+            "name the broker: listeners",
         ),
         ((BROKER, "1"), {"log.cleaner.threads": "-1"}, ErrorCode.INVALID_REQUEST, "log.cleaner.threads"),
         ((GROUP, "g"), {"nonsense": "1"}, ErrorCode.INVALID_CONFIG, "Unknown group config name: nonsense"),

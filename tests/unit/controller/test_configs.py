@@ -77,12 +77,12 @@ def test_a_list_does_not_grow_beyond_what_a_record_can_hold(topics: Any) -> None
         ((2, "t"), [("b", SET, "1"), ("b", DELETE, None)], ErrorCode.INVALID_REQUEST, "duplicate config keys"),
         ((2, "t"), [("b", 7, "1")], ErrorCode.INVALID_REQUEST, "Unknown operation type 7"),
         ((2, "t"), [("b", APPEND, "1")], ErrorCode.INVALID_CONFIG, "Can't APPEND to key b because its type is not LIST"),
-        ((4, "one"), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Node id must be an integer"),
+        ((4, "one"), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "'one' is not a node id"),
         ((4, "1"), [("b", SET, "bad")], ErrorCode.INVALID_REQUEST, "b is bad"),
         ((3, "t"), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Unknown resource type 3"),
-        ((2, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
+        ((2, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Topics have no default resource"),
         ((16, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Subscription name can't be empty"),
-        ((32, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
+        ((32, ""), [("b", SET, "1")], ErrorCode.INVALID_REQUEST, "Groups have no default resource"),
     ],
 )
 def test_all_changes_of_a_resource_are_refused_together(
@@ -108,7 +108,7 @@ def test_a_resource_named_twice_is_refused_both_times(topics: Any) -> None:
     twice = [incremental.AlterConfigsResource(resource_type=2, resource_name="t", configs=[change])] * 2
     request = incremental.IncrementalAlterConfigsRequest(resources=twice)
     response = topics.ask(QuorumController.incremental_alter_configs, request)
-    refused = (42, "Each resource must appear at most once.")
+    refused = (42, "Resource 't' is in the request twice: merge its changes into one entry.")
     assert [(each.error_code, each.error_message) for each in response.responses] == [refused, refused]
     assert topics.records == []
 

@@ -34,9 +34,9 @@ def test_a_feature_moves_up(make_cluster: Callable[..., Any]) -> None:
     [
         (("foo.version", 1, 1), "does not support this feature"),
         (("kraft.version", 2, 1), "only supports versions 0-1"),
-        (("kraft.version", 0, 2), "Can't downgrade the version of this feature."),
-        (("group.version", -1, 1), "cannot be less than 0"),
-        (("group.version", 0, 0), "does not support the given upgrade type"),
+        (("kraft.version", 0, 2), "cannot be lowered to 0"),
+        (("group.version", -1, 1), "levels begin at 0"),
+        (("group.version", 0, 0), "upgrade type 0 is none of"),
         (("metadata.version", 31, 1), "only supports versions 7-30"),
         (("group.version", 2, 1), "only supports versions 0-1"),
         (("metadata.version", 21, 1), "Can't downgrade the version of this feature without"),
@@ -152,7 +152,7 @@ def test_switched_off_those_of_before_are_eligible_where_nobody_is_in_sync(make_
 
 def test_a_feature_may_need_a_metadata_version(make_cluster: Callable[..., Any]) -> None:
     cluster = make_cluster(1, metadata_version=22)
-    assert "depends on metadata.version level 23" in update(cluster, (ELR, 1, 1)).error_message
+    assert "needs metadata.version 23" in update(cluster, (ELR, 1, 1)).error_message
     assert update(cluster, (ELR, 1, 1), ("metadata.version", 23, 1)).error_code == 0
 
 

@@ -47,8 +47,14 @@ def test_partitions_are_added_where_the_request_wants_them(grown: Any) -> None:
     [
         ("x", 5, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""),
         ("t", 2, None, ErrorCode.INVALID_PARTITIONS, "already has 2 partition(s)."),
-        ("t", 1, None, ErrorCode.INVALID_PARTITIONS, "would not be an increase"),
-        ("t", 4, [[1, 2]], ErrorCode.INVALID_REPLICA_ASSIGNMENT, "add 2 additional partition(s), but only 1 assignment(s)"),
+        ("t", 1, None, ErrorCode.INVALID_PARTITIONS, "is not more"),
+        (
+            "t",
+            4,
+            [[1, 2]],
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "2 partition(s) are to be added, but the request assigns replicas to 1",
+        ),
         ("t", 3, [[1]], ErrorCode.INVALID_REPLICA_ASSIGNMENT, "not consistent"),
         ("t", 3, [[1, 9]], ErrorCode.INVALID_REPLICA_ASSIGNMENT, "broker 9"),
         ("t", 20_000, None, ErrorCode.POLICY_VIOLATION, "Excessively large"),

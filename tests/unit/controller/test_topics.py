@@ -63,12 +63,12 @@ def test_minus_one_takes_the_brokers_defaults(make_cluster: Callable[..., Any]) 
 @pytest.mark.parametrize(
     ("asked", "code", "says"),
     [
-        (topic(""), ErrorCode.INVALID_TOPIC_EXCEPTION, "the empty string"),
+        (topic(""), ErrorCode.INVALID_TOPIC_EXCEPTION, "it is empty"),
         (topic("."), ErrorCode.INVALID_TOPIC_EXCEPTION, "'.' is not allowed"),
         (topic(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, "'..' is not allowed"),
         (topic("x" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, "longer than the max allowed length 249"),
-        (topic("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION, "other than ASCII alphanumerics"),
-        (topic("naïve"), ErrorCode.INVALID_TOPIC_EXCEPTION, "other than ASCII alphanumerics"),
+        (topic("a b"), ErrorCode.INVALID_TOPIC_EXCEPTION, "may only have ASCII letters and digits"),
+        (topic("naïve"), ErrorCode.INVALID_TOPIC_EXCEPTION, "may only have ASCII letters and digits"),
         (topic("__cluster_metadata"), ErrorCode.INVALID_REQUEST, "Creation of internal topic __cluster_metadata"),
         (topic("there.is"), ErrorCode.INVALID_TOPIC_EXCEPTION, "collides with existing topic: there_is"),
         (topic("there_is"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'there_is' already exists."),
@@ -81,7 +81,7 @@ def test_minus_one_takes_the_brokers_defaults(make_cluster: Callable[..., Any]) 
         (topic("t", retention_ms=None), ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs: retention.ms"),
         (manual("t", {0: [1]}, partitions=1), ErrorCode.INVALID_REQUEST, "numPartitions was not set to -1"),
         (manual("t", {0: [1]}, replicas=1), ErrorCode.INVALID_REQUEST, "replication factor was not set to -1"),
-        (manual("t", {0: []}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "empty replica list"),
+        (manual("t", {0: []}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "has no replicas"),
         (manual("t", {0: [1, 1]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "broker 1 more than once"),
         (manual("t", {0: [5]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "broker 5, but no such broker is registered"),
         (manual("t", {0: [1], 2: [1]}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "consecutive 0-based"),
@@ -121,7 +121,7 @@ def test_topics_of_one_request_collide_with_each_other_too(cluster: Any) -> None
 def test_a_request_for_too_many_partitions_or_records_is_refused_as_a_whole(cluster: Any) -> None:
     for asked, says in (
         ([topic("a", 9_000), topic("b", 1_001)], "Excessively large number of partitions per request."),
-        ([topic("a", 9_000), topic("b", 1_000)], "Unable to perform excessively large batch operation."),
+        ([topic("a", 9_000), topic("b", 1_000)], "The request would write more than 10000 metadata records: split it."),
     ):
         results = create(cluster, *asked)
         assert [(each.error_code, each.error_message) for each in results.values()] == [(ErrorCode.POLICY_VIOLATION, says)] * 2
@@ -157,7 +157,7 @@ def test_fenced_brokers_hold_replicas_but_are_not_in_sync(make_cluster: Callable
     partition = cluster.image.topics.by_name["t"].partitions[0]
     assert (partition.isr, partition.leader) == ((1,), 1)
     assert result["u"].error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert "fenced or in controlled shutdown" in (result["u"].error_message or "")
+    assert "fenced or shutting down" in (result["u"].error_message or "")
 
 
 def test_without_a_broker_in_service_nothing_can_be_placed(make_cluster: Callable[..., Any]) -> None:
@@ -227,9 +227,9 @@ def test_a_topic_asked_for_twice_is_answered_once_and_stays(cluster: Any) -> Non
     asked = [by_name["a"], by_id["a"], by_id["b"], by_id["b"], by_id["c"], by_name["c"], by_name["d"]]
     results = delete(cluster, *asked, names=["d"])
     assert [(each.name, each.topic_id, each.error_code, each.error_message) for each in results] == [
-        ("a", ids["a"], 42, "The provided topic name maps to an ID that was already supplied."),
+        ("a", ids["a"], 42, "The request names this topic twice, by name and by id: keep one."),
         (None, ids["b"], 42, "Duplicate topic id."),
-        ("c", ids["c"], 42, "The provided topic name maps to an ID that was already supplied."),
+        ("c", ids["c"], 42, "The request names this topic twice, by name and by id: keep one."),
         ("d", bytes(16), 42, "Duplicate topic name."),
     ]
     assert cluster.records == []

@@ -88,7 +88,7 @@ def test_a_formatted_dir_is_refused_unless_it_may_be_ignored_and_never_touched(t
     with pytest.raises(ConfigError, match=r"already formatted.*--ignore-formatted"):
         format_at(tmp_path / "a", tmp_path / "b")
     assert not (tmp_path / "b").exists()
-    with pytest.raises(ConfigError, match=r"Invalid cluster\.id in: .*Expected AAAAAAAAAAAAAAAAAAAAAA, but read 5L6g3nShT"):
+    with pytest.raises(ConfigError, match=r"belongs to cluster 5L6g3nShT.* say AAAAAAAAAAAAAAAAAAAAAA"):
         format_at(tmp_path / "a", cluster_id="AAAAAAAAAAAAAAAAAAAAAA", ignore_formatted=True)
     with pytest.raises(ConfigError, match=r"Invalid node\.id in: .*Expected 2, but read 1"):
         format_at(tmp_path / "a", node_id=2, ignore_formatted=True)

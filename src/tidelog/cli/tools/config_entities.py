@@ -80,14 +80,14 @@ def named(flags: dict[str, Any], kinds: tuple[str, ...]) -> list[Named]:
         refusal.usage("--entity-type, --entity-name and --entity-default do not go with their short forms")
     if len(names) > len(types) and not short:
         refusal.usage(
-            "At least one entity type must be specified" if not types else "There are more entity names than entity types"
+            "--entity-name needs an --entity-type before it" if not types else "There are more entity names than entity types"
         )
     found = short or [Named(kind, names[place] if place < len(names) else None) for place, kind in enumerate(types)]
     if not found:
-        refusal.usage("At least one entity type must be specified")
+        refusal.usage(f"Say whose settings with --entity-type: {', '.join(kinds)}")
     for each in found:
         if each.kind not in kinds:
-            refusal.usage(f"Invalid entity type {each.kind}, the entity type must be one of {', '.join(kinds)}")
+            refusal.usage(f"--entity-type {each.kind} does not exist here: use {', '.join(kinds)}")
         if each.name == "" and each.kind not in WITH_DEFAULT:
             refusal.usage(f"--entity-default is there for {', '.join(WITH_DEFAULT)}, not for {each.kind}")
     twice = [kind for kind, count in Counter(each.kind for each in found).items() if count > 1]

@@ -79,11 +79,11 @@ def command(bootstrap_server: str | None, command_config: str | None, describe: 
     """Show and change dynamic settings."""
     bootstrap = refusal.required(bootstrap_server)
     if describe == alter:
-        refusal.usage("Command must include exactly one action: --describe, --alter")
+        refusal.usage("Give either --describe or --alter")
     entities = config_entities.named(flags, KINDS)
     given = [name for name in ("add_config", "add_config_file", "delete_config") if flags[name] is not None]
     if alter and not given:
-        refusal.usage("At least one of --add-config, --add-config-file, or --delete-config must be specified with --alter")
+        refusal.usage("--alter changes nothing without --add-config, --add-config-file or --delete-config")
     if alter and (unnamed := [each.kind for each in entities if each.name is None]):
         refusal.usage("An entity-name or default entity must be specified with --alter of " + " and ".join(unnamed))
     from tidelog.cli.admin_session import AdminSession
@@ -128,9 +128,7 @@ def additions(text: str | None, path: str | None) -> dict[str, str]:
     while text and position < len(text):
         match = _PAIR.match(text, position)
         if match is None:
-            raise CommandFailed(
-                f'Invalid entity config: all configs to be added must be in the format "key=val": {text[position:]}'
-            )
+            raise CommandFailed(f"--add-config takes name=value pairs with commas between them; this is none: {text[position:]}")
         value = match[2].strip()
         result[match[1]] = value[1:-1] if value.startswith("[") and value.endswith("]") else value
         position = match.end()
@@ -165,7 +163,7 @@ def _one_of(session: AdminSession, entity: Entity) -> Any:
     """The broker itself for a broker entity, any broker for others."""
     if entity.resource in {BROKER, BROKER_LOGGER} and entity.name is not None:
         if not entity.name.isdecimal():
-            raise CommandFailed(f"The entity name of {entity.kind} must be a valid integer broker id, found: {entity.name}")
+            raise CommandFailed(f"--entity-name of {entity.kind} is a node id, a number: {entity.name} is none")
         return session.connection(int(entity.name))
     return session
 
@@ -180,7 +178,7 @@ def _describe(session: AdminSession, entity: Entity, everything: bool, *, silent
     for name in [entity.name] if entity.name is not None else _all_names(session, entity):
         each = Entity(entity.kind, name)
         if each.resource == TOPIC and session.metadata([name])[0].error_code:
-            missing = f"The topic '{name}' doesn't exist and doesn't have dynamic config."
+            missing = f"Topic '{name}' does not exist, so it has no settings."
             if entity.name is not None and silent:
                 raise CommandFailed(missing)
             say(missing)

@@ -86,20 +86,18 @@ def _check(flags: dict[str, Any]) -> None:
     """Checks flags that exclude or require each other."""
     refusal.required(flags["bootstrap_server"])
     if (flags["topic"] is None) == (flags["include"] is None):
-        refusal.usage("Exactly one of the following arguments is required: [topic], [include]")
+        refusal.usage("Name what to read: one of --topic and --include")
     if flags["partition"] is not None and flags["topic"] is None:
-        refusal.usage("The topic is required when partition is specified.")
+        refusal.usage("--partition is a number within a topic: add --topic.")
     if flags["offset"] is not None and flags["partition"] is None:
-        refusal.usage("The partition is required when offset is specified.")
+        refusal.usage("--offset is a place in one partition: add --partition.")
     if flags["offset"] is not None and flags["from_beginning"]:
-        refusal.usage("Options from-beginning and offset cannot be specified together.")
+        refusal.usage("--from-beginning and --offset contradict each other: give one.")
     if flags["group"] is not None and flags["partition"] is not None:
-        refusal.usage("Options group and partition cannot be specified together.")
+        refusal.usage("--partition reads without a group: leave out --group.")
     offset = flags["offset"]
     if offset is not None and offset not in {"earliest", "latest"} and not offset.isdecimal():
-        refusal.usage(
-            f"The provided offset value '{offset}' is incorrect. Valid values are 'earliest', 'latest', or a non-negative long."
-        )
+        refusal.usage(f"--offset '{offset}' is neither earliest nor latest nor a number from 0 up.")
     for old, new, old_flag, new_flag in (
         ("properties", "formatter_property", "--property", "--formatter-property"),
         ("consumer_property", "command_property", "--consumer-property", "--command-property"),

@@ -17,9 +17,7 @@ from tidelog.cli.refusal import CommandFailed
 NAME = "consumer-groups"
 ACTIONS = ("list", "describe", "delete", "reset_offsets", "delete_offsets", "validate_regex")
 TARGETS = ("to_earliest", "to_latest", "to_current", "to_offset", "shift_by", "by_duration", "to_datetime", "from_file")
-NO_EXECUTE = (
-    "WARN: No action will be performed as the --execute option is missing. Add --dry-run to say that this is meant, or --execute."
-)
+NO_EXECUTE = "WARN: This only shows the new offsets. Add --execute to commit them, or --dry-run to leave out this line."
 FILE = click.Path(exists=True, dir_okay=False)
 
 
@@ -61,7 +59,7 @@ def command(list_: bool, **flags: Any) -> None:
     chosen = [action for action in ACTIONS if flags[action] not in {None, False}]
     if len(chosen) != 1:
         names = ", ".join(f"--{action.replace('_', '-')}" for action in ACTIONS)
-        refusal.usage(f"Command must include exactly one action: {names}")
+        refusal.usage(f"Give one action: {names}")
     (action,) = chosen
     _check(action, flags)
     if action == "validate_regex":
@@ -78,7 +76,7 @@ def command(list_: bool, **flags: Any) -> None:
         "delete_offsets": _delete_offsets,
     }[action]
     with (
-        refusal.one_line("Error: Executing consumer group command failed due to "),
+        refusal.one_line("Error: "),
         AdminSession(flags["bootstrap_server"], flags["command_config"]) as session,
     ):
         good = act(session, flags)
@@ -88,7 +86,7 @@ def command(list_: bool, **flags: Any) -> None:
 def _check(action: str, flags: dict[str, Any]) -> None:
     """Checks the flags that the action requires or excludes."""
     if action in {"describe", "delete", "reset_offsets"} and bool(flags["group"]) == flags["all_groups"]:
-        refusal.usage(f"Option [{action.replace('_', '-')}] takes one of these options: [group], [all-groups]")
+        refusal.usage(f"--{action.replace('_', '-')} needs either --group or --all-groups")
     if flags["type_"] is not None and action != "list":
         refusal.usage("Option [type] can only be used with [list]")
     if action == "describe" and sum([flags["members"], flags["offsets"], flags["state"] is not None]) > 1:
@@ -104,7 +102,7 @@ def _check(action: str, flags: dict[str, Any]) -> None:
         names = ", ".join(f"[{name.replace('_', '-')}]" for name in TARGETS)
         refusal.usage(f"Option '[reset-offsets]' requires one of the following scenarios: {names}")
     if not flags["from_file"] and bool(flags["topic"]) == flags["all_topics"]:
-        refusal.usage("One of the reset scopes should be defined: --all-topics, --topic.")
+        refusal.usage("Say which offsets to reset: --topic or --all-topics.")
     if not flags["execute"] and not flags["dry_run"]:
         print(NO_EXECUTE, file=sys.stderr)
 
@@ -206,7 +204,7 @@ def _delete(session: Any, flags: dict[str, Any]) -> bool:
     if not failed:
         print(f"Deletion of requested consumer groups ({names}) was successful.")
         return True
-    print("\nError: Deletion of some consumer groups failed:")
+    print("\nError: These groups are still there:")
     for group_id, reason in failed.items():
         print(f"* Group '{group_id}' could not be deleted due to: {reason}")
     if done:
@@ -232,8 +230,7 @@ def _reset(session: Any, flags: dict[str, Any]) -> bool:
             state = group_state.DEAD
         if state not in {group_state.EMPTY, group_state.DEAD}:
             print(
-                f"\nError: Assignments can only be reset if the group '{group_id}' is inactive, but the current state is {state}."
-                " Stop its members first.",
+                f"\nError: Group '{group_id}' is {state}: its members would overwrite the new offsets. Stop them first.",
                 file=sys.stderr,
             )
             good = False
@@ -276,7 +273,7 @@ def _delete_offsets(session: Any, flags: dict[str, Any]) -> bool:
     elif good:
         print(f"Request succeeded for deleting offsets from group {group_id}.")
     else:
-        print("Error: Encountered some partition-level error, see the follow-up details.")
+        print("Error: Some offsets are still there; STATUS below says why.")
     shown = [
         columns.Column("TOPIC", "topic", 15),
         columns.Column("PARTITION", "partition", 10),

@@ -70,9 +70,9 @@ def command(**flags: Any) -> None:
     """Consume records, and say how fast it was."""
     refusal.required(flags["bootstrap_server"])
     if (flags["topic"] is None) == (flags["include"] is None):
-        refusal.usage("Exactly one of the following arguments is required: [topic], [include]")
+        refusal.usage("Name what to read: one of --topic and --include")
     if (flags["num_records"] is None) == (flags["messages"] is None):
-        refusal.usage("Exactly one of the following arguments is required: [num-records], [messages]")
+        refusal.usage("Say how many records to read with --num-records (--messages is its old name; not both)")
     with refusal.one_line("Error: "):
         config = settings(flags)
         client_settings.check_reachable(_own(flags), flags["bootstrap_server"])
@@ -143,10 +143,7 @@ def _consume(
             told(records)
             size += sum(len(message) + len(message.key() or b"") for message in batch)
         elif (now - last) * 1000 >= flags["timeout"]:
-            print(
-                f"WARNING: Exiting before consuming the expected number of records: timeout ({flags['timeout']} ms) exceeded. "
-                "--timeout sets it."
-            )
+            print(f"WARNING: Stopped early: no record arrived for {flags['timeout']} ms. --timeout sets how long to wait.")
             break
         if flags["show_detailed_stats"] and (now - reported) * 1000 >= flags["reporting_interval"]:
             waited = sum((at - reported) * 1000 for at in assigned_at[:1] if at >= reported)

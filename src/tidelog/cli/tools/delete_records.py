@@ -49,7 +49,7 @@ def offsets(text: str) -> dict[Partition, int]:
     if len(result) < len(rows):
         names = [f"{topic}-{partition}" for topic, partition, _ in rows]
         twice = ", ".join(sorted({name for name in names if names.count(name) > 1}))
-        raise CommandFailed(f"Offset json file contains duplicate topic partitions: {twice}")
+        raise CommandFailed(f"The offset file names these partitions more than once: {twice}")
     return result
 
 

@@ -126,7 +126,7 @@ def _dump_log(path: str, what: What, problems: Problems) -> None:
         valid = position + header.size
     left = os.path.getsize(path) - valid
     if left > 0 and valid < what.max_bytes:
-        print(f"Found {left} invalid bytes at the end of {name}")
+        print(f"The last {left} bytes of {name} are not a whole valid batch")
 
 
 def _batches(path: str, max_bytes: int, problems: Problems) -> Iterator[tuple[int, BatchHeader, memoryview]]:

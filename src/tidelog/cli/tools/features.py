@@ -127,9 +127,9 @@ def _wanted(features: tuple[str, ...], release: str | None, metadata: str | None
     from tidelog.metadata.features import METADATA_VERSION, metadata_version_from_name
 
     if metadata is not None:
-        print(" `metadata` flag is deprecated and may be removed in a future release.")
+        print("--metadata is the old form of --feature metadata.version=LEVEL.")
     if release is not None and (features or metadata):
-        raise CommandFailed("Can not specify `release-version` with other feature flags.")
+        raise CommandFailed("--release-version sets all levels: leave out --feature and --metadata.")
     if release is not None:
         return release_levels(release)
     levels: dict[str, int] = {}
@@ -141,19 +141,19 @@ def _wanted(features: tuple[str, ...], release: str | None, metadata: str | None
     for text in features:
         name, level = _feature_level(text)
         if name in levels:
-            raise CommandFailed(f"Feature {name} was specified more than once.")
+            raise CommandFailed(f"--feature {name} is there twice: keep one.")
         levels[name] = level
     if not levels:
-        raise CommandFailed(f"You must specify at least one feature to {what}")
+        raise CommandFailed(f"Name what to {what} with --feature NAME=LEVEL")
     return levels
 
 
 def _feature_level(text: str) -> tuple[str, int]:
     name, equals, level = text.partition("=")
     if not equals:
-        raise CommandFailed(f"Can't parse feature=level string {text}: equals sign not found.")
+        raise CommandFailed(f"--feature takes NAME=LEVEL; {text} has no equals sign.")
     if not level.strip().isdecimal():
-        raise CommandFailed(f"Can't parse feature=level string {text}: unable to parse {level} as a short.")
+        raise CommandFailed(f"--feature {text}: the level {level} is not a number.")
     return name.strip(), int(level)
 
 

@@ -63,7 +63,7 @@ def command(
         print(f"tidelog: {error}", file=sys.stderr)
         sys.exit(1)
     if not result.formatted:
-        print("All of the log directories are already formatted.")
+        print("Nothing to do: every log directory is already formatted.")
     version = metadata_version_name(request.levels[METADATA_VERSION])
     for log_dir in result.formatted:
         voter = (standalone or initial_controllers) and log_dir == (request.metadata_log_dir or request.log_dirs[0])

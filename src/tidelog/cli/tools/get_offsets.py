@@ -85,16 +85,16 @@ def _offsets(session: Any, topics: Sequence[Any], wanted: Filter, timestamp: int
         if wanted(topic.name, partition.partition_index)
     )
     if not chosen:
-        raise CommandFailed("Could not match any topic-partitions with the specified filters")
+        raise CommandFailed("No partition fits --topic, --partitions or --topic-partitions")
     found = session.list_offsets(dict.fromkeys(chosen, timestamp))
     offsets = []
     for topic, index in chosen:
         answer = found.get((topic, index))
         if answer is None:
-            print(f"Skip getting offsets for topic-partition {topic}-{index} due to error: it has no leader", file=sys.stderr)
+            print(f"{topic}-{index} is left out: it has no leader", file=sys.stderr)
         elif answer.error_code != ErrorCode.NONE:
             reason = refusal.error_text(answer.error_code)
-            print(f"Skip getting offsets for topic-partition {topic}-{index} due to error: {reason}", file=sys.stderr)
+            print(f"{topic}-{index} is left out: {reason}", file=sys.stderr)
         elif answer.offset != NO_OFFSET:
             offsets.append((topic, index, answer.offset))
     return offsets
@@ -114,16 +114,14 @@ def _filter(topic: str | None, partitions: str | None, topic_partitions: str | N
     """The partitions of the ``existing`` topics that the flags select."""
     if topic_partitions is not None:
         if topic is not None or partitions is not None:
-            raise CommandFailed("--topic-partitions cannot be used with --topic or --partitions")
+            raise CommandFailed("--topic-partitions replaces --topic and --partitions: leave those out")
         rules = [rule(text.strip(), existing) for text in topic_partitions.split(",")]
         return lambda name, index: any(each(name, index) for each in rules)
     meant = _meant(topic or ".*", existing)
     numbers = None
     if partitions is not None:
         if not all(text.strip().isdecimal() for text in partitions.split(",")):
-            raise CommandFailed(
-                f"--partitions expects a comma separated list of numeric partition ids, but received: {partitions}"
-            )
+            raise CommandFailed(f"--partitions takes numbers with commas between them, such as 0,2,5: {partitions} is none")
         numbers = {int(text) for text in partitions.split(",")}
     return lambda name, index: meant(name) and (numbers is None or index in numbers)
 
@@ -146,7 +144,7 @@ def _meant(text: str, existing: Sequence[str]) -> Callable[[str], bool]:
     try:
         return topic_choice.meant(text, existing)
     except re.error as error:
-        raise CommandFailed(f"{text} is not a valid regular expression: {error}") from error
+        raise CommandFailed(f"The pattern {text} cannot be compiled: {error}") from error
 
 
 def main() -> None:

@@ -35,11 +35,11 @@ def command(
     """List the groups of all types."""
     bootstrap = refusal.required(bootstrap_server)
     if not list_:
-        refusal.usage("Command must include exactly one action: --list.")
+        refusal.usage("Add --list: listing groups is all that this command does.")
     chosen = [name for name, value in {"consumer": consumer, "share": share, "streams": streams}.items() if value]
     if len(chosen) > 1 or (chosen and (group_type or protocol is not None)):
         others = [*chosen[1:], *(["group-type"] if group_type else []), *(["protocol"] if protocol is not None else [])]
-        refusal.usage(f'Option "[{chosen[0]}]" can\'t be used with option "[{others[0]}]"')
+        refusal.usage(f"--{chosen[0]} and --{others[0]} both select a kind of group: give one")
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.tools.group_state import list_groups
 

@@ -51,7 +51,7 @@ def list_endpoints(
 ) -> None:
     """Show where brokers, or controllers, listen."""
     if include_fenced_brokers and bootstrap_controller:
-        refusal.usage("The option --include-fenced-brokers is only supported with --bootstrap-server option")
+        refusal.usage("--include-fenced-brokers asks a broker: give --bootstrap-server, not --bootstrap-controller")
     with refusal.one_line(""), session(*target(bootstrap_server, bootstrap_controller), command_config) as connected:
         described = _described(connected, include_fenced_brokers)
         print(table(described.brokers, "controller" if isinstance(connected, ControllerSession) else "broker"))

@@ -50,7 +50,7 @@ def command(
     if election_type is None:
         refusal.usage("Missing required option(s): election-type")
     if sum([topic is not None, all_topic_partitions, path_to_json_file is not None]) != 1:
-        refusal.usage("One and only one of the following options is required: topic, all-topic-partitions, path-to-json-file")
+        refusal.usage("Say which partitions with one of --topic, --all-topic-partitions and --path-to-json-file")
     if topic is None and partition is not None:
         refusal.usage("Option partition is only allowed if topic is used")
     if topic is not None and partition is None:
@@ -65,7 +65,7 @@ def command(
             wanted = [(topic, partition)]
         failed = elect(session, election_type.upper(), wanted)
         if failed:
-            raise CommandFailed(f"{failed} replica(s) could not be elected")
+            raise CommandFailed(f"{failed} partition(s) kept the leader they had; the lines above say why")
 
 
 def partitions_in(text: str) -> list[Partition]:
@@ -75,14 +75,14 @@ def partitions_in(text: str) -> list[Partition]:
     except ValueError as error:
         raise CommandFailed(f"Replica election data is empty, or no JSON of the form {FORM}: {error}") from error
     if not isinstance(document, dict) or "partitions" not in document:
-        raise CommandFailed('Replica election data is missing "partitions" field')
+        raise CommandFailed('The file has no list "partitions": write {"partitions": [{"topic": "t", "partition": 0}]}')
     try:
         found = [(str(row["topic"]), int(row["partition"])) for row in document["partitions"]]
     except (KeyError, TypeError, ValueError) as error:
         raise CommandFailed(f"Replica election data is not of the form {FORM}: {error!r}") from error
     twice = [f"{topic}-{index}" for topic, index in sorted(set(found)) if found.count((topic, index)) > 1]
     if twice:
-        raise CommandFailed(f"Replica election data contains duplicate partitions: [{', '.join(twice)}]")
+        raise CommandFailed(f"The file names these partitions more than once: {', '.join(twice)}")
     return found
 
 
@@ -116,7 +116,7 @@ def elect(session: AdminSession, kind: str, wanted: list[Partition] | None, *, s
             print(f"Valid replica already elected for partitions {', '.join(there)}")
         for (topic, index), part in failed.items():
             text = refusal.error_text(part.error_code, part.error_message)
-            print(f"Error completing leader election ({kind}) for partition: {topic}-{index}: {text}")
+            print(f"Error: {topic}-{index} has no new leader ({kind}): {text}")
         sys.stdout.flush()
     return len(failed)
 

@@ -105,7 +105,9 @@ class LineReader:
             key, found, value = pair.partition(self.headers_key_separator)
             if not found and not self.ignore_error:
                 shown = pair.decode(errors="replace")
-                raise CommandFailed(f"No header key separator found in pair '{shown}' on line number {number}")
+                raise CommandFailed(
+                    f"Line {number}: header '{shown}' has no separator between key and value; headers.key.separator sets it"
+                )
             if key == self.null_marker:
                 raise CommandFailed(f"A header's key is the null marker on line number {number}, and keys cannot be null.")
             headers.append((key.decode(errors="replace"), self._or_null(value) if found else None))

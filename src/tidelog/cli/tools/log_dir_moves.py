@@ -74,7 +74,7 @@ def take_back(session: AdminSession, wanted: Mapping[Replica, str]) -> None:
     found = placed(session, _by_partition(wanted))
     back = {replica: found[replica].log_dir for replica in wanted if replica in found and found[replica].future_dir is not None}
     if not back:
-        print("None of the specified partition moves are active.")
+        print("No move of a replica between log directories is running: nothing to cancel.")
         return
     for (topic, index, broker), code in _ask(session, back).items():
         if code != ErrorCode.NONE:

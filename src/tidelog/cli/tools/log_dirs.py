@@ -46,9 +46,7 @@ def _brokers(session: AdminSession, text: str) -> list[int]:
     missing = [word for word in words if int(word) not in there]
     if missing:
         known = ",".join(map(str, there))
-        raise CommandFailed(
-            f"The given brokers do not exist from --broker-list: {','.join(missing)}. Current existent brokers: {known}"
-        )
+        raise CommandFailed(f"--broker-list names brokers that the cluster does not have: {','.join(missing)}. It has {known}")
     return [int(word) for word in words] or there
 
 

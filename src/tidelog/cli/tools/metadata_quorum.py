@@ -42,11 +42,11 @@ def command(
 def describe(flags: Flags, status: bool, replication: bool, human_readable: bool, output: str) -> None:
     """Show the quorum's status, or its replication."""
     if status and replication:
-        refusal.usage("Only one of --status or --replication should be specified with describe sub-command")
+        refusal.usage("describe shows either --status or --replication: give one")
     if not status and not replication:
-        refusal.usage("One of --status or --replication must be specified with describe sub-command")
+        refusal.usage("Say what to describe: --status or --replication")
     if human_readable and status:
-        refusal.usage("The option --human-readable is only supported along with --replication")
+        refusal.usage("--human-readable changes the times that --replication prints: leave it out with --status")
     bootstrap, controllers = target(flags[0], flags[1])
     with refusal.one_line("Error: "), session(bootstrap, controllers, flags[2]) as connected:
         partition, nodes = quorum(connected)
@@ -174,7 +174,7 @@ def add_controller(flags: Flags, dry_run: bool) -> None:
     bootstrap, controllers = target(flags[0], flags[1])
     properties = flags[2]
     if properties is None:
-        refusal.usage("You must supply the configuration file of the controller you are adding when using add-controller.")
+        refusal.usage("add-controller reads the new controller's own configuration: name its file with --command-config.")
     with refusal.one_line(""):
         voter = read_voter(properties)
         shown = ", ".join(f"{point.name}://{point.host}:{point.port}" for point in voter.endpoints)

@@ -83,7 +83,7 @@ def offsets_at(session: AdminSession, partitions: Iterable[Partition], timestamp
         result[partition] = answer.offset
     late = [partition for partition, offset in result.items() if offset == NO_OFFSET]
     for topic, index in late:
-        print(f"Warn: Partition {index} from topic {topic} has no record that late. Falling back to latest known offset.")
+        print(f"Warn: {topic}-{index} has no record that late; its end offset is taken.")
     return result | (offsets_at(session, late, LATEST_TIMESTAMP) if late else {})
 
 
@@ -110,7 +110,7 @@ def shifted(partitions: Iterable[Partition], old: Mapping[Partition, Committed],
     for topic, index in partitions:
         if (topic, index) not in old:
             raise CommandFailed(
-                f"Cannot shift offset for partition {topic}-{index} since there is no current committed offset; use --to-offset"
+                f"--shift-by moves a committed offset, and the group has none for {topic}-{index}: use --to-offset"
             )
         result[topic, index] = old[topic, index].offset + by
     return result

@@ -75,7 +75,7 @@ def _number(key: str, text: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise CommandFailed(f"Cannot parse quota configuration value for {key}: {text}") from error
+        raise CommandFailed(f"Quota {key} takes a number: {text} is none") from error
 
 
 def describe(session: AdminSession, entities: Sequence[Named], *, silent: bool) -> list[Row]:

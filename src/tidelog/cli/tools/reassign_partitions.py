@@ -106,7 +106,7 @@ def command(bootstrap_server: str | None, bootstrap_controller: str | None, comm
 def _action(flags: Mapping[str, Any]) -> str:
     given = [action for action in ACTIONS if flags[action]]
     if len(given) != 1:
-        refusal.usage(f"Command must include exactly one action: {', '.join(f'--{action}' for action in ACTIONS)}")
+        refusal.usage(f"Give one action: {', '.join(f'--{action}' for action in ACTIONS)}")
     (action,) = given
     for name in NEEDS[action]:
         if flags[name] is None:
@@ -115,7 +115,7 @@ def _action(flags: Mapping[str, Any]) -> str:
     for name, value in flags.items():
         known = name in NEEDS[action] or name in TAKES[action] or name in ACTIONS
         if not known and value not in {None, False, defaults.get(name)}:
-            refusal.usage(f'Option "[{name.replace("_", "-")}]" can\'t be used with action "[{action}]"')
+            refusal.usage(f"--{name.replace('_', '-')} does not belong to --{action}: leave it out")
     return action
 
 
@@ -152,8 +152,8 @@ def propose(
 
     if None in racks.values() and set(racks.values()) != {None}:
         raise CommandFailed(
-            "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica assignment "
-            "without rack information."
+            "Some brokers have no broker.rack, others have one. Set it on all, or add --disable-rack-aware to place replicas "
+            "without regard to racks."
         )
     brokers = [UsableBroker(broker, rack, fenced=False) for broker, rack in sorted(racks.items())]
     topics: dict[str, list[Partition]] = {}
@@ -178,9 +178,8 @@ def execute(session: AdminSession, options: Options) -> bool:
     under_way = reassignments.ongoing(session)
     if under_way and not options.additional:
         print(
-            "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a "
-            "new partition assignment in addition to the existing one. The --additional flag can also be used to change the "
-            "throttle by resubmitting the current reassignment."
+            "Cannot start: a reassignment is under way. Wait for it (--list shows it), or add --additional to start this one "
+            "beside it. To change only the throttle, send the running reassignment again with --additional."
         )
         return False
     current = _current(session, proposal)
@@ -188,15 +187,17 @@ def execute(session: AdminSession, options: Options) -> bool:
     print(f"Current partition replica assignment\n\n{as_json(current, dirs)}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
     if options.throttle >= 0 or options.replica_alter_log_dirs_throttle >= 0:
-        print("Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed.")
+        print(
+            "Warning: The throttle stays until --verify runs after the end of the reassignment: repeat --verify until it says so."
+        )
     if options.throttle >= 0:
         moves = replication_throttles.transfers(current, proposal.replicas, under_way)
         replication_throttles.set_rate(session, moves, options.throttle)
-        print(f"The inter-broker throttle limit was set to {options.throttle} B/s")
+        print(f"Replication between brokers is throttled to {options.throttle} B/s")
     if options.replica_alter_log_dirs_throttle >= 0:
         brokers = {broker for _, _, broker in proposal.log_dirs}
         replication_throttles.set_log_dir_rate(session, brokers, options.replica_alter_log_dirs_throttle)
-        print(f"The replica-alter-dir throttle limit was set to {options.replica_alter_log_dirs_throttle} B/s")
+        print(f"Moves between log directories are throttled to {options.replica_alter_log_dirs_throttle} B/s")
     failed = reassignments.alter(session, proposal.replicas, allow_factor_change=not options.disallow_replication_factor_change)
     if failed:
         print("Error reassigning partition(s):")
@@ -248,7 +249,7 @@ def verify(session: AdminSession, options: Options) -> bool:
             print(f"Reassignment of partition {name} is completed.")
         else:
             shown, asked = (",".join(map(str, each)) for each in (now, wanted))
-            print(f"There is no active reassignment of partition {name}, but replica set is {shown} rather than {asked}.")
+            print(f"Partition {name} is not being reassigned and has the replicas {shown}, not {asked}.")
     print()
     moving = False
     if proposal.log_dirs:
@@ -275,7 +276,7 @@ def cancel(session: Session, options: Options) -> bool:
         plural = "s" if len(active) > 1 else ""
         print(f"Successfully cancelled partition reassignment{plural} for: {reassignments.names(active)}")
     else:
-        print("None of the specified partition reassignments are active.")
+        print("None of the partitions in the file is being reassigned: nothing to cancel.")
     if not isinstance(session, AdminSession):
         if proposal.log_dirs:
             raise CommandFailed("Moves between log dirs are known to brokers only: give --bootstrap-server to cancel them.")
@@ -284,7 +285,7 @@ def cancel(session: Session, options: Options) -> bool:
 
         take_back(session, proposal.log_dirs)
     else:
-        print("None of the specified partition moves are active.")
+        print("No move of a replica between log directories is running: nothing to cancel.")
     if not options.preserve_throttles:
         _clear_throttles(session, proposal, [topic for topic, _ in proposal.replicas])
     return True

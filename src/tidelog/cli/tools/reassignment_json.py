@@ -36,16 +36,13 @@ def parse_proposal(text: str) -> Proposal:
         if not isinstance(wanted, list) or not all(isinstance(each, int) for each in wanted):
             raise CommandFailed(f"The replicas of {topic}-{index} are {wanted!r}, and must be a list of broker ids")
         if (topic, index) in replicas:
-            raise CommandFailed(f"Partition reassignment contains duplicate topic partitions: {topic}-{index}")
+            raise CommandFailed(f"{topic}-{index} is in the file twice: keep one entry")
         if not wanted:
-            raise CommandFailed("Partition replica list cannot be empty")
+            raise CommandFailed(f'{topic}-{index} has no replicas: list broker ids under "replicas"')
         twice = sorted({each for each in wanted if wanted.count(each) > 1})
         if twice:
             named = ",".join(map(str, twice))
-            raise CommandFailed(
-                f"Partition replica lists may not contain duplicate entries: {topic}-{index} contains multiple entries "
-                f"for {named}"
-            )
+            raise CommandFailed(f"{topic}-{index} lists a broker more than once: {named}")
         replicas[topic, index] = tuple(wanted)
         dirs = row.get("log_dirs") or [ANY] * len(wanted)
         if len(dirs) != len(wanted):
@@ -54,7 +51,7 @@ def parse_proposal(text: str) -> Proposal:
             )
         log_dirs |= {(topic, index, broker): path for broker, path in zip(wanted, dirs, strict=True) if path != ANY}
     if not replicas:
-        raise CommandFailed("Partition reassignment list cannot be empty")
+        raise CommandFailed('The file reassigns nothing: list partitions under "partitions"')
     return Proposal(replicas, log_dirs)
 
 
@@ -63,7 +60,7 @@ def parse_topics(text: str) -> list[str]:
     topics = [str(_field(row, "topic")) for row in _rows(text, "topics")]
     twice = sorted({topic for topic in topics if topics.count(topic) > 1})
     if twice:
-        raise CommandFailed(f"List of topics to reassign contains duplicate entries: {','.join(twice)}")
+        raise CommandFailed(f"The file names these topics more than once: {','.join(twice)}")
     return topics
 
 
@@ -85,9 +82,9 @@ def _rows(text: str, name: str) -> list[dict[str, Any]]:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise CommandFailed(f"The input string is not a valid JSON ({error})") from error
+        raise CommandFailed(f"The file is not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise CommandFailed("The input string is not a valid JSON object")
+        raise CommandFailed("The file is JSON, but not an object: it begins with {")
     if document.get("version", VERSION) != VERSION:
         raise CommandFailed(f"Not supported version field value {document['version']}")
     rows = document.get(name, [])

@@ -44,8 +44,8 @@ from tidelog.protocol.messages.metadata import (
 )
 
 COLLISION_WARNING = (
-    "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. "
-    "To avoid issues it is best to use either, but not both."
+    "WARNING: Metrics write '.' in a topic's name as '_', so two topics that differ only there share their metrics. "
+    "Use one of the two characters in all names."
 )
 ONLY_WITH = {
     "partitions": {"create", "alter"},
@@ -119,7 +119,7 @@ def command(bootstrap_server: str | None, command_config: str | None, **flags: o
     """Create, list, describe and delete topics."""
     chosen = [action for action in ACTIONS if flags.pop(action)]
     if len(chosen) != 1:
-        raise click.UsageError("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
+        raise click.UsageError("Give one action: --create, --alter, --delete, --describe or --list")
     (action,) = chosen
     options = Options(**flags)  # type: ignore[arg-type]
     if action in {"create", "alter", "delete"} and options.topic is None:
@@ -137,11 +137,11 @@ def _check_flags(action: str, flags: dict[str, object]) -> None:
     """Refuses flags that the action, or another flag, makes meaningless."""
     for flag, actions in ONLY_WITH.items():
         if flags[flag] and action not in actions:
-            raise click.UsageError(f'Option "[{flag.replace("_", "-")}]" can\'t be used with option "[{action}]"')
+            raise click.UsageError(f"--{flag.replace('_', '-')} does not belong to --{action}: leave it out")
     if action == "create" and flags["replica_assignment"] is not None:
         for flag in ("partitions", "replication_factor"):
             if flags[flag] is not None:
-                raise click.UsageError(f'Option "[{flag.replace("_", "-")}]" can\'t be used with option "[replica-assignment]"')
+                raise click.UsageError(f"--replica-assignment says it all: leave out --{flag.replace('_', '-')}")
 
 
 def create(broker: BrokerConnection, options: Options) -> None:
@@ -303,7 +303,7 @@ def _selected(broker: BrokerConnection, options: Options) -> list[MetadataRespon
     try:
         meant = topic_choice.meant(wanted, [topic.name or "" for topic in response.topics])
     except re.error as error:
-        raise Failed(f"{wanted} is not a valid regular expression: {error}") from error
+        raise Failed(f"The pattern {wanted} cannot be compiled: {error}") from error
     found = [
         topic for topic in response.topics if meant(topic.name or "") and not (options.exclude_internal and topic.is_internal)
     ]
@@ -319,9 +319,9 @@ def _must_exist(topics: Sequence[MetadataResponseTopic], options: Options) -> No
             if options.exclude_internal and options.topic in INTERNAL_TOPICS
             else ""
         )
-        raise Failed(f"Topic '{options.topic}' does not exist as expected{hint}")
+        raise Failed(f"Topic '{options.topic}' does not exist{hint}")
     if options.topic_id is not None:
-        raise Failed(f"TopicId '{options.topic_id}' does not exist as expected")
+        raise Failed(f"No topic has the id '{options.topic_id}'")
 
 
 def _settings(broker: BrokerConnection, names: Iterable[str]) -> dict[str, dict[str, tuple[str | None, int]]]:
@@ -357,7 +357,7 @@ def _partition_line(topic: str, partition: MetadataResponsePartition) -> str:
 def _setting(text: str) -> CreatableTopicConfig:
     name, equals, value = text.partition("=")
     if not equals:
-        raise Failed(f'requirement failed: Invalid topic config: all configs to be added must be in the format "key=val": {text}')
+        raise Failed(f"--config takes name=value; {text} has no equals sign")
     return CreatableTopicConfig(name=name.strip(), value=value.strip())
 
 

@@ -201,7 +201,8 @@ def abort(
             found = [each for each in transaction_state.producers(session, [where]) if each.start_offset == start_offset]
             if not found:
                 raise CommandFailed(
-                    f"Could not find any open transactions starting at offset {start_offset} on partition {topic}-{partition}"
+                    f"No open transaction of {topic}-{partition} starts at offset {start_offset}; describe-producers lists the "
+                    "open ones"
                 )
             chosen = found[0]
         else:
@@ -233,9 +234,9 @@ def find_hanging(
 ) -> None:
     """Find open transactions that no coordinator will end."""
     if partition is not None and topic is None:
-        refusal.usage("The --partition argument requires --topic to be provided")
+        refusal.usage("--partition is a number within a topic: add --topic")
     if broker_id is None and topic is None:
-        refusal.usage("The `find-hanging` command requires either --topic or --broker-id to limit the scope of the search")
+        refusal.usage("find-hanging searches one topic or one broker: add --topic or --broker-id")
     from tidelog.cli.tools import transaction_state
 
     def act(session: Any) -> None:

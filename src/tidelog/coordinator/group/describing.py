@@ -21,7 +21,11 @@ def describe(coordinator: GroupCoordinator, group_id: str, version: int) -> Desc
         group = ClassicGroup(group_id, 0)
     if group is None:
         if version >= UNKNOWN_IS_AN_ERROR_FROM:
-            text = f"Group {group_id} not found." if known is None else f"Group {group_id} is not a classic group."
+            text = (
+                f"Group {group_id} not found."
+                if known is None
+                else f"Group {group_id} uses the consumer protocol: ask with ConsumerGroupDescribe."
+            )
             return DescribedGroup(
                 error_code=ErrorCode.GROUP_ID_NOT_FOUND,
                 error_message=text,

@@ -51,9 +51,9 @@ def test_names_belong_to_types_in_the_order_of_the_flags(flags: str, expected: l
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ("", "At least one entity type"),
-        ("--entity-name t", "At least one entity type"),
-        ("--entity-type planets", "Invalid entity type planets"),
+        ("", "Say whose settings with --entity-type"),
+        ("--entity-name t", "--entity-name needs an --entity-type"),
+        ("--entity-type planets", "--entity-type planets does not exist here"),
         ("--entity-type users --entity-name a --entity-name b", "more entity names than entity types"),
         ("--entity-type users --entity-default --entity-default", "more entity names than entity types"),
         ("--entity-type users --entity-type users", "Duplicate entity type(s) specified: users"),

@@ -9,8 +9,8 @@ from tidelog.cli.tools.consumer_groups import command
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--list", "--describe"], "exactly one action"),
-        (["--describe", "--group", "g", "--all-groups"], "[group], [all-groups]"),
+        (["--list", "--describe"], "Give one action"),
+        (["--describe", "--group", "g", "--all-groups"], "needs either --group or --all-groups"),
         (["--describe", "--group", "g", "--members", "--state"], "at most one"),
         (["--describe", "--group", "g", "--type"], "only be used with [list]"),
         (["--delete-offsets", "--group", "g"], "[topic]"),

@@ -90,7 +90,7 @@ def test_a_torn_tail_and_a_wrong_checksum_are_told(copied: Path) -> None:
     path.write_bytes(data)
     result = dump("--files", path, "--deep-iteration")
     assert "isvalid: false" in result.stdout
-    assert result.stdout.splitlines()[-1] == "Found 2894 invalid bytes at the end of 00000000000000000000.log"
+    assert result.stdout.splitlines()[-1] == "The last 2894 bytes of 00000000000000000000.log are not a whole valid batch"
     assert "| offset" not in result.stdout
 
 

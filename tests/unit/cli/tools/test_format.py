@@ -52,7 +52,7 @@ def test_formatted_directories_are_left_alone(tmp_path: Path) -> None:
     run(path, "-s")
     before = (tmp_path / "one" / "meta.properties").read_bytes()
     assert "already formatted" in run(path, "-s").stderr
-    assert run(path, "-s", "-g").stdout == "All of the log directories are already formatted.\n"
+    assert run(path, "-s", "-g").stdout == "Nothing to do: every log directory is already formatted.\n"
     assert (tmp_path / "one" / "meta.properties").read_bytes() == before
 
 

@@ -9,9 +9,9 @@ from tidelog.cli.tools.groups import command
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "exactly one action: --list"),
-        (["--list", "--consumer", "--protocol", "x"], 'Option "[consumer]" can\'t be used with option "[protocol]"'),
-        (["--list", "--share", "--streams"], 'Option "[share]" can\'t be used with option "[streams]"'),
+        ([], "Add --list"),
+        (["--list", "--consumer", "--protocol", "x"], "--consumer and --protocol both select"),
+        (["--list", "--share", "--streams"], "--share and --streams both select"),
     ],
 )
 def test_flags_that_make_no_command_are_refused(words, message):

@@ -74,4 +74,4 @@ def test_a_move_is_taken_back_by_asking_for_where_the_replica_lies(capsys):
     idle = on_disk(answering(), future=False)
     assert not report(idle, WANTED)
     take_back(idle, WANTED)
-    assert "None of the specified partition moves are active." in capsys.readouterr().out
+    assert "nothing to cancel" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_voters_are_checked_before_anybody_is_asked(tmp_path):
     bad = run("remove-controller", "--controller-id", "1", "--controller-directory-id", "zzz")
     assert (bad.exit_code, "Failed to parse --controller-directory-id" in bad.stderr) == (1, True)
     missing = run("add-controller", "--dry-run")
-    assert (missing.exit_code, "supply the configuration file" in missing.stderr) == (2, True)
+    assert (missing.exit_code, "reads the new controller's own configuration" in missing.stderr) == (2, True)
 
 
 def test_the_help_of_a_part_needs_no_address():

@@ -36,11 +36,11 @@ def file(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ([], "exactly one action"),
-        (["--list", "--verify"], "exactly one action"),
+        ([], "Give one action"),
+        (["--list", "--verify"], "Give one action"),
         (["--execute"], '"[reassignment-json-file]"'),
-        (["--list", "--throttle", "5"], "can't be used with action"),
-        (["--verify", "--additional"], "can't be used with action"),
+        (["--list", "--throttle", "5"], "does not belong to"),
+        (["--verify", "--additional"], "does not belong to"),
     ],
 )
 def test_flags_that_make_no_command_are_refused_before_anybody_is_asked(flags: list[str], says: str, file: str) -> None:
@@ -66,8 +66,8 @@ def test_a_round_says_what_kafkas_tool_says(server: str, file: str, tmp_path: Pa
     assert lines[1].startswith('{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":[1],"log_dirs":["/')
     assert lines[2:] == [
         "Save this to use as the --reassignment-json-file option during rollback",
-        "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed.",
-        "The inter-broker throttle limit was set to 1000000 B/s",
+        "Warning: The throttle stays until --verify runs after the end of the reassignment: repeat --verify until it says so.",
+        "Replication between brokers is throttled to 1000000 B/s",
         "Successfully started partition reassignment for a-0",
     ]
     assert run(server, "--verify", "--reassignment-json-file", file).stdout == (
@@ -75,7 +75,8 @@ def test_a_round_says_what_kafkas_tool_says(server: str, file: str, tmp_path: Pa
         "Clearing broker-level throttles on broker 1\nClearing topic-level throttles on topic a\n"
     )
     assert run(server, "--cancel", "--reassignment-json-file", file, "--preserve-throttles").stdout == (
-        "None of the specified partition reassignments are active.\nNone of the specified partition moves are active.\n"
+        "None of the partitions in the file is being reassigned: nothing to cancel.\n"
+        "No move of a replica between log directories is running: nothing to cancel.\n"
     )
     wanted = tmp_path / "topics.json"
     wanted.write_text('{"version": 1, "topics": [{"topic": "a"}]}')

@@ -44,7 +44,7 @@ def test_a_topic_is_found_by_its_id(server: str) -> None:
     topic_id = topics(server, "--describe", "--topic", "by-id").stdout.split("\t")[1].removeprefix("TopicId: ")
     assert topics(server, "--describe", "--topic-id", topic_id).stdout.startswith("Topic: by-id\t")
     unknown = topics(server, "--describe", "--topic-id", "AAAAAAAAAAAAAAAAAAAAAw")
-    assert "TopicId 'AAAAAAAAAAAAAAAAAAAAAw' does not exist as expected" in unknown.stderr
+    assert "No topic has the id 'AAAAAAAAAAAAAAAAAAAAAw'" in unknown.stderr
     assert "is not valid" in topics(server, "--describe", "--topic-id", "x").stderr
 
 
@@ -52,7 +52,7 @@ def test_a_topic_is_found_by_its_id(server: str) -> None:
 def test_what_is_not_there_is_an_error_unless_that_is_expected(server: str, action: str) -> None:
     missing = topics(server, action, "--topic", "nope")
     assert missing.exit_code == 1
-    assert missing.stderr == "Error while executing topic command : Topic 'nope' does not exist as expected\n"
+    assert missing.stderr == "Error while executing topic command : Topic 'nope' does not exist\n"
     assert topics(server, action, "--topic", "nope", "--if-exists").exit_code == 0
 
 
@@ -68,7 +68,7 @@ def test_topics_are_chosen_by_a_regular_expression(server: str) -> None:
         topics(server, "--create", "--topic", name)
     assert topics(server, "--list", "--topic", "a-.*,b-o.*").stdout.splitlines() == ["a-one", "a-two", "b-one"]
     assert topics(server, "--list", "--topic", "a-").stdout == ""
-    assert "not a valid regular expression" in topics(server, "--list", "--topic", "[").stderr
+    assert "cannot be compiled" in topics(server, "--list", "--topic", "[").stderr
 
 
 @pytest.fixture
@@ -150,8 +150,8 @@ def test_replicas_may_be_placed_by_hand(server: str) -> None:
     [
         (("--topic", "a/b"), "Topic name is invalid"),
         (("--topic", "x", "--config", "foo=bar"), "foo"),
-        (("--topic", "x", "--config", "foo"), "key=val"),
-        (("--topic", "x", "--replication-factor", "3"), "Unable to replicate the partition 3 time(s)"),
+        (("--topic", "x", "--config", "foo"), "name=value"),
+        (("--topic", "x", "--replication-factor", "3"), "Each partition needs 3 replica(s)"),
     ],
 )
 def test_what_cannot_be_created_says_why(server: str, args: tuple[str, ...], says: str) -> None:
@@ -167,7 +167,7 @@ def test_settings_that_defeat_themselves_are_warned_of_and_allowed(server: str) 
 
 
 def test_dots_and_underscores_are_warned_of(server: str) -> None:
-    assert topics(server, "--create", "--topic", "a.b").stdout.startswith("WARNING: Due to limitations in metric names")
+    assert topics(server, "--create", "--topic", "a.b").stdout.startswith("WARNING: Metrics write '.'")
 
 
 def test_the_flags_are_checked_before_anything_is_asked() -> None:
@@ -178,16 +178,16 @@ def test_the_flags_are_checked_before_anything_is_asked() -> None:
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("--create", "--delete"), "exactly one action"),
-        (("--list", "--describe"), "exactly one action"),
-        (("--create", "--partitions", "2", "--replica-assignment", "1:2"), "[partitions]"),
-        (("--create", "--replication-factor", "2", "--replica-assignment", "1:2"), "[replication-factor]"),
-        (("--alter", "--partitions", "2", "--replication-factor", "2"), "[replication-factor]"),
-        (("--alter", "--partitions", "2", "--config", "retention.ms=1"), "[config]"),
-        (("--delete", "--if-not-exists"), "[if-not-exists]"),
-        (("--create", "--if-exists"), "[if-exists]"),
-        (("--describe", "--partitions", "2"), "[partitions]"),
-        (("--describe", "--yes"), "[yes]"),
+        (("--create", "--delete"), "Give one action"),
+        (("--list", "--describe"), "Give one action"),
+        (("--create", "--partitions", "2", "--replica-assignment", "1:2"), "leave out --partitions"),
+        (("--create", "--replication-factor", "2", "--replica-assignment", "1:2"), "leave out --replication-factor"),
+        (("--alter", "--partitions", "2", "--replication-factor", "2"), "--replication-factor does not belong to"),
+        (("--alter", "--partitions", "2", "--config", "retention.ms=1"), "--config does not belong to"),
+        (("--delete", "--if-not-exists"), "--if-not-exists does not belong to"),
+        (("--create", "--if-exists"), "--if-exists does not belong to"),
+        (("--describe", "--partitions", "2"), "--partitions does not belong to"),
+        (("--describe", "--yes"), "--yes does not belong to"),
     ],
 )
 def test_a_flag_that_would_be_passed_over_is_refused(args: tuple[str, ...], says: str) -> None:

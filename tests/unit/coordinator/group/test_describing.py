@@ -59,5 +59,8 @@ def test_groups_of_the_consumer_protocol_are_listed_as_such_and_are_no_classic_o
     )
     assert list_groups(driver.machine, [], ["classic"]) == [] == list_groups(driver.machine, ["empty"], [])
     answer = describe(driver.machine, "new", 6)
-    assert (answer.error_code, answer.error_message) == (E.GROUP_ID_NOT_FOUND, "Group new is not a classic group.")
+    assert (answer.error_code, answer.error_message) == (
+        E.GROUP_ID_NOT_FOUND,
+        "Group new uses the consumer protocol: ask with ConsumerGroupDescribe.",
+    )
     assert (describe(driver.machine, "new", 5).error_code, describe(driver.machine, "new", 5).group_state) == (0, "Dead")

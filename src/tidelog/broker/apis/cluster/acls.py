@@ -13,7 +13,7 @@ _NO_AUTHORIZER = "No Authorizer is configured."
 
 def describe_acls(ctx: Context, request: DescribeAclsRequest) -> DescribeAclsResponse:
     """Sent by admin clients and consoles, which take SECURITY_DISABLED for "no access control here"."""
-    message = "No Authorizer is configured on the broker"
+    message = "This node has no ACLs: tidelog does not serve an authorizer yet"
     return DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED, error_message=message)
 
 

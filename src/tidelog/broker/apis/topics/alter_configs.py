@@ -55,7 +55,10 @@ async def incremental_alter_configs(
                 answers.append(None)
                 continue
             if loggers_named[resource.resource_name] > 1:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Logger resource '{resource.resource_name}' is in the request twice: merge its changes into one entry.",
+                )
             _change_levels(ctx, resource, validate_only=request.validate_only)
         except KafkaError as error:
             code, message = error.code, error.detail
@@ -134,18 +137,18 @@ def _check_is_this_broker(ctx: Context, resource_type: int, name: str) -> None:
     if resource_type != BROKER_RESOURCE or not name:
         return
     if not name.isdecimal():
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is not a node id: name the broker by its number")
     if int(name) != ctx.node.node_id:
-        message = f"Unexpected broker id, expected {ctx.node.node_id}, but received {name}"
+        message = f"This is broker {ctx.node.node_id}: send the change to broker {name}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
 def _change_levels(ctx: Context, resource: incremental.AlterConfigsResource, *, validate_only: bool) -> None:
     name = resource.resource_name
     if not name.isdecimal():
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is not a node id: name the node by its number")
     if int(name) != ctx.node.node_id:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {ctx.node.node_id}, but received {name}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"This is node {ctx.node.node_id}: send the change to node {name}")
     changes = [_level_change(each) for each in resource.configs]
     if len({each.logger for each in changes}) < len(changes):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")

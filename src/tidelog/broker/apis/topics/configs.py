@@ -83,14 +83,14 @@ def _topic(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequenc
 def _broker(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
         return describe.describe_broker_default(ctx.config, keys)
-    _check_is_this_broker(ctx, name, "or empty string, ")
+    _check_is_this_broker(ctx, name)
     return describe.describe_broker(ctx.config, keys)
 
 
 def _broker_loggers(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    _check_is_this_broker(ctx, name, "")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A logger belongs to one broker: name it by its id")
+    _check_is_this_broker(ctx, name)
     wanted = set(keys or ())
     return [
         ConfigRow(logger, level, Source.BROKER_LOGGER, False, False, (), Type.UNKNOWN, "")
@@ -103,24 +103,24 @@ def _in_order(levels: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(name, levels[name]) for name in hash_map_order(levels)]
 
 
-def _check_is_this_broker(ctx: BrokerContext, name: str, besides: str) -> None:
+def _check_is_this_broker(ctx: BrokerContext, name: str) -> None:
     """Only the broker itself knows its static settings."""
     if not name.isdecimal():
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is not a broker id: name the broker by its number")
     if int(name) != ctx.node.node_id:
-        message = f"Unexpected broker id, expected {ctx.node.node_id} {besides}but received {name}"
+        message = f"This is broker {ctx.node.node_id}: ask broker {name} for its settings"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
 def _group(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Groups have no default settings: name the group")
     return describe.describe_group(ctx.config, ctx.image.configs.get((GROUP_RESOURCE, name), {}), keys)
 
 
 def _client_metrics(ctx: BrokerContext, name: str, keys: Iterable[str] | None) -> Sequence[ConfigRow]:
     if not name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Name the client metrics subscription to describe")
     return describe.describe_client_metrics(ctx.image.configs.get((CLIENT_METRICS_RESOURCE, name), {}), keys)
 
 

@@ -200,7 +200,7 @@ class ConsumerGroup:
         """The member. KafkaError UNKNOWN_MEMBER_ID when there is none with that id."""
         found = self.members.get(member_id)
         if found is None:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {self.group_id} has no member {member_id}: join again.")
         return found
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:

@@ -50,7 +50,7 @@ def remove(c: Coordination, group: ConsumerGroup, member_ids: Sequence[str], eff
         return
     records: list[GroupRecord] = []
     if may_downgrade(c, group, member_ids):
-        why = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
+        why = f"Group {group.group_id} becomes classic: its last member of the consumer protocol left."
         if downgrade(c, group, member_ids, None, why, records, effects, now_ms):
             effects.records += records
             return

@@ -35,17 +35,17 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+            f"The coordinator has no assignor {request.server_assignor}; it has {', '.join(assignors)}.",
         )
 
 
 def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
     if request.rebalance_timeout_ms == -1:
-        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+        raise _invalid("A joining member states its RebalanceTimeoutMs.")
     if request.topic_partitions is None or request.topic_partitions:
-        raise _invalid("TopicPartitions must be empty when (re-)joining.")
+        raise _invalid("A joining member owns nothing yet: send an empty TopicPartitions.")
     if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
-        raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+        raise _invalid("A joining member sends SubscribedTopicNames or SubscribedTopicRegex.")
 
 
 def _invalid(text: str) -> KafkaError:
@@ -61,9 +61,7 @@ def _not_blank(value: str | None, text: str) -> None:
 def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
     """KafkaError GROUP_MAX_SIZE_REACHED when the group has no room for one more member."""
     if len(group.members) >= max_size and member_id not in group.members:
-        raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size} members."
-        )
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group is full: group.consumer.max.size is {max_size}.")
 
 
 def check_epoch(member: ConsumerMember, epoch: int, reported: Reported | None) -> None:
@@ -79,8 +77,8 @@ def check_epoch(member: ConsumerMember, epoch: int, reported: Reported | None) -
         how = "smaller"
     raise KafkaError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {how} member epoch ({epoch}) than the one known by the group coordinator "
-        f"({member.epoch}). The member must abandon all its partitions and rejoin.",
+        f"The member sent epoch {epoch}, which is {how} than its epoch at the coordinator, {member.epoch}: "
+        "it gives up its partitions and joins again.",
     )
 
 
@@ -96,8 +94,8 @@ def check_released(member: ConsumerMember, member_id: str, instance_id: str) -> 
     if member.epoch != STATIC_LEAVE_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is owned by "
-            f"{member.member_id} member.",
+            f"Instance id {instance_id} is in use by member {member.member_id}, so {member_id} cannot join with it. Stop that "
+            "member, or use another group.instance.id.",
         )
 
 
@@ -109,6 +107,6 @@ def known_static(group: ConsumerGroup, member_id: str, instance_id: str) -> Cons
     if member.member_id != member_id:
         raise KafkaError(
             ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
+            f"Instance id {instance_id} now belongs to member {member.member_id}: {member_id} is fenced.",
         )
     return member

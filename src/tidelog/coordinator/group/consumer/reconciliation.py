@@ -38,7 +38,7 @@ def reconcile(member: ConsumerMember, target: Target, reported: Reported | None)
         if reported is None or reported:
             raise KafkaError(
                 ErrorCode.FENCED_MEMBER_EPOCH,
-                "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin.",
+                "The member's state was written by a newer release: it gives up its partitions and joins again.",
             )
         return _next(member, target, target.epoch, reported)
     stays = (

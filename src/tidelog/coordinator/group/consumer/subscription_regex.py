@@ -22,7 +22,7 @@ class InvalidRegex(Exception):
 
     def __init__(self, pattern: str, reason: str) -> None:
         shown = pattern if len(pattern) <= 256 else pattern[:256] + "..."
-        self.message = f"SubscribedTopicRegex `{shown}` is not a valid regular expression: {reason}."
+        self.message = f"SubscribedTopicRegex `{shown}` cannot be compiled as RE2: {reason}."
         super().__init__(self.message)
 
 

@@ -60,7 +60,7 @@ def compute_target(
     try:
         assignment = assign(preferred_assignor(members, default_assignor), spec)
     except PartitionAssignorError as error:
-        text = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
+        text = f"The assignor failed for group epoch {epoch}: {error}"
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
     records = []
     for member_id in members:

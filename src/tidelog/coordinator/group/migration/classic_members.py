@@ -51,13 +51,16 @@ def join(c: Coordination, group: ConsumerGroup, join: Join, effects: Effects, no
     request = join.request
     if c.settings.migration_policy is MigrationPolicy.DISABLED:
         text = (
-            f"Cannot join the consumer group {group.group_id} with the classic protocol because the group migration is disabled."
+            f"Group {group.group_id} uses the consumer protocol, and group.consumer.migration.policy does not let members of "
+            "the classic protocol join it."
         )
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text)
     member_id = request.member_id or c.new_member_id()
     check_room(group, member_id, c.settings.consumer_max_size)
     if not group.supports_classic(request.protocol_type, (protocol.name for protocol in request.protocols)):
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id}'s protocols are not supported.")
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"Member {member_id} offers no assignor that the other classic members have."
+        )
     if request.group_instance_id is None and request.member_id == "" and join.version >= KNOWN_MEMBER_ID_FROM:
         effects.reply(join.token, join_error(join.version, member_id, ErrorCode.MEMBER_ID_REQUIRED))
         return
@@ -103,7 +106,7 @@ def _joining(group: ConsumerGroup, join: Join, member_id: str, records: list[Gro
         if known is None and _subscription(join).owned_partitions:
             # The member was removed and does not know. Kafka 4.3 admits it immediately; with its new epoch it could then commit
             # for partitions that others own by now. As a classic group would, we make it drop everything first.
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group.group_id} has no member {member_id}: join again.")
         return known or ConsumerMember(member_id)
     if join.request.member_id == "":
         return join_static(group, member_id, instance_id, classic=True, records=records)
@@ -114,7 +117,7 @@ def _subscription(join: Join) -> ConsumerProtocolSubscription:
     try:
         return read_subscription_message(join.protocols[0][1])
     except ProtocolViolation as error:
-        text = "Malformed embedded consumer protocol in subscription deserialization."
+        text = "The member's subscription is not in the format of Kafka's consumers."
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
 
 
@@ -147,7 +150,7 @@ def _turn_back(
     updated = change.updated
     why = None
     if group.assignment_epoch < epoch:
-        why = f"Downgrade group {group.group_id} from consumer to classic with stale assignment."
+        why = f"Group {group.group_id} becomes classic before its newest assignment was computed."
     else:
         updated = step(c, group, change, last_target(group, updated), changed, records, now_ms)
     if not downgrade(c, group, (), updated, why, records, effects, now_ms):
@@ -165,11 +168,13 @@ def _member(
     """A member that speaks the classic protocol, in its generation. KafkaError 22, 25 or 82."""
     member = group.member(member_id) if instance_id is None else known_static(group, member_id, instance_id)
     if member.classic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} does not use the classic protocol.")
+        raise KafkaError(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} uses the consumer protocol and sent a request of the classic one."
+        )
     if member.epoch != generation:
         raise KafkaError(
             ErrorCode.ILLEGAL_GENERATION,
-            f"The request generation id {generation} is not equal to the member epoch {member.epoch} of member {member_id}.",
+            f"Member {member_id} sent generation {generation}; its member epoch is {member.epoch}.",
         )
     return member, member.classic
 
@@ -190,12 +195,12 @@ def sync(c: Coordination, group: ConsumerGroup, token: Token, request: SyncGroup
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, text)
     if group.assignment_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         _should_join(group, member, now_ms)
-        text = f"A new rebalance is triggered in group {group.group_id} and member {member.member_id} should rejoin to catch up."
+        text = f"Group {group.group_id} rebalances: member {member.member_id} joins again to get its new assignment."
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, text)
     try:
         assignment = write_assignment(member.assigned, c.topics, version_of(metadata))
     except ProtocolViolation as error:
-        text = "Malformed embedded consumer protocol in version deserialization."
+        text = "The member's subscription has no readable version."
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text) from error
     timers = group.timers
     timers.syncs.pop(member.member_id, None)

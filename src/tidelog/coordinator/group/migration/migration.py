@@ -95,8 +95,7 @@ def _to_consumer_group(c: Coordination, classic: ClassicGroup, now_ms: int) -> C
             converted = _to_consumer_member(c, classic, member)
         except ProtocolViolation as error:
             raise _not_found(
-                f"Cannot upgrade classic group {classic.group_id} to consumer group because the embedded consumer protocol is "
-                "malformed."
+                f"Group {classic.group_id} stays classic: the subscription of a member is not in the format of Kafka's consumers."
             ) from error
         group.update_member(converted)
         group.target[member.member_id] = {key: frozenset(owned) for key, owned in converted.assigned.items()}

@@ -74,7 +74,7 @@ def test_unknown_members_and_groups_are_told_so() -> None:
     assert driver.beat("g", "a", 1).error_code == E.GROUP_ID_NOT_FOUND
     driver.enter("g", "a")
     answer = driver.beat("g", "b", 2)
-    assert (answer.error_code, answer.error_message) == (E.UNKNOWN_MEMBER_ID, "Member b is not a member of group g.")
+    assert (answer.error_code, answer.error_message) == (E.UNKNOWN_MEMBER_ID, "Group g has no member b: join again.")
 
 
 def test_a_group_does_not_grow_beyond_its_size() -> None:

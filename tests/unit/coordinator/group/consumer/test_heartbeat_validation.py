@@ -41,12 +41,12 @@ def refusal(asked: ConsumerGroupHeartbeatRequest, version: int = 1) -> KafkaErro
         ({"group_id": " \t"}, "GroupId can't be empty."),
         ({"instance_id": ""}, "InstanceId can't be empty."),
         ({"rack_id": " "}, "RackId can't be empty."),
-        ({"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
-        ({"topic_partitions": None}, "TopicPartitions must be empty when (re-)joining."),
-        ({"topic_partitions": [RequestTopicPartitions()]}, "TopicPartitions must be empty when (re-)joining."),
+        ({"rebalance_timeout_ms": -1}, "A joining member states its RebalanceTimeoutMs."),
+        ({"topic_partitions": None}, "A joining member owns nothing yet: send an empty TopicPartitions."),
+        ({"topic_partitions": [RequestTopicPartitions()]}, "A joining member owns nothing yet: send an empty TopicPartitions."),
         (
             {"subscribed_topic_names": None},
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+            "A joining member sends SubscribedTopicNames or SubscribedTopicRegex.",
         ),
         ({"member_epoch": -2}, "InstanceId can't be null."),
         ({"member_epoch": -3}, "MemberEpoch is invalid."),
@@ -82,7 +82,7 @@ def test_before_version_one_the_coordinator_makes_member_ids() -> None:
 def test_an_unknown_assignor_is_answered_with_those_on_offer() -> None:
     refused = refusal(request(server_assignor="sticky"))
     assert refused.code is E.UNSUPPORTED_ASSIGNOR
-    assert refused.detail == "ServerAssignor sticky is not supported. Supported assignors: uniform, range."
+    assert refused.detail == "The coordinator has no assignor sticky; it has uniform, range."
 
 
 def test_a_full_group_takes_only_those_who_are_in_it() -> None:
@@ -90,7 +90,7 @@ def test_a_full_group_takes_only_those_who_are_in_it() -> None:
     group.update_member(ConsumerMember("a"))
     check_room(group, "a", 1)
     check_room(group, "b", 2)
-    with pytest.raises(KafkaError, match="maximum capacity of 1 members") as caught:
+    with pytest.raises(KafkaError, match=r"group\.consumer\.max\.size is 1") as caught:
         check_room(group, "b", 1)
     assert caught.value.code is E.GROUP_MAX_SIZE_REACHED
 
@@ -108,14 +108,14 @@ def test_a_members_epoch_zero_and_the_former_one_with_nothing_strange_are_accept
     [(6, None, "greater"), (3, {}, "smaller"), (4, None, "smaller"), (4, owned(t=[2]), "smaller"), (4, owned(u=[0]), "smaller")],
 )
 def test_any_other_epoch_is_fenced(epoch: int, reported: Any, how: str) -> None:
-    with pytest.raises(KafkaError, match=rf"has a {how} member epoch \({epoch}\)") as caught:
+    with pytest.raises(KafkaError, match=rf"sent epoch {epoch}, which is {how}") as caught:
         check_epoch(MEMBER, epoch, reported)
     assert caught.value.code is E.FENCED_MEMBER_EPOCH
 
 
 def test_an_instance_id_is_released_when_its_member_left_for_a_while() -> None:
     check_released(ConsumerMember("old", epoch=-2), "new", "i")
-    with pytest.raises(KafkaError, match="owned by old member") as caught:
+    with pytest.raises(KafkaError, match="in use by member old") as caught:
         check_released(ConsumerMember("old", epoch=3), "new", "i")
     assert caught.value.code is E.UNRELEASED_INSTANCE_ID
 

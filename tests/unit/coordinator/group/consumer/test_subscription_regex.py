@@ -34,7 +34,7 @@ def test_a_pattern_means_the_names_it_matches_as_a_whole(pattern: str, expected:
 def test_what_re2_does_not_know_is_refused_with_the_pattern_and_the_reason(pattern: str) -> None:
     with pytest.raises(InvalidRegex) as caught:
         check(pattern)
-    assert caught.value.message.startswith(f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: ")
+    assert caught.value.message.startswith(f"SubscribedTopicRegex `{pattern}` cannot be compiled as RE2: ")
     assert not caught.value.message.endswith(": .")
     with pytest.raises(InvalidRegex):
         resolve(pattern, NAMES)

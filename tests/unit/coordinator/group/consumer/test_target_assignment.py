@@ -72,6 +72,6 @@ def test_subscriptions_are_homogeneous_when_all_are_the_same() -> None:
 
 
 def test_an_assignor_that_fails_fails_the_request() -> None:
-    with pytest.raises(KafkaError, match="Failed to compute a new target assignment for epoch 2") as caught:
+    with pytest.raises(KafkaError, match="The assignor failed for group epoch 2") as caught:
         compute_target(ConsumerGroup("g"), 2, ConsumerMember("a", topics=("t",)), TOPICS, "none such", 0)
     assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR

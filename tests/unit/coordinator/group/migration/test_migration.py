@@ -60,7 +60,7 @@ def test_members_that_wait_in_the_classic_group_are_told_to_join_again() -> None
         (MigrationPolicy.DOWNGRADE, None, "consumer", "online upgrade is disabled"),
         (MigrationPolicy.DISABLED, None, "consumer", "online upgrade is disabled"),
         (MigrationPolicy.BIDIRECTIONAL, None, "connect", "does not use the consumer embedded protocol"),
-        (MigrationPolicy.BIDIRECTIONAL, b"?", "consumer", "embedded consumer protocol is malformed"),
+        (MigrationPolicy.BIDIRECTIONAL, b"?", "consumer", "is not in the format of Kafka's consumers"),
         (MigrationPolicy.BIDIRECTIONAL, assignment()[:-4] + b"\0\0\0\1x", "consumer", "unsupported custom assignor"),
     ],
 )
