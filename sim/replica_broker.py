@@ -71,7 +71,13 @@ class SimBroker:
         )
         self.logs.open_dirs()
         self.logs.load_all(world.now)
-        self.manager = ReplicaManager(broker_id, self.logs, background=self._background, rng=random.Random(world.rng.random()))
+        self.manager = ReplicaManager(
+            broker_id,
+            self.logs,
+            background=self._background,
+            rng=random.Random(world.rng.random()),
+            even_ms=lambda: world.now,
+        )
         self.manager.lag_max_ms = LAG_MAX_MS
         self._answers_due = False
 

@@ -25,23 +25,23 @@ LONGEST_PAUSE_MS = 1000
 
 async def run_move(broker: Broker, move: ReplicaMove) -> None:
     """Returns when the replica is in its new dir, or stays where it is. Each move has one read or write in progress at a time."""
-    name, now_ms = move.partition.topic_partition, broker.runtime.even_ms
+    name, even_ms = move.partition.topic_partition, broker.runtime.even_ms
     try:
-        while (step := move.next_step(now_ms())) is not None:
+        while (step := move.next_step(even_ms())) is not None:
             if isinstance(step, ReadStep):
-                move.take(await broker.runtime.run_blocking(step.source.read), now_ms())
+                move.take(await broker.runtime.run_blocking(step.source.read), even_ms())
                 await _keep_rate(broker, move, step.source.length)
             else:
                 assert isinstance(step, FlushStep)
                 await broker.runtime.run_blocking(step.job.run)
-                move.flushed(step.job, now_ms())
+                move.flushed(step.job, even_ms())
     except StorageFailure as failure:
         broker.replicas.storage_failed(failure)
     except (KafkaError, CorruptBatch, OSError) as problem:
         # The replica stays as it was; its fault shows when it is read.
         log.error("%s cannot be copied to %s, it stays where it is: %s", name, move.target.path, problem)
     finally:
-        broker.replicas.end_move(move, now_ms())
+        broker.replicas.end_move(move, even_ms())
     if move.state is MoveState.DONE:
         log.info("%s lies in %s now", name, move.target.path)
         await _tell_controller(broker, move)
@@ -49,9 +49,9 @@ async def run_move(broker: Broker, move: ReplicaMove) -> None:
 
 async def _keep_rate(broker: Broker, move: ReplicaMove, copied: int) -> None:
     """Throttle all moves on this broker together (replica.alter.log.dirs.io.max.bytes.per.second)."""
-    quota, now_ms = broker.replicas.throttles.log_dirs, broker.runtime.even_ms
-    quota.record(copied, now_ms())
-    while move.state is MoveState.COPYING and (wait_ms := quota.wait_ms(now_ms())) > 0:
+    quota, even_ms = broker.replicas.throttles.log_dirs, broker.runtime.even_ms
+    quota.record(copied, even_ms())
+    while move.state is MoveState.COPYING and (wait_ms := quota.wait_ms(even_ms())) > 0:
         await broker.runtime.sleep(min(wait_ms, LONGEST_PAUSE_MS) / 1000)
 
 

@@ -113,12 +113,12 @@ async def _ask_here(
 async def _ask_there(ctx: BrokerContext, coordinator: int, question: Question) -> Errors:
     """A remote coordinator reports at once that it is completing the previous transaction. Retry up to the back-off limit, so
     that producers rarely see this error."""
-    config, questions = ctx.config, ctx.node.transaction_questions
-    until_ms = ctx.now_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
+    config, questions, even_ms = ctx.config, ctx.node.transaction_questions, ctx.node.runtime.even_ms
+    until_ms = even_ms() + config.add_partitions_to_txn_retry_backoff_max_ms
     while True:
         errors = await questions.ask(coordinator, question, config.request_timeout_ms)
         busy = question.adds and ErrorCode.CONCURRENT_TRANSACTIONS in errors.values()
-        if not busy or ctx.now_ms() + config.add_partitions_to_txn_retry_backoff_ms >= until_ms:
+        if not busy or even_ms() + config.add_partitions_to_txn_retry_backoff_ms >= until_ms:
             return errors
         await questions.pause(config.add_partitions_to_txn_retry_backoff_ms)
 

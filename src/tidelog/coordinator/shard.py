@@ -174,12 +174,12 @@ class Shard(Generic[M]):
 
     # -- loading -------------------------------------------------------------------------------------------------------------
 
-    async def load(self, run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]], now_ms: Callable[[], int]) -> bool:
+    async def load(self, run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]], even_ms: Callable[[], int]) -> bool:
         """Replays the partition from start to end. False when the partition moved meanwhile."""
         stored = self.partition.log
         if stored is None:
             return False
-        machine = self._make(now_ms())
+        machine = self._make(even_ms())
         offset, end = stored.log_start_offset, stored.log_end_offset
         while offset < end:
             if self._stopped or self.partition.log is not stored:
@@ -189,10 +189,10 @@ class Shard(Generic[M]):
                 raise CorruptBatch(f"{stored.dir}: offset {offset} cannot be read: {_OTHER_REPLICA}")
             if found.slice is None:
                 break
-            offset = await run_blocking(partial(_replay, machine, found.slice, now_ms()))
+            offset = await run_blocking(partial(_replay, machine, found.slice, even_ms()))
         if self._stopped:
             return False
-        machine.loaded(now_ms())
+        machine.loaded(even_ms())
         self.machine = machine
         if end and not self.partition.is_safe(end - 1, -1):
             self._pending.append(_Pending(NOTHING, end - 1, NEVER_MS))

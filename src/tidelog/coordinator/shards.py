@@ -38,7 +38,9 @@ LOOK_AGAIN_MS = 1_000
 class World(Protocol):
     """What the shards need from the node."""
 
-    def now_ms(self) -> int: ...
+    def even_ms(self) -> int:
+        """The one clock of shards and their machines, for ages and timeouts; setting the wall clock does not move it."""
+        ...
 
     def leads(self, partition: Partition) -> bool:
         """Whether no other broker can have become leader of a partition that this broker led, as far as it knows."""
@@ -128,7 +130,7 @@ class Shards(Generic[M]):
         try:
             if self.before_load is not None:
                 await self.before_load(shard.partition.topic_partition)
-            loaded = await shard.load(self._world.run_blocking, self._world.now_ms)
+            loaded = await shard.load(self._world.run_blocking, self._world.even_ms)
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
         except Exception:  # whatever a log holds, its groups must not be stuck without an error in the log
@@ -211,7 +213,7 @@ class Shards(Generic[M]):
     def ask(self, shard: Shard[M], call: Callable[[M, Token, int], Outcome]) -> tuple[Token, Waiting]:
         """Passes a request to a loaded shard's machine. The response may be there already when this returns."""
         assert shard.machine is not None
-        now_ms = self._world.now_ms()
+        now_ms = self._world.even_ms()
         token, waiting = shard.wait()
         try:
             shard.run(call(shard.machine, token, now_ms), now_ms)
@@ -225,7 +227,7 @@ class Shards(Generic[M]):
         """Passes ``shard`` an event without a waiting client, such as the response to a request it sent. Nothing happens if
         the shard was stopped or cannot write records: its successor starts from the log."""
         if shard.machine is not None and self._can_record(shard):
-            now_ms = self._world.now_ms()
+            now_ms = self._world.even_ms()
             shard.run(call(shard.machine, now_ms), now_ms)
             self._after(shard)
 
@@ -235,7 +237,7 @@ class Shards(Generic[M]):
         """Like ``ask``, for a request whose records belong to a producer's transaction; an error when the producer may not
         write."""
         assert shard.machine is not None
-        now_ms = self._world.now_ms()
+        now_ms = self._world.even_ms()
         token, waiting = shard.wait()
         try:
             error = shard.run_within(transaction, call(shard.machine, token, now_ms), now_ms)
@@ -255,11 +257,11 @@ class Shards(Generic[M]):
         shard = self._shards.get(index)
         if shard is None or shard.failed or shard.machine is None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return shard.complete_transaction(marker, self._world.now_ms())
+        return shard.complete_transaction(marker, self._world.even_ms())
 
     def tell_all(self, call: Callable[[M], Outcome]) -> None:
         """Runs something on every loaded machine, without a waiting client."""
-        now_ms = self._world.now_ms()
+        now_ms = self._world.even_ms()
         for shard in list(self._shards.values()):
             if shard.machine is not None and self._can_record(shard):
                 shard.run(call(shard.machine), now_ms)
@@ -280,7 +282,7 @@ class Shards(Generic[M]):
     # -- time ----------------------------------------------------------------------------------------------------------------
 
     def _reload_in(self, delay_ms: int) -> None:
-        at_ms = self._world.now_ms() + delay_ms
+        at_ms = self._world.even_ms() + delay_ms
         if self._reload_ms is None or at_ms < self._reload_ms:
             self._reload_ms = at_ms
             self._arm()
@@ -303,11 +305,11 @@ class Shards(Generic[M]):
 
     def _deadline(self, shard: Shard[M]) -> int:
         due_ms = shard.next_deadline()
-        return max(due_ms, self._world.now_ms() + LOOK_AGAIN_MS) if shard.starved else due_ms
+        return max(due_ms, self._world.even_ms() + LOOK_AGAIN_MS) if shard.starved else due_ms
 
     def _due(self) -> None:
         self._armed_ms = None
-        now_ms = self._world.now_ms()
+        now_ms = self._world.even_ms()
         for shard in list(self._shards.values()):
             if shard.machine is not None and shard.next_deadline() <= now_ms:
                 shard.give_up(now_ms)

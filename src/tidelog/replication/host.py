@@ -18,6 +18,10 @@ class PartitionHost(Protocol):
     rack_aware: bool
     """Whether consumers are sent to replicas in their own rack (KIP-392)."""
 
+    def even_ms(self) -> int:
+        """Current time for the ages of fetches and lags; setting the wall clock does not move it."""
+        ...
+
     def flush(self, partition: Partition) -> None:
         """Flush its log in the background, then call ``finish_flush``."""
         ...

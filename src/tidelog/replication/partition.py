@@ -331,7 +331,7 @@ class Partition:
             self.host.flush(self)
         if self.leadership is not None:
             # The high watermark moves when followers fetch beyond it.
-            self._appended(result.first_offset, size, now_ms)
+            self._appended(result.first_offset, size)
         elif self.flush_needed_to < 0:
             log.update_high_watermark(end)
             if self.watchers:
@@ -339,7 +339,7 @@ class Partition:
             self.unexposed_bytes = 0
         return result
 
-    def _appended(self, old_end: int, size: int, now_ms: int) -> None:
+    def _appended(self, old_end: int, size: int) -> None:
         leadership = self.leadership
         assert leadership is not None
         if leadership.quiet:
@@ -347,7 +347,7 @@ class Partition:
         if self.tail.watchers:
             self.tail.tell(self, size)
         if len(leadership.maximal_isr) == 1:
-            self.expose(now_ms)
+            self.expose(self.host.even_ms())  # not by the wall clock of the append
 
     def count_refused(self, size: int, result: AppendResult) -> AppendResult:
         """Count ``result``, which rejects ``size`` bytes, in the statistics, and return it."""

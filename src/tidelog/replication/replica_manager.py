@@ -72,7 +72,7 @@ class ReplicaManager:
     """All partitions of one broker.
 
     ``logs.config_for`` is called for topic settings after ``image`` is set, and must answer from it. ``background`` runs blocking
-    work: flushes, checkpoints, removals.
+    work: flushes, checkpoints, removals. ``even_ms``: current time for the ages of fetches and lags.
     """
 
     def __init__(
@@ -82,13 +82,14 @@ class ReplicaManager:
         *,
         background: Background,
         rng: Rng,
+        even_ms: Callable[[], int],
         fetch_session_slots: int = 1000,
     ) -> None:
         self.broker_id = broker_id
-        self.lag_max_ms = 30_000
-        """replica.lag.time.max.ms."""
+        self.lag_max_ms = 30_000  # replica.lag.time.max.ms
         self.rack_aware = False
         """Whether consumers are sent to replicas in their own rack (KIP-392)."""
+        self.even_ms = even_ms
         self.logs = logs
         self.image = ClusterImage()
         self.sessions = FetchSessionCache(rng, slots=fetch_session_slots)
@@ -322,8 +323,6 @@ class ReplicaManager:
         """All partitions here, topic by topic."""
         for topic in self._by_name.values():
             yield from topic.partitions.values()
-
-    # -- reading --------------------------------------------------------------------------------------------------------
 
     def fetch(
         self,

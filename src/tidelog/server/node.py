@@ -296,7 +296,7 @@ class Node:
         jobs = self.logs.load_jobs()
         if not jobs:
             return
-        now_ms = self.runtime.even_ms()
+        even_ms = self.runtime.even_ms()
         started = told = self.runtime.real_ms()
 
         def tell(done: int) -> None:
@@ -308,7 +308,7 @@ class Node:
 
         threads = min(LOAD_THREADS, max(1, self.config.num_recovery_threads_per_data_dir) * len(self.logs.dirs))
         await self.runtime.run_long(
-            lambda: self.runtime.in_parallel([partial(j.run, now_ms) for j in jobs], threads, "load", tell)
+            lambda: self.runtime.in_parallel([partial(j.run, even_ms) for j in jobs], threads, "load", tell)
         )
         for job in jobs:
             self.logs.loaded(job)
@@ -326,10 +326,10 @@ class Node:
             self.logs,
             background=self._in_background,
             rng=runtime.rng,
+            even_ms=runtime.even_ms,
             fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
         )
-        producer_ids = ProducerIds()
-        others = ChannelsToBrokers(self.channels, lambda: self._image, config.inter_broker_listener)
+        producer_ids, others = ProducerIds(), ChannelsToBrokers(self.channels, lambda: self._image, config.inter_broker_listener)
         self.coordinators = Coordinators(
             config,
             replicas,

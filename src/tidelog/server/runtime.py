@@ -173,6 +173,11 @@ class LoopRuntime:
         """The wall clock without its jumps, for ages (``server.even_clock``)."""
         return self._even.now_ms()
 
+    def records_ms(self) -> int:
+        """Current time for the age of records, whose timestamps come from the wall clock. When that was set back by hours, the
+        even clock stays ahead for many hours, and by it new records would be past their retention immediately."""
+        return min(self.even_ms(), self.now_ms())
+
     def busy_ns(self) -> int:
         """Nanoseconds, to measure how long the loop is busy."""
         return time.perf_counter_ns()

@@ -138,7 +138,7 @@ class LocalBroker:
     def expire_member(self, group: str, member_id: str | None) -> list[str]:
         return self.thread.call(
             lambda: group_sessions.end(
-                self.thread.running().broker.groups, group, member_id, self.thread.running().runtime.now_ms()
+                self.thread.running().broker.groups, group, member_id, self.thread.running().runtime.even_ms()
             )
         )
 

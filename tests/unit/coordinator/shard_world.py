@@ -80,7 +80,7 @@ class ShardWorld:
         self.world.create(OFFSETS_TOPIC, *[led_by_us() for _ in range(partitions)], config=config)
         self.shards.follow()
 
-    def now_ms(self) -> int:
+    def even_ms(self) -> int:
         return self.world.now_ms
 
     def leads(self, partition: Partition) -> bool:

@@ -63,12 +63,12 @@ def test_an_answer_waits_for_the_flush_that_the_topic_demands_and_later_ones_wai
 def test_a_new_shard_reads_what_the_former_one_wrote() -> None:
     world = ShardWorld()
     write(world, b"a")
-    world.world.partition(OFFSETS_TOPIC).append(batch(b"x", b"y", keys=[b"k", b"k"]), world.now_ms(), 1)
+    world.world.partition(OFFSETS_TOPIC).append(batch(b"x", b"y", keys=[b"k", b"k"]), world.even_ms(), 1)
     world.shards.stop()
     world.shards.follow()
     assert read(world).response == [b"a", b"x", b"y"]
     machine = found(world).machine
-    assert machine is not None and machine.loaded_at == world.now_ms()
+    assert machine is not None and machine.loaded_at == world.even_ms()
 
 
 def test_a_shard_whose_log_is_damaged_is_not_loaded_from_it(caplog: pytest.LogCaptureFixture) -> None:

@@ -62,12 +62,12 @@ def test_a_machine_is_woken_at_its_deadline_and_not_before() -> None:
     shard = world.shards.find("g")
     assert isinstance(shard, Shard) and shard.machine is not None
     machine = shard.machine
-    machine.deadline_ms = world.now_ms() + 500
+    machine.deadline_ms = world.even_ms() + 500
     world.shards.tell_all(lambda _: NOTHING)
     world.advance(499)
     assert machine.expired == []
     world.advance(1)
-    assert machine.expired == [world.now_ms()]
+    assert machine.expired == [world.even_ms()]
 
 
 def test_a_shard_that_failed_for_another_reason_than_its_disk_is_loaded_again() -> None:
@@ -128,7 +128,7 @@ def test_a_machine_that_stumbles_over_its_timers_does_not_stop_the_others() -> N
     machines = world.shards.machines()
     assert isinstance(machines, list)
     bad, good = machines
-    due = world.now_ms() + 100
+    due = world.even_ms() + 100
 
     def stumble(now_ms: int) -> Outcome:
         raise ValueError("a bug")
@@ -243,7 +243,7 @@ def test_while_nothing_can_be_recorded_no_time_runs_out_and_what_comes_is_droppe
     shard = world.shards.find("g", writes=False)
     assert isinstance(shard, Shard) and shard.machine is not None
     machine = shard.machine
-    machine.deadline_ms = world.now_ms() + 10
+    machine.deadline_ms = world.even_ms() + 10
     world.shards._arm()
     heard: list[Notebook] = []
 
@@ -275,7 +275,7 @@ def test_who_may_have_been_replaced_answers_nothing_and_begins_anew_when_he_was_
     write(world, b"kept")
     shard = world.shards.find("g")
     assert isinstance(shard, Shard) and shard.machine is not None and not world.shards.doubts("g")
-    shard.machine.deadline_ms = world.now_ms() + 10
+    shard.machine.deadline_ms = world.even_ms() + 10
     world.shards._arm()
     world.doubtful = True
     assert world.shards.doubts("g")

@@ -145,6 +145,8 @@ class World:
 
     def __init__(self, *, dirs: int = 1, broker_id: int = 1, disk: MemoryDisk | None = None) -> None:
         self.now_ms = NOW_MS
+        self.clock_set_by_ms = 0
+        """How far the wall clock of requests was set from ``now_ms``, which goes on evenly."""
         self.in_touch = True
         self.broker_id = broker_id
         self.disk = disk or MemoryDisk()
@@ -165,7 +167,7 @@ class World:
         )
         self.logs.open_dirs()
         self.logs.load_all(self.now_ms)
-        self.manager = ReplicaManager(broker_id, self.logs, background=self._later, rng=rng)
+        self.manager = ReplicaManager(broker_id, self.logs, background=self._later, rng=rng, even_ms=lambda: self.now_ms)
         self.image = ClusterImage(brokers={1: broker_image(1), 2: broker_image(2)})
         self.manager.load(self.image, self.now_ms)
 
@@ -217,7 +219,7 @@ class World:
 
     def context(self, version: int, *, client_id: str = "test") -> BrokerContext:
         """A connection whose request has this version."""
-        runtime = SimpleNamespace(now_ms=lambda: self.now_ms, even_ms=lambda: self.now_ms)
+        runtime = SimpleNamespace(now_ms=lambda: self.now_ms + self.clock_set_by_ms, even_ms=lambda: self.now_ms)
         broker: Any = Broker.__new__(Broker)
         broker.replicas = self.manager
         broker.image = self.image

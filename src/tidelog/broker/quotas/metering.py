@@ -87,13 +87,13 @@ class FetchQuota:
 
 
 class Metering:
-    """Meters one listener. ``now_ms`` must be monotonic; ``clock_ns`` measures durations."""
+    """Meters one listener. ``even_ms`` must be monotonic; ``clock_ns`` measures durations."""
 
     def __init__(
-        self, node: Node, quotas: ClientQuotas, apis: Mapping[int, Route], now_ms: Callable[[], int], clock_ns: Callable[[], int]
+        self, node: Node, quotas: ClientQuotas, apis: Mapping[int, Route], even_ms: Callable[[], int], clock_ns: Callable[[], int]
     ) -> None:
         self._quotas = quotas
-        self._now_ms = now_ms
+        self._even_ms = even_ms
         self._clock_ns = clock_ns
         self._apis = apis
         self.dispatcher = Dispatcher(node, {key: self._bounded(route) for key, route in apis.items()})
@@ -123,7 +123,7 @@ class Metering:
             return self._answered(request, outgoing)
         if outgoing is NO_RESPONSE:
             # As in Kafka, a request without an answer does not count against request time.
-            self._mute(request, Kind.PRODUCE, self._quotas.produced(request.client, request.size, self._now_ms()))
+            self._mute(request, Kind.PRODUCE, self._quotas.produced(request.client, request.size, self._even_ms()))
             return outgoing
         if outgoing is CLOSE_CONNECTION:
             return outgoing
@@ -139,7 +139,7 @@ class Metering:
         key, version = request.ctx.api_key, request.ctx.api_version
         if request.judged:
             # Time spent after the decision counts for the client's next request.
-            self._quotas.worked(request.client, request.take_spent_ns(), self._now_ms())
+            self._quotas.worked(request.client, request.take_spent_ns(), self._even_ms())
             if request.quota is Kind.FETCH:
                 return parts
         else:
@@ -148,7 +148,7 @@ class Metering:
 
     def _judge(self, request: Metered, told_ms: int = 0) -> None:
         """Decide the throttle time: at least ``told_ms``, which the controller returned."""
-        now_ms = self._now_ms()
+        now_ms = self._even_ms()
         kind, wait_ms = Kind.REQUEST, self._quotas.worked(request.client, request.take_spent_ns(), now_ms)
         if request.quota is Kind.PRODUCE:
             told_ms = self._quotas.produced(request.client, request.size, now_ms)
@@ -160,7 +160,7 @@ class Metering:
         request.judged = True
         request.wait_ms = wait_ms
         if wait_ms:
-            self._quotas.throttled(kind, request.client, wait_ms, self._now_ms())
+            self._quotas.throttled(kind, request.client, wait_ms, self._even_ms())
             mute = request.ctx.session.mute
             if mute is not None:
                 mute(wait_ms)
@@ -194,7 +194,7 @@ class Metering:
 
     def fetched(self, request: Metered, size: int) -> int:
         """The throttle time of a Fetch with ``size`` bytes of records."""
-        now_ms = self._now_ms()
+        now_ms = self._even_ms()
         request.pause()
         request.begin()
         kind, wait_ms = Kind.REQUEST, self._quotas.worked(request.client, request.take_spent_ns(), now_ms)

@@ -35,8 +35,8 @@ class LoopWorld:
         self.leads = leads
         self._alarms: dict[Callable[[], None], Alarm] = {}
 
-    def now_ms(self) -> int:
-        """Monotonic milliseconds: setting the wall clock neither ends nor prolongs sessions and rebalances."""
+    def even_ms(self) -> int:
+        """Milliseconds of the even clock: setting the wall clock neither ends nor prolongs sessions and rebalances."""
         return self._runtime.even_ms()
 
     def run_blocking(self, job: Callable[[], Any]) -> Awaitable[Any]:
@@ -50,7 +50,7 @@ class LoopWorld:
         former = self._alarms.pop(callback, None)
         if former is not None:
             former.cancel()
-        delay_s = max(0, deadline_ms - self.now_ms()) / 1000
+        delay_s = max(0, deadline_ms - self.even_ms()) / 1000
         self._alarms[callback] = self._runtime.call_later(delay_s, callback)
 
     def stop(self) -> None:

@@ -63,7 +63,7 @@ class Compaction:
             found = False
             cleaning: Cleaning | None = None
             try:
-                cleaning = self.cleaner.begin(self._replicas.logs.logs(), self._runtime.now_ms())
+                cleaning = self.cleaner.begin(self._replicas.logs.logs(), self._runtime.records_ms())
                 if cleaning is not None:
                     found = True
                     await self._clean(cleaning)
@@ -79,7 +79,7 @@ class Compaction:
 
     async def _clean(self, cleaning: Cleaning) -> None:
         """Runs all steps of one cleaning. A started step is always waited for, even when the node stops."""
-        started_ms = self._runtime.now_ms()
+        started_ms = self._runtime.steady_ms()
         interrupted = False
         while cleaning.job is not None:
             job = asyncio.ensure_future(self._runtime.run_long(partial(cleaning.job.run, partial(self._breathe, cleaning))))
@@ -90,7 +90,7 @@ class Compaction:
                 await asyncio.wait([job])
             if interrupted:
                 self.cleaner.cancel(cleaning.log.topic_partition)
-            cleaning.advance(self._runtime.now_ms())
+            cleaning.advance(self._runtime.even_ms())
             self._removals += cleaning.removals
             cleaning.removals.clear()
         if interrupted:
@@ -104,7 +104,7 @@ class Compaction:
             stats.records_read,
             stats.bytes_written,
             stats.bytes_read,
-            self._runtime.now_ms() - started_ms,
+            self._runtime.steady_ms() - started_ms,
         )
 
     def _breathe(self, cleaning: Cleaning, bytes_read: int) -> None:
@@ -115,9 +115,9 @@ class Compaction:
 
     async def _remove_due(self) -> None:
         """Removes old segments whose file.delete.delay.ms is over. A restart removes those left behind."""
-        now_ms = self._runtime.now_ms()
-        due = [removal for removal in self._removals if removal.due_ms <= now_ms]
-        self._removals = [removal for removal in self._removals if removal.due_ms > now_ms]
+        even_ms = self._runtime.even_ms()
+        due = [removal for removal in self._removals if removal.due_ms <= even_ms]
+        self._removals = [removal for removal in self._removals if removal.due_ms > even_ms]
         for removal in due:
             try:
                 await self._runtime.run_long(removal.remove)

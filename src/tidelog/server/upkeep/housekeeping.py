@@ -35,7 +35,7 @@ class Housekeeping:
 
     def start(self) -> None:
         """Starts all duties."""
-        broker, config, now_ms = self._broker, self._broker.config, self._runtime.even_ms
+        broker, config, even_ms = self._broker, self._broker.config, self._runtime.even_ms
         replicas = broker.replicas
         checkpoint_ms = min(
             config.replica_high_watermark_checkpoint_interval_ms,
@@ -43,13 +43,13 @@ class Housekeeping:
             config.log_flush_start_offset_checkpoint_interval_ms,
         )
         self.every("retention", config.log_retention_check_interval_ms, self._retain, first_ms=config.log_initial_task_delay_ms)
-        self.every("flush.ms", FLUSH_INTERVAL_MS, lambda: replicas.flush_step(now_ms()))
-        self.every("file removal", REMOVAL_INTERVAL_MS, lambda: replicas.removal_step(now_ms()))
+        self.every("flush.ms", FLUSH_INTERVAL_MS, lambda: replicas.flush_step(even_ms()))
+        self.every("file removal", REMOVAL_INTERVAL_MS, lambda: replicas.removal_step(even_ms()))
         self.every("checkpoints", checkpoint_ms, replicas.checkpoint_step)
         self.every(
             "producer expiry",
             config.producer_id_expiration_check_interval_ms,
-            lambda: replicas.logs.expire_producers(self._records_ms()),
+            lambda: replicas.logs.expire_producers(self._runtime.records_ms()),
         )
         self.every("late transactions", LATE_CHECK_MS, self._name_late)
         self.scrubbing.start()
@@ -79,7 +79,7 @@ class Housekeeping:
 
     def _name_late(self) -> None:
         replicas, config = self._broker.replicas, self._broker.config
-        for line in self.late.look(replicas.partitions(), self._records_ms(), config.transaction_max_timeout_ms):
+        for line in self.late.look(replicas.partitions(), self._runtime.records_ms(), config.transaction_max_timeout_ms):
             log.warning("%s", line)
 
     def _transactional_id(self, producer_id: int) -> str | None:
@@ -90,11 +90,6 @@ class Housekeeping:
         known = (each for machine in machines for each in machine.transactions.values())
         return next((each.transactional_id for each in known if each.producer_id == producer_id), None)
 
-    def _records_ms(self) -> int:
-        """Current time for the age of records, whose timestamps come from the wall clock. When that was set back by hours, the
-        even clock stays ahead for many hours, and by it new records would be past their retention immediately."""
-        return min(self._runtime.even_ms(), self._runtime.now_ms())
-
     def _retain(self) -> None:
-        for reason in self._broker.replicas.retention_step(self._runtime.even_ms(), self._records_ms()):
+        for reason in self._broker.replicas.retention_step(self._runtime.even_ms(), self._runtime.records_ms()):
             log.info("retention: %s", reason)

@@ -40,9 +40,9 @@ def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any
     partition: 1, 3, 6, 56, 74, 75, 76, 100, 103.
     """
     replicas = ctx.node.replicas
-    now_ms = ctx.node.runtime.even_ms()
-    caller = Caller(request.replica_id, request.replica_epoch, now_ms) if request.replica_id >= 0 else None
-    context = replicas.sessions.open(request, now_ms, by_id=ctx.api_version >= _BY_ID_FROM, caller=caller)
+    even_ms = ctx.node.runtime.even_ms()
+    caller = Caller(request.replica_id, request.replica_epoch, even_ms) if request.replica_id >= 0 else None
+    context = replicas.sessions.open(request, even_ms, by_id=ctx.api_version >= _BY_ID_FROM, caller=caller)
     if isinstance(context, ErrorCode):
         parts, _ = encode_fetch_response(ctx.correlation_id, ctx.api_version, (), error_code=context)
         return parts
@@ -55,10 +55,10 @@ def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any
         rack=request.rack_id if caller is None else "",
     )
     if work.cold:
-        return _warmed(ctx, work, now_ms + request.max_wait_ms)
+        return _warmed(ctx, work, even_ms + request.max_wait_ms)
     if work.is_complete or request.max_wait_ms <= 0:
-        return _answer(ctx, work, now_ms)
-    return _Poll(ctx, work, now_ms + request.max_wait_ms)
+        return _answer(ctx, work, even_ms)
+    return _Poll(ctx, work, even_ms + request.max_wait_ms)
 
 
 def refuse(ctx: BrokerContext, request: FetchView | FetchRequest, error: KafkaError) -> Answer:
@@ -81,7 +81,7 @@ def _refused(
 
 
 class _Poll(Waiting):
-    """A long poll: a fetch with too few bytes, until there are enough or the deadline passes. The deadline uses the monotonic
+    """A long poll: a fetch with too few bytes, until there are enough or the deadline passes. The deadline uses the even
     clock, because the poll may park more than once and the wall clock may be set in between."""
 
     __slots__ = ("_ctx", "_deadline_ms", "_work")
@@ -101,9 +101,9 @@ class _Poll(Waiting):
         work.read_again(parked.touched)
         if work.cold:
             return _warmed(ctx, work, self._deadline_ms)
-        now_ms = ctx.node.runtime.even_ms()
-        if work.is_complete or parked.expired or now_ms >= self._deadline_ms:
-            return _answer(ctx, work, now_ms)
+        even_ms = ctx.node.runtime.even_ms()
+        if work.is_complete or parked.expired or even_ms >= self._deadline_ms:
+            return _answer(ctx, work, even_ms)
         self._park()
         return self
 
@@ -116,15 +116,15 @@ async def _warmed(ctx: BrokerContext, work: Fetch, deadline_ms: int) -> Outgoing
     """Load in a thread what would have waited for a disk, then read it."""
     await ctx.run_blocking(work.warm_up)
     work.read_warm()
-    now_ms = ctx.node.runtime.even_ms()
-    over = work.is_complete or now_ms >= deadline_ms
-    return _answer(ctx, work, now_ms) if over else _Poll(ctx, work, deadline_ms)
+    even_ms = ctx.node.runtime.even_ms()
+    over = work.is_complete or even_ms >= deadline_ms
+    return _answer(ctx, work, even_ms) if over else _Poll(ctx, work, deadline_ms)
 
 
-def _answer(ctx: BrokerContext, work: Fetch, now_ms: int) -> Frame:
+def _answer(ctx: BrokerContext, work: Fetch, even_ms: int) -> Frame:
     if ctx.fetch_quota is not None and (wait_ms := ctx.fetch_quota.wait_ms(work.bytes_read)) > 0:
         return _throttled(ctx, work, wait_ms)
-    answer = work.finish(now_ms)
+    answer = work.finish(even_ms)
     version = ctx.api_version
     topics: list[FetchTopicResult] = []
     results: list[FetchResult] = []

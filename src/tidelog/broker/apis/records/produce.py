@@ -249,14 +249,13 @@ class _Work:
 
     def go_on(self, request: ProduceView) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """The answer, or a wait for it."""
-        deadline_ms = self._ctx.now_ms() + request.timeout_ms
         if any(entry.result.__class__ is not AppendResult for entry in self.entries):
-            return self._checked(request, deadline_ms)
-        return self._acknowledged(deadline_ms)
+            return self._checked(request, self._ctx.node.runtime.even_ms() + request.timeout_ms)
+        return self._acknowledged(request.timeout_ms)
 
-    def _acknowledged(self, deadline_ms: int) -> Outgoing:
+    def _acknowledged(self, timeout_ms: int) -> Outgoing:
         unsafe = self._unsafe()
-        return self.wait_for(unsafe, deadline_ms) if unsafe else self.answer()
+        return self.wait_for(unsafe, self._ctx.now_ms() + timeout_ms) if unsafe else self.answer()
 
     def _unsafe(self) -> list[_Entry]:
         acks = self.acks
@@ -278,8 +277,9 @@ class _Work:
             parked.watch(entry.partition, index, entry.result.last_offset)
         return _Acks(parked, self, unsafe)
 
-    async def _checked(self, request: ProduceView, deadline_ms: int) -> Outgoing:
-        """Verify or validate the batches that were not appended at once; the request's bytes are kept until then."""
+    async def _checked(self, request: ProduceView, until_even_ms: int) -> Outgoing:
+        """Verify or validate the batches that were not appended at once; the request's bytes are kept until then. The rest of
+        its timeout is counted by the even clock, because the wall clock may be set in between."""
         ctx, acks = self._ctx, self.acks
         unverified = [entry for entry in self.entries if entry.result.__class__ is _Unverified]
         try:
@@ -294,7 +294,7 @@ class _Work:
             for entry in unverified:
                 if entry.proof is not None:
                     entry.proof.served()
-        return self._acknowledged(deadline_ms)
+        return self._acknowledged(until_even_ms - ctx.node.runtime.even_ms())
 
     async def _verify(self, request: ProduceView, entries: list[_Entry]) -> None:
         """Ask the coordinator about these partitions, and append to those that are part of the transaction."""

@@ -441,6 +441,50 @@ def test_acks_all_waits_for_the_replicas_in_sync_and_acks_one_does_not() -> None
     assert (one(pending.answer).error_code, one(pending.answer).base_offset) == (0, 1)
 
 
+@pytest.mark.parametrize("set_by_ms", [3_600_000, -3_600_000])
+def test_a_wall_clock_that_is_set_while_acks_all_waits_shrinks_no_isr_and_exposes_nothing_early(set_by_ms: int) -> None:
+    world = World()
+    world.create("a", FOLLOWED)
+    partition = world.partition("a")
+    partition.read(0, 100, min_one=True, caller=Caller(2, 5, NOW_MS))
+    pending = Pending(*send(world, view(("a", 0, batch(b"1")), acks=-1)))
+    world.clock_set_by_ms = set_by_ms
+    behind = Pending(*send(world, view(("a", 0, batch(b"2")), acks=-1)))
+    assert behind.parked is not None and behind.parked.deadline_ms == NOW_MS + set_by_ms + 1000
+    world.manager.isr_step(world.now_ms)
+    assert not world.manager.isr_changes.ready and not pending.done and not behind.done
+    partition.read(2, 100, min_one=True, caller=Caller(2, 5, NOW_MS))
+    pending.go_on()
+    behind.go_on()
+    assert (one(pending.answer).error_code, one(behind.answer).base_offset) == (0, 1)
+
+
+def test_a_leader_alone_in_its_isr_waits_for_a_close_follower_by_the_even_clock() -> None:
+    world = World()
+    world.create("a", PartitionImage((1, 2), (1,), 1, directories=(b"A" * 16, b"C" * 16)))
+    partition = world.partition("a")
+    partition.read(0, 100, min_one=True, caller=Caller(2, 5, NOW_MS))
+    assert partition.leadership is not None
+    partition.leadership.settle((1,))  # the controller refused the follower for now
+    world.clock_set_by_ms = 3_600_000
+    pending = Pending(*send(world, view(("a", 0, batch()), acks=-1)))
+    assert not pending.done and partition.log is not None and partition.log.high_watermark == 0
+    world.now_ms += 30_001
+    send(world, view(("a", 0, batch())))
+    assert partition.log.high_watermark == 2, "the follower has lagged for longer than allowed"
+
+
+def test_a_clock_that_is_set_while_a_batch_is_walked_leaves_its_timeout_as_it_was() -> None:
+    world = World()
+    world.create("a", FOLLOWED, config=LogConfig(cleanup_policy=frozenset({"compact"})))
+    pending = Pending(*send(world, view(("a", 0, batch(*[b"v"] * 1000)), acks=-1)))
+    assert pending.blocking is not None
+    world.clock_set_by_ms = 3_600_000
+    world.now_ms += 400
+    pending.go_on()
+    assert pending.parked is not None and pending.parked.deadline_ms == NOW_MS + 3_600_000 + 1000
+
+
 def test_a_produce_that_waits_for_replicas_lets_the_connection_go_on_and_is_answered_as_itself() -> None:
     world = World()
     world.create("a", FOLLOWED)
