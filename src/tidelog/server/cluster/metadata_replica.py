@@ -164,6 +164,7 @@ class MetadataReplica:
         runtime = self.runtime
         self._dead_brokers = DeadBrokers(self.member, runtime)
         self.on_leader.append(self._dead_brokers.leader_changed)
+        self.add_listener(self._dead_brokers.committed)
         side = ControllerSide(
             node_id=self.config.node_id,
             cluster_id=self.cluster_id,

@@ -113,6 +113,63 @@ def test_a_broker_that_goes_on_with_its_heartbeats_lives_wherever_its_address_le
     world.run(main)
 
 
+class Elsewhere:
+    """A controller's view of brokers on other machines, behind a network that ``accepts`` or refuses by address."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, hosts: list[str]) -> None:
+        self.accepts = set(hosts)
+        self.gone: set[int] = set()
+        points = {str(n): SimpleNamespace(host=host, port=9092) for n, host in enumerate(hosts)}
+        self.brokers = {7: SimpleNamespace(id=7, epoch=5, fenced=False, endpoints=points)}
+        monkeypatch.setattr(DeadBrokers, "_knock", self._knock)
+        monkeypatch.setattr("tidelog.server.cluster.dead_brokers.PAUSE_S", 0)
+
+    async def _knock(self, host: str, port: int) -> None:
+        await asyncio.sleep(0)
+        if host not in self.accepts:
+            raise ConnectionRefusedError
+
+    async def run(self, *, refused_before: bool = False) -> None:
+        """The broker is unfenced, then its connection ends and all addresses refuse."""
+        runtime = LoopRuntime(asyncio.get_running_loop())
+        image = SimpleNamespace(brokers=self.brokers)
+        heartbeats = SimpleNamespace(gone=lambda broker_id, epoch: self.gone.add(broker_id))
+        controller = SimpleNamespace(image=image, heartbeats=heartbeats)
+        own = SimpleNamespace(controller=SimpleNamespace(id=999, endpoints={"C": SimpleNamespace(host="10.0.0.1", port=9093)}))
+        member = SimpleNamespace(controller=controller, machine=SimpleNamespace(epoch=1), config=own)
+        dead_brokers = DeadBrokers(member, runtime)  # type: ignore[arg-type]
+        if refused_before:
+            self.accepts = set()
+        dead_brokers.committed(image, image, None)  # type: ignore[arg-type]
+        for _ in range(20):
+            await asyncio.sleep(0)
+        self.accepts = set()
+        dead_brokers.hung_up(7, 5)
+        while dead_brokers._asking:  # noqa: ASYNC110 - there is no event
+            await asyncio.sleep(0)
+        await runtime.close()
+
+
+def test_refusals_of_an_address_that_was_never_reached_are_no_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a firewall resets what comes from the controllers."""
+    world = Elsewhere(monkeypatch, ["10.0.0.7"])
+    asyncio.run(world.run(refused_before=True))
+    assert world.gone == set()
+
+
+def test_refusals_of_an_address_that_accepted_before_are_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Elsewhere(monkeypatch, ["10.0.0.7", "192.168.0.7"])
+    asyncio.run(world.run())
+    assert world.gone == {7}
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "127.0.0.1", "::1", "localhost"])
+def test_refusals_of_the_same_machine_are_evidence(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Elsewhere(monkeypatch, [host])
+    asyncio.run(world.run(refused_before=True))
+    assert world.gone == {7}
+
+
 def test_a_new_controller_of_hundreds_of_brokers_knocks_at_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     under_way, most, gone = 0, 0, set[int]()
 
