@@ -19,7 +19,8 @@ from tidelog.client.connection import ClientConnection
 from tidelog.controller.committed import CommittedImage
 from tidelog.metadata.image import ClusterImage
 from tidelog.protocol.messages.describe_quorum import DescribeQuorumRequest, RequestPartitionData, RequestTopicData
-from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
+from tidelog.raft.log_opening import open_log
+from tidelog.raft.metadata_log import MetadataLogConfig
 from tidelog.server.disk import DiskFileSystem
 
 BOUND_S = 60
@@ -126,7 +127,7 @@ def test_a_killed_leader_is_followed_by_another_and_nothing_committed_is_lost(pr
 def read(directory: str, committed: int | None = None) -> tuple[list[tuple[int, int]], ClusterImage]:
     """(offset, epoch) of each batch on disk and the image they make: of all, or of those below ``committed``: what lies above was
     nobody's promise: a leader that is killed leaves batches that its followers do not have."""
-    log = MetadataLog.open(DiskFileSystem(), directory, MetadataLogConfig(), 0)
+    log = open_log(DiskFileSystem(), directory, MetadataLogConfig(), 0)
     end = log.end_offset if committed is None else committed
     image = CommittedImage(ClusterImage())
     image.advance(log, end)

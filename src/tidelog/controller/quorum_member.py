@@ -34,6 +34,7 @@ from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, LeaderChanged
 from tidelog.raft.kraft_upgrade import upgrade_refusal
 from tidelog.raft.log_changes import log_shape, start_at_snapshot, voter_sets
+from tidelog.raft.log_opening import open_log
 from tidelog.raft.machine import RaftMachine
 from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
@@ -102,7 +103,7 @@ class QuorumMember:
 
         MetadataLogError or UnsupportedFeatureLevel when the directory cannot be served; StorageFailure when the disk fails.
         """
-        log = MetadataLog.open(fs, config.log_dir, config.log, now_ms)
+        log = open_log(fs, config.log_dir, config.log, now_ms)
         job = log.flush_job()
         job.run()
         log.flushed(job, now_ms)

@@ -122,8 +122,7 @@ def snapshot_part(log: MetadataLog, effect: ReplySnapshotPart) -> FetchSnapshotR
 def start_at_snapshot(log: MetadataLog, snapshot_id: SnapshotId, now_ms: int) -> None:
     """Empties the log and continues it after an existing snapshot; older snapshots are deleted. Blocks."""
     log.about_to_cut(0)
-    log.log.truncate_fully_and_start_at(snapshot_id.offset, now_ms)
-    log.log.leader_epochs.assign(snapshot_id.epoch, snapshot_id.offset)
+    log.start_after(snapshot_id, now_ms)
     for old in _others(log, snapshot_id):
         log.fs.remove(f"{log.dir}/{old.file_name}")
     log.snapshots = [snapshot_id]

@@ -1,7 +1,7 @@
 """Two small files beside the metadata log, each with a checksum: what was flushed, and what this voter had before it was damaged.
 
-``tidelog-flushed``: the log was synced below this offset. It may lag; it is lowered before the log is cut. Bad bytes below it are
-rot.
+``tidelog-flushed``: the log was synced below this offset, and the record before it has this epoch. It may lag; it is lowered
+before the log is cut. Bad bytes below it are rot.
 
 ``tidelog-lost-end``: epoch and end offset of the log before its damaged part was taken out. Until the log reaches as far again,
 this voter must neither lead nor vote for a candidate that has less: it may have confirmed what it lost (docs/adr/0023). A file
@@ -35,15 +35,24 @@ def _decode(raw: bytes | None, count: int) -> tuple[int, ...] | None:
     return numbers if len(numbers) == count and _encode(*numbers) == raw else None
 
 
-def read_flushed(fs: FileSystem, directory: str) -> int:
-    """0 when the file is missing or damaged: then it proves nothing."""
-    found = _decode(read_file(fs, f"{directory}/{FLUSHED}"), 1)
-    return 0 if found is None else found[0]
+def read_flushed(fs: FileSystem, directory: str) -> LogEnd:
+    """Epoch -1 when it is not known; offset 0 when the file is missing or damaged: then it proves nothing."""
+    raw = read_file(fs, f"{directory}/{FLUSHED}")
+    found = _decode(raw, 2)
+    if found is not None:
+        return LogEnd(found[1], found[0])
+    alone = _decode(raw, 1)  # as it was written before it had an epoch
+    return LogEnd(-1, 0 if alone is None else alone[0])
 
 
-def write_flushed(fs: FileSystem, directory: str, offset: int) -> None:
+def encode_flushed(mark: LogEnd) -> bytes:
+    """The file's contents."""
+    return _encode(mark.offset, mark.epoch)
+
+
+def write_flushed(fs: FileSystem, directory: str, mark: LogEnd) -> None:
     """Safe when it returns. Blocks; OSError as it comes."""
-    replace_file(fs, f"{directory}/{FLUSHED}", _encode(offset))
+    replace_file(fs, f"{directory}/{FLUSHED}", encode_flushed(mark))
 
 
 def read_lost_end(fs: FileSystem, directory: str) -> LogEnd:

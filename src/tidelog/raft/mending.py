@@ -11,11 +11,11 @@ import logging
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import StorageFailure
 from tidelog.raft.config import RaftConfig
+from tidelog.raft.continuity import Damage
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.marks import read_lost_end, remove_lost_end, write_lost_end
-from tidelog.raft.metadata_log import Damage, MetadataLog
+from tidelog.raft.metadata_log import MetadataLog
 from tidelog.raft.voter_history import VoterSets
-from tidelog.storage.aside import keep_bytes
 
 GUIDE = "docs/guide/operations.md, under 'A damaged metadata log'"
 _logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ def mend(log: MetadataLog, config: RaftConfig, sets: VoterSets, now_ms: int) -> 
     if damage is not None:
         if config.can_vote and sets.voters.find(config.key) is not None and len(sets.voters.voters) == 1:
             raise MetadataLogError(_refusal(log, damage))
-        lost_end = max(lost_end, before)
+        lost_end = max(lost_end, log.end_before_damage)
     try:
         if damage is not None:
             write_lost_end(log.fs, log.dir, lost_end)
@@ -50,32 +50,30 @@ def mend(log: MetadataLog, config: RaftConfig, sets: VoterSets, now_ms: int) -> 
 def _refusal(log: MetadataLog, damage: Damage) -> str:
     rotten = damage.rotten
     return (
-        f"{damage.path}: {rotten.end - rotten.position} bytes at position {rotten.position} are damaged: they held the metadata "
-        f"records {rotten.first_offset} to {rotten.next_offset - 1} of {log.end_offset}. A crash does not leave that, and this "
-        f"node is the only voter: no other has them. Nothing was changed. Restore {log.dir} from a backup, or see {GUIDE}"
+        f"{damage.path}: {_where(damage)}, with the metadata records {rotten.first_offset} to {rotten.next_offset - 1} of "
+        f"{log.end_before_damage.offset}: {damage.why}. A crash does not leave that, and this node is the only voter: no other "
+        f"has them. Nothing was changed. Restore {log.dir} from a backup, or see {GUIDE}"
     )
+
+
+def _where(damage: Damage) -> str:
+    rotten = damage.rotten
+    if rotten.end == rotten.position:
+        return f"the bytes that should follow position {rotten.position} are missing"
+    return f"{rotten.end - rotten.position} bytes at position {rotten.position} are damaged"
 
 
 def _take_out(log: MetadataLog, damage: Damage, now_ms: int) -> None:
-    """The log ends before the damage; everything behind it is kept under names that no start looks at."""
-    rotten, fs = damage.rotten, log.fs
-    kept = []
-    for segment in log.log.segments:
-        path = segment.path(".log")
-        if path == damage.path:
-            kept.append(keep_bytes(fs, segment.file, path, rotten.position, segment.size))
-        elif segment.base_offset >= rotten.next_offset:
-            kept.append(keep_bytes(fs, segment.file, path, 0, segment.size))
+    """The log ends before the damage; everything behind it is kept aside."""
+    kept = log.cut_before(damage, now_ms)
     _logger.error(
-        "%s: %d bytes at position %d are damaged: the log is cut at offset %d, and the other voters are asked for the records up "
-        "to %d; until it has them, this voter does not lead. What was cut is kept as %s",
+        "%s: %s: %s. The log is cut at offset %d, and the other voters are asked for the records up to %d; until it has them, "
+        "this voter does not lead. What was cut is kept as %s",
         damage.path,
-        rotten.end - rotten.position,
-        rotten.position,
-        rotten.first_offset,
+        _where(damage),
+        damage.why,
         log.end_offset,
-        ", ".join(path for path in kept if path is not None) or "nothing",
+        log.end_before_damage.offset,
+        ", ".join(kept) or "nothing",
     )
-    log.about_to_cut(rotten.first_offset)
-    log.log.truncate_to(rotten.first_offset, now_ms)
     log.damaged = None

@@ -6,42 +6,34 @@ tail at the next start. Snapshots live in the same directory and decide from whe
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidelog.metadata.records import MetadataLogError
-from tidelog.model.errors import ConfigError, ErrorCode, StorageFailure
-from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, TopicPartition
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import METADATA_TOPIC, TopicPartition
 from tidelog.model.ports import FileSystem
-from tidelog.raft.marks import read_flushed, write_flushed
-from tidelog.raft.snapshots import DELETED_SUFFIX, Snapshot, SnapshotId, list_snapshots, read_snapshot, remove_leftovers
+from tidelog.raft.continuity import Damage
+from tidelog.raft.log_shape import LogEnd
+from tidelog.raft.marks import FLUSHED, encode_flushed, read_flushed, write_flushed
+from tidelog.raft.snapshots import DELETED_SUFFIX, Snapshot, SnapshotId, list_snapshots, read_snapshot
 from tidelog.records.batch import BatchHeader, crc_is_valid, read_header
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import ControlType, control_batch
 from tidelog.records.record import Record, iter_records
 from tidelog.storage import reading
-from tidelog.storage.boot import kernel_survived, note_kernel
-from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, replace_file
+from tidelog.storage.aside import keep_bytes
+from tidelog.storage.boot import note_kernel
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
-from tidelog.storage.log_config import LogConfig, Origin
-from tidelog.storage.log_creation import create_log
-from tidelog.storage.recovery import LoadRequest, load_log
-from tidelog.storage.rotten_range import RottenRange
+from tidelog.storage.log_config import Origin
 
 PARTITION = TopicPartition(METADATA_TOPIC, 0)
 MAX_BATCH_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1 << 20
-_logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """A rotten range of the metadata log, and the segment's file that it is in."""
-
-    path: str
-    rotten: RottenRange
+MARK_EVERY = 1000
+"""After so many flushed records the note of what is flushed is written again."""
+START_AGAIN = "Start the node again: a start takes the damaged records from the other voters, or says what to do"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,70 +60,10 @@ class MetadataLog:
         self.snapshots = list_snapshots(fs, log.dir)
         self.damaged: Damage | None = None
         """What cannot be read of the log, and is needed: ``mending`` has to take care of it."""
+        self.end_before_damage = LogEnd(self.last_epoch, log.log_end_offset)
+        """The end that the log had with the damaged part, or a later one."""
         self._flushed_mark = read_flushed(fs, log.dir)
-
-    @staticmethod
-    def open(fs: FileSystem, log_dir: str, config: MetadataLogConfig, now_ms: int) -> MetadataLog:
-        """Creates or recovers it. Blocks. StorageFailure when the directory cannot be read; ConfigError for segments that
-        cannot hold the largest batch."""
-        if config.segment_bytes < config.max_batch_bytes:
-            raise ConfigError(
-                f"metadata.log.segment.bytes is {config.segment_bytes}, but must be at least {config.max_batch_bytes}: "
-                "a batch of the metadata log can be that large."
-            )
-        directory = f"{log_dir}/{PARTITION}"
-        log_config = LogConfig(
-            segment_bytes=config.segment_bytes,
-            segment_ms=config.segment_ms,
-            retention_ms=-1,
-            max_message_bytes=config.max_batch_bytes,
-        )
-        try:
-            fs.make_dirs(directory)
-            remove_leftovers(fs, directory)
-            if not fs.exists(f"{directory}/{PARTITION_METADATA}"):
-                replace_file(fs, f"{directory}/{PARTITION_METADATA}", encode_partition_metadata(METADATA_TOPIC_ID))
-            has_log = any(name.endswith(".log") for name in fs.listdir(directory))
-        except OSError as problem:
-            raise StorageFailure(log_dir, f"the metadata log cannot be opened: {problem}") from problem
-        if has_log:
-            log = load_log(fs, _load_request(fs, directory, log_config), now_ms)
-        else:
-            log = create_log(fs, directory, PARTITION, METADATA_TOPIC_ID, log_config, now_ms)
-        opened = MetadataLog(fs, log, config)
-        opened._start_at_snapshot(now_ms)
-        opened.damaged = opened._first_damaged()
-        return opened
-
-    def _start_at_snapshot(self, now_ms: int) -> None:
-        """A snapshot past the end of the log came from another voter just before a crash: the log continues after it."""
-        newest = self.newest_snapshot
-        if newest is not None and newest.offset > self.log.log_end_offset:
-            _logger.warning("The metadata log ends at %d, before snapshot %s: emptied", self.log.log_end_offset, newest)
-            self.log.truncate_fully_and_start_at(newest.offset, now_ms)
-            self.log.leader_epochs.assign(newest.epoch, newest.offset)
-        oldest = next((each.offset for each in self.snapshots if not each.is_bootstrap), 0)
-        start = self.log.log_start_offset
-        epochs = self.log.leader_epochs.entries()
-        if start < oldest and (start > 0 or (epochs and epochs[0][1] > start)):
-            # It was cleaned, and the segment with the earlier records is still there. Their epochs are no longer known: to a
-            # replica that diverged there, this log would seem to continue the replica's.
-            self.log.update_high_watermark(oldest)
-            self.log.delete_records_before(oldest)
-
-    def _first_damaged(self) -> Damage | None:
-        """The first rotten range that no snapshot stands in for. A snapshot does for all below it: then the log begins there."""
-        newest = self.newest_snapshot
-        for segment in self.log.segments:
-            for rotten in segment.rotten:
-                if newest is None or rotten.next_offset > newest.offset:
-                    return Damage(segment.path(".log"), rotten)
-        if newest is not None and any(segment.rotten for segment in self.log.segments):
-            _logger.error("%s: the damaged records lie below snapshot %s, and are not needed", self.dir, newest.file_name)
-            self.log.update_high_watermark(newest.offset)
-            self.log.delete_records_before(newest.offset)
-            self.snapshots = [each for each in self.snapshots if each.is_bootstrap or each == newest]
-        return None
+        self._mark_in_job: LogEnd | None = None
 
     @property
     def dir(self) -> str:
@@ -170,12 +102,13 @@ class MetadataLog:
                 )
             data = memoryview(found.slice.read())
             position = 0
+            if data and (begins := read_header(data).base_offset) > offset:
+                raise MetadataLogError(f"{self.dir}: the records from offset {offset} to {begins - 1} are missing. {START_AGAIN}")
             while position < len(data):
                 header = read_header(data, position)
                 if not crc_is_valid(data, header):
                     raise MetadataLogError(
-                        f"{self.dir}: the batch at offset {header.base_offset} has a wrong checksum. Start the node again: a "
-                        "start takes the damaged records from the other voters, or says what to do"
+                        f"{self.dir}: the batch at offset {header.base_offset} has a wrong checksum. {START_AGAIN}"
                     )
                 if header.next_offset > offset:
                     yield header, list(iter_records(data[position : position + header.size]))
@@ -199,12 +132,20 @@ class MetadataLog:
         return result.last_offset
 
     def flush_job(self) -> FlushJob:
-        """Flushes everything appended so far; see UnifiedLog.flush_job."""
-        return self.log.flush_job()
+        """Flushes everything appended so far; see UnifiedLog.flush_job. The job notes what is flushed after the first records of
+        an epoch, and now and then: no checksum in a batch covers its epoch."""
+        job = self.log.flush_job()
+        reached = LogEnd(self.last_epoch, job.upto)
+        if reached.epoch != self._flushed_mark.epoch or reached.offset >= self._flushed_mark.offset + MARK_EVERY:
+            job.file_writes.append((FLUSHED, encode_flushed(reached)))
+            self._mark_in_job = reached
+        return job
 
     def flushed(self, job: FlushJob, now_ms: int) -> int:
         """The offset below which everything is synced. StorageFailure when the job failed, and for every later call."""
         self.log.flushed(job, now_ms)
+        if self._mark_in_job is not None:
+            self._flushed_mark, self._mark_in_job = self._mark_in_job, None
         return self.log.recovery_point
 
     def committed(self, high_watermark: int) -> None:
@@ -252,9 +193,32 @@ class MetadataLog:
         self.snapshots = [each for each in self.snapshots if each != doomed]
         return f"snapshot {doomed.file_name} and the log below {kept.offset}: {reason}"
 
+    def cut_before(self, damage: Damage, now_ms: int) -> list[str]:
+        """Ends the log before the damage, or at the newest snapshot if that is later. What is cut is kept under names that no
+        start looks at, which are returned. Blocks; raises OSError, and StorageFailure as ``truncate_to`` does."""
+        kept = []
+        for segment in self.log.segments:
+            path = segment.path(".log")
+            if path == damage.path:
+                kept.append(keep_bytes(self.fs, segment.file, path, damage.rotten.position, segment.size))
+            elif segment.base_offset >= damage.rotten.next_offset:
+                kept.append(keep_bytes(self.fs, segment.file, path, 0, segment.size))
+        newest, offset = self.newest_snapshot, damage.rotten.first_offset
+        self.about_to_cut(offset)
+        if newest is not None and newest.offset > offset:
+            self.start_after(newest, now_ms)
+        else:
+            self.log.truncate_to(offset, now_ms)
+        return [path for path in kept if path is not None]
+
+    def start_after(self, snapshot_id: SnapshotId, now_ms: int) -> None:
+        """Empties the log; it continues after the snapshot. Blocks."""
+        self.log.truncate_fully_and_start_at(snapshot_id.offset, now_ms)
+        self.log.leader_epochs.assign(snapshot_id.epoch, snapshot_id.offset)
+
     def about_to_cut(self, offset: int) -> None:
         """The log is to be cut at ``offset``: what will be written behind the cut is not flushed yet. Blocks for a sync."""
-        if offset < self._flushed_mark:
+        if offset < self._flushed_mark.offset:
             self._mark_flushed(offset)
 
     def note_opened(self) -> None:
@@ -262,23 +226,15 @@ class MetadataLog:
         self._mark_flushed(self.log.recovery_point)
 
     def _mark_flushed(self, offset: int) -> None:
+        mark = LogEnd(self.log.leader_epochs.epoch_for(offset - 1), offset)
         try:
-            write_flushed(self.fs, self.dir, offset)
+            write_flushed(self.fs, self.dir, mark)
             note_kernel(self.fs, self.dir)
         except OSError as problem:
             raise self.log.fail(f"{self.dir}: note of what is flushed", problem) from problem
-        self._flushed_mark = offset
+        self._flushed_mark = mark
 
     def close(self) -> None:
         """Flushes and closes the files. Blocks."""
         self.log.close()
         self._mark_flushed(self.log.log_end_offset)
-
-
-def _load_request(fs: FileSystem, directory: str, config: LogConfig) -> LoadRequest:
-    """Every batch is read, whatever was flushed. StorageFailure when the disk fails."""
-    try:
-        survived, flushed = kernel_survived(fs, directory), read_flushed(fs, directory)
-    except OSError as problem:
-        raise StorageFailure(directory.rpartition("/")[0], f"the metadata log cannot be opened: {problem}") from problem
-    return LoadRequest(directory, PARTITION, config, False, survived, flushed, read_all=True)

@@ -9,6 +9,7 @@ from tidelog.metadata.records import MetadataLogError
 from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord
 from tidelog.protocol.messages.config_record import ConfigRecord
 from tidelog.protocol.messages.end_transaction_record import EndTransactionRecord
+from tidelog.raft.log_opening import open_log
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.snapshots import Snapshot, SnapshotId
 from tidelog.server.disk import DiskFileSystem
@@ -21,7 +22,7 @@ def setting(value: str) -> ConfigRecord:
 
 
 def log_of(directory: Path, *groups: list[object]) -> MetadataLog:
-    log = MetadataLog.open(DiskFileSystem(), str(directory), MetadataLogConfig(), NOW)
+    log = open_log(DiskFileSystem(), str(directory), MetadataLogConfig(), NOW)
     for group in groups:
         for values in encoded_batches(group, 30, 1 << 20):  # type: ignore[arg-type]
             log.append_values(values, 1, NOW)

@@ -2,6 +2,7 @@ from pathlib import Path
 
 from tests.unit.raft.driver import voters
 from tests.unit.raft.test_replication import batch
+from tests.unit.raft.written import CHANGE
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Token
 from tidelog.protocol.messages.fetch_snapshot import (
@@ -21,6 +22,7 @@ from tidelog.raft.log_changes import (
     truncate,
     voter_sets,
 )
+from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import LogEnd
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.snapshots import SnapshotId, encode_snapshot
@@ -32,25 +34,33 @@ NOW = 1_800_000_000_000
 
 
 def opened(directory: Path) -> MetadataLog:
-    return MetadataLog.open(DiskFileSystem(), str(directory), MetadataLogConfig(), NOW)
+    return open_log(DiskFileSystem(), str(directory), MetadataLogConfig(), NOW)
 
 
 def said(offset: int, members: VoterSet) -> AppendControl:
-    return AppendControl(offset, 1, ((ControlType.KRAFT_VOTERS, voters_value(members.voters)),), 0)
+    return AppendControl(
+        offset,
+        1,
+        (
+            CHANGE,
+            (ControlType.KRAFT_VOTERS, voters_value(members.voters)),
+        ),
+        0,
+    )
 
 
 def test_the_log_does_what_the_machine_has_decided_and_tells_the_next_one(tmp_path: Path) -> None:
     log = opened(tmp_path)
     append_control(log, said(0, voters(1, 2)), NOW)
-    append_fetched(log, AppendFetched(1, batch(1, 1, 2) + batch(3, 4), 0), NOW)
-    assert log_shape(log).end == LogEnd(4, 4)
-    truncate(log, Truncate(3, 1), NOW)
-    assert log_shape(log).end == LogEnd(1, 3)
+    append_fetched(log, AppendFetched(2, batch(2, 1, 2) + batch(4, 4), 0), NOW)
+    assert log_shape(log).end == LogEnd(4, 5)
+    truncate(log, Truncate(4, 1), NOW)
+    assert log_shape(log).end == LogEnd(1, 4)
     log.close()
     again = opened(tmp_path)
-    assert log_shape(again).end == LogEnd(1, 3)
+    assert log_shape(again).end == LogEnd(1, 4)
     sets = voter_sets(again, None, voters(9))
-    assert (sets.voters.ids, sets.offset) == ((1, 2), 0)
+    assert (sets.voters.ids, sets.offset) == ((1, 2), 1)
 
 
 def test_a_snapshot_that_came_in_pieces_takes_the_logs_place(tmp_path: Path) -> None:

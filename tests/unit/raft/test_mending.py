@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.raft.driver import CLUSTER, at, disk, voters
+from tests.unit.raft.written import SEGMENT, append, flip, flip_in_batch, flush, headers
 from tidelog.metadata.records import MetadataLogError
 from tidelog.raft.config import RaftConfig
+from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.marks import read_flushed, read_lost_end
 from tidelog.raft.mending import mend
@@ -16,31 +18,21 @@ from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.server.disk import DiskFileSystem
 
 FS = DiskFileSystem()
-NO_OP = b"\x01\x14\x00\x00"
-NAME = "00000000000000000000.log"
 
 
 def opened(path: Path) -> MetadataLog:
-    log = MetadataLog.open(FS, str(path), MetadataLogConfig(), 1000)
-    job = log.flush_job()
-    job.run()
-    log.flushed(job, 1000)
+    log = open_log(FS, str(path), MetadataLogConfig(), 1000)
+    flush(log)
     return log
 
 
 def damaged(path: Path) -> MetadataLog:
     """Four batches of two records, the second of which is damaged."""
     log = opened(path)
-    for epoch in (1, 1, 2, 2):
-        log.append_values([NO_OP, NO_OP], epoch, 1)
-    job = log.flush_job()
-    job.run()
-    log.flushed(job, 1000)
+    append(log, 1, 1, 2, 2)
+    flush(log)
     log.close()
-    file = Path(log.dir, NAME)
-    data = bytearray(file.read_bytes())
-    data[len(data) // 4 + 30] ^= 8
-    file.write_bytes(data)
+    flip_in_batch(Path(log.dir, SEGMENT), 1, 30)
     return opened(path)
 
 
@@ -55,22 +47,23 @@ def asides(log: MetadataLog) -> list[Path]:
 
 def test_the_only_voter_refuses_and_leaves_everything_as_it_is(tmp_path: Path) -> None:
     log = damaged(tmp_path)
-    before = Path(log.dir, NAME).read_bytes()
+    before = Path(log.dir, SEGMENT).read_bytes()
     with pytest.raises(
-        MetadataLogError, match=rf"{NAME}: \d+ bytes at position \d+ are damaged.* records 2 to 3 of 8.*operations"
+        MetadataLogError, match=rf"{SEGMENT}: \d+ bytes at position \d+ are damaged.* records 2 to 3 of 8.*operations"
     ):
         repair(log, voters(1))
-    assert (Path(log.dir, NAME).read_bytes(), asides(log)) == (before, [])
+    assert (Path(log.dir, SEGMENT).read_bytes(), asides(log)) == (before, [])
     with pytest.raises(MetadataLogError, match="only voter"):
         repair(opened(tmp_path), voters(1))
 
 
 def test_one_of_three_keeps_what_it_cuts_and_knows_what_it_had(tmp_path: Path) -> None:
     log = damaged(tmp_path)
-    before = Path(log.dir, NAME).read_bytes()
+    file = Path(log.dir, SEGMENT)
+    before, second = file.read_bytes(), headers(file)[1].position
     assert repair(log, voters(1, 2, 3)) == LogEnd(2, 8)
-    assert (log.end_offset, log.last_epoch, log.damaged, read_flushed(FS, log.dir)) == (2, 1, None, 2)
-    assert [each.read_bytes() for each in asides(log)] == [before[len(before) // 4 :]]
+    assert (log.end_offset, log.last_epoch, log.damaged, read_flushed(FS, log.dir)) == (2, 1, None, LogEnd(1, 2))
+    assert [each.read_bytes() for each in asides(log)] == [before[second:]]
     again = opened(tmp_path)
     assert (again.damaged, again.end_offset, repair(again, voters(1, 2, 3))) == (None, 2, LogEnd(2, 8))
 
@@ -82,7 +75,7 @@ def test_an_observer_is_mended_whoever_votes(tmp_path: Path) -> None:
 def test_a_log_that_has_caught_up_forgets_its_loss(tmp_path: Path) -> None:
     log = damaged(tmp_path)
     repair(log, voters(1, 2, 3))
-    log.append_values([NO_OP] * 3, 3, 1)
+    append(log, 3)
     log.close()
     again = opened(tmp_path)
     assert repair(again, voters(1, 2, 3)) == NOTHING_LOST
@@ -92,12 +85,9 @@ def test_a_log_that_has_caught_up_forgets_its_loss(tmp_path: Path) -> None:
 def test_a_second_loss_does_not_lower_the_first(tmp_path: Path) -> None:
     log = damaged(tmp_path)
     repair(log, voters(1, 2, 3))
-    log.append_values([NO_OP], 1, 1)
+    append(log, 1)
     log.close()
-    file = Path(log.dir, NAME)
-    data = bytearray(file.read_bytes())
-    data[30] ^= 8
-    file.write_bytes(data)
+    flip(Path(log.dir, SEGMENT), 30)
     again = opened(tmp_path)
     assert repair(again, voters(1, 2, 3)) == LogEnd(2, 8)
     assert again.end_offset == 0

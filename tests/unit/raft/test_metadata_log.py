@@ -3,29 +3,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.raft.written import CHANGE, NO_OP, SEGMENT, append, flip, flip_in_batch, flush, headers
 from tidelog.metadata.records import MetadataLogError, decode_record
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.raft.log_changes import log_shape
-from tidelog.raft.log_shape import Fit
+from tidelog.raft.log_opening import open_log
+from tidelog.raft.log_shape import Fit, LogEnd
 from tidelog.raft.marks import read_flushed
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.snapshots import SnapshotId, encode_snapshot, write_snapshot
-from tidelog.records.control import ControlType, LeaderChange, leader_change_value
 from tidelog.server.disk import DiskFileSystem
 
 FS = DiskFileSystem()
-CHANGE = [(ControlType.LEADER_CHANGE, leader_change_value(LeaderChange(1, (), ())))]
-NO_OP = b"\x01\x14\x00\x00"
 
 
 def opened(path: Path, config: MetadataLogConfig | None = None) -> MetadataLog:
-    return MetadataLog.open(FS, str(path), config or MetadataLogConfig(), 1000)
-
-
-def flush(log: MetadataLog) -> int:
-    job = log.flush_job()
-    job.run()
-    return log.flushed(job, 1000)
+    return open_log(FS, str(path), config or MetadataLogConfig(), 1000)
 
 
 def snapshot(log: MetadataLog, offset: int, epoch: int = 1) -> None:
@@ -44,9 +37,9 @@ def test_a_new_log_is_an_ordinary_partition_with_the_reserved_topic_id(tmp_path:
 
 def test_what_was_appended_is_read_back_batch_by_batch_after_a_restart(tmp_path: Path) -> None:
     log = opened(tmp_path)
-    assert log.append_control(CHANGE, 1, 5000) == 0
+    assert log.append_control([CHANGE], 1, 5000) == 0
     assert log.append_values([NO_OP, NO_OP, NO_OP], 1, 6000) == 3
-    assert log.append_control(CHANGE, 2, 7000) == 4
+    assert log.append_control([CHANGE], 2, 7000) == 4
     assert flush(log) == 5
     log.close()
     again = opened(tmp_path)
@@ -64,50 +57,42 @@ def test_what_was_appended_is_read_back_batch_by_batch_after_a_restart(tmp_path:
 
 def test_a_torn_tail_is_cut_at_the_next_start(tmp_path: Path) -> None:
     log = opened(tmp_path)
-    log.append_values([NO_OP], 1, 1)
+    append(log, 1)
     flush(log)
     log.note_opened()
-    log.append_values([NO_OP], 1, 1)
+    append(log, 1)
     path = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
     path.write_bytes(path.read_bytes()[:-3])
     again = opened(tmp_path)
-    assert (again.end_offset, again.damaged) == (1, None)
+    assert (again.end_offset, again.damaged) == (2, None)
 
 
-def three_batches(path: Path) -> tuple[Path, int]:
-    """A log of three batches, closed; its file, and the size of a batch."""
+def three_batches(path: Path) -> Path:
+    """A log of three batches, closed; its file."""
     log = opened(path)
-    for _ in range(3):
-        log.append_values([NO_OP, NO_OP], 1, 1)
+    append(log, 1, 1, 1)
     flush(log)
     log.close()
-    file = path / "__cluster_metadata-0" / "00000000000000000000.log"
-    return file, len(file.read_bytes()) // 3
-
-
-def flip(file: Path, position: int) -> bytes:
-    data = bytearray(file.read_bytes())
-    data[position] ^= 8
-    file.write_bytes(data)
-    return bytes(data)
+    return path / "__cluster_metadata-0" / SEGMENT
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("at", [7, 11, 30, 70])
 def test_rot_in_a_closed_log_is_told_from_a_torn_tail_and_left_as_it_is(tmp_path: Path, number: int, at: int) -> None:
-    file, size = three_batches(tmp_path)
-    damaged = flip(file, number * size + at)
+    file = three_batches(tmp_path)
+    batch = headers(file)[number]
+    damaged = flip(file, batch.position + at)
     again = opened(tmp_path)
     assert again.damaged is not None
-    assert again.damaged.rotten == (number * size, (number + 1) * size, number * 2, number * 2 + 2)
+    assert again.damaged.rotten == (batch.position, batch.position + batch.size, number * 2, number * 2 + 2)
     assert (again.end_offset, file.read_bytes()) == (6, damaged)
     assert [header.base_offset for header, _ in again.batches_from(0)] == [0, 2, 4][:number]
 
 
 def test_while_the_kernel_lives_a_bad_batch_before_a_good_one_is_rot_whatever_was_noted(tmp_path: Path) -> None:
-    file, size = three_batches(tmp_path)
+    file = three_batches(tmp_path)
     (tmp_path / "__cluster_metadata-0" / "tidelog-flushed").unlink()
-    flip(file, size + 30)
+    flip_in_batch(file, 1, 30)
     assert opened(tmp_path).damaged is not None
     (tmp_path / "__cluster_metadata-0" / ".tidelog_boot").write_text("another boot")
     assert (opened(tmp_path).damaged, opened(tmp_path).end_offset) == (None, 2)
@@ -115,8 +100,7 @@ def test_while_the_kernel_lives_a_bad_batch_before_a_good_one_is_rot_whatever_wa
 
 def test_rot_below_the_newest_snapshot_is_not_needed(tmp_path: Path) -> None:
     log = opened(tmp_path)
-    log.append_values([NO_OP] * 2, 1, 1)
-    log.append_values([NO_OP] * 2, 1, 1)
+    append(log, 1, 1)
     flush(log)
     snapshot(log, 2)
     log.close()
@@ -129,17 +113,17 @@ def test_rot_below_the_newest_snapshot_is_not_needed(tmp_path: Path) -> None:
 def test_what_is_noted_as_flushed_is_lowered_before_a_cut(tmp_path: Path) -> None:
     three_batches(tmp_path)
     log = opened(tmp_path)
-    assert read_flushed(FS, log.dir) == 6
+    assert read_flushed(FS, log.dir) == LogEnd(1, 6)
     log.about_to_cut(8)
-    assert read_flushed(FS, log.dir) == 6
+    assert read_flushed(FS, log.dir) == LogEnd(1, 6)
     log.about_to_cut(4)
-    assert read_flushed(FS, log.dir) == 4
+    assert read_flushed(FS, log.dir) == LogEnd(1, 4)
 
 
 def test_a_batch_that_was_damaged_after_the_start_is_not_applied(tmp_path: Path) -> None:
-    file, size = three_batches(tmp_path)
+    file = three_batches(tmp_path)
     log = opened(tmp_path)
-    flip(file, size + 70)
+    flip_in_batch(file, 1, 70)
     with pytest.raises(MetadataLogError, match="the batch at offset 2 has a wrong checksum"):
         list(log.batches_from(0))
 

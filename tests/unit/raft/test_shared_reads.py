@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tidelog.raft.log_opening import open_log
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.shared_reads import SharedReads
 from tidelog.server.disk import DiskFileSystem
@@ -10,7 +11,7 @@ from tidelog.server.disk import DiskFileSystem
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[MetadataLog]:
-    log = MetadataLog.open(DiskFileSystem(), str(tmp_path), MetadataLogConfig(), 0)
+    log = open_log(DiskFileSystem(), str(tmp_path), MetadataLogConfig(), 0)
     log.append_values([b"first"], 1, 0)
     yield log
     log.close()
