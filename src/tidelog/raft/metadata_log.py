@@ -196,20 +196,20 @@ class MetadataLog:
     def cut_before(self, damage: Damage, now_ms: int) -> list[str]:
         """Ends the log before the damage, or at the newest snapshot if that is later. What is cut is kept under names that no
         start looks at, which are returned. Blocks; raises OSError, and StorageFailure as ``truncate_to`` does."""
-        kept = []
+        kept: list[str] = []
         for segment in self.log.segments:
             path = segment.path(".log")
             if path == damage.path:
-                kept.append(keep_bytes(self.fs, segment.file, path, damage.rotten.position, segment.size))
+                keep_bytes(self.fs, segment.file, path, damage.rotten.position, segment.size, made=kept)
             elif segment.base_offset >= damage.rotten.next_offset:
-                kept.append(keep_bytes(self.fs, segment.file, path, 0, segment.size))
+                keep_bytes(self.fs, segment.file, path, 0, segment.size, made=kept)
         newest, offset = self.newest_snapshot, damage.rotten.first_offset
         self.about_to_cut(offset)
         if newest is not None and newest.offset > offset:
             self.start_after(newest, now_ms)
         else:
             self.log.truncate_to(offset, now_ms)
-        return [path for path in kept if path is not None]
+        return kept
 
     def start_after(self, snapshot_id: SnapshotId, now_ms: int) -> None:
         """Empties the log; it continues after the snapshot. Blocks."""

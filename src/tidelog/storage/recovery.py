@@ -301,6 +301,7 @@ def _start_anew(
             request.log_start_offset,
         )
         epochs.clear()
+    kept: list[str] = []
     for segment in segments:
-        set_aside(segment)
+        set_aside(segment, kept)
     return [LogSegment.create(fs, request.directory, request.log_start_offset, now_ms)]

@@ -21,6 +21,7 @@ from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot, dec
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.segment import LOG_SUFFIX, LogSegment, file_stem
 from tidelog.storage.segment_scan import SegmentScan, Trust
+from tidelog.storage.unreadable import TolerantFile
 
 CHUNK_BYTES = 32 * 1024
 """Bytes read at a time: short enough that the thread does not hold the interpreter for long."""
@@ -36,9 +37,11 @@ class SegmentCheck:
         self.log = log
         self.segment = segment
         self.size = segment.size
+        self._cuts = log.files.segments.cuts
         self.known = known
         trust = Trust(segment.next_offset, following=None if segment is log.active else segment.next_offset, complete=True)
-        self._scan = SegmentScan(file, segment.base_offset, self.size, trust, chunk_bytes=CHUNK_BYTES)
+        self._file = TolerantFile(file)
+        self._scan = SegmentScan(self._file, segment.base_offset, self.size, trust, chunk_bytes=CHUNK_BYTES)
         self._walk = self._scan.walk()
         self.done = False
 
@@ -62,8 +65,9 @@ class SegmentCheck:
 
     @property
     def stands(self) -> bool:
-        """Whether the log is in service and still has the segment with all the bytes that were read."""
-        return self.log.failure is None and self.segment in self.log.segments and self.segment.size >= self.size
+        """Whether the log is in service, still has the segment, and was not cut since: what was read may have been replaced."""
+        log = self.log
+        return log.failure is None and self.segment in log.segments and log.files.segments.cuts == self._cuts
 
     def again(self, file: File) -> SegmentCheck | None:
         """A second read if the first one found new ranges."""
@@ -86,6 +90,9 @@ class SegmentCheck:
                 each.next_offset - 1,
                 GUIDE,
             )
+        if confirmed and self._file.unreadable:
+            path, count = self.segment.path(LOG_SUFFIX), len(self._file.unreadable)
+            _logger.error("%s: the disk cannot read %d blocks of it (I/O error)", path, count)
         if confirmed:
             self.segment.rotten = tuple(sorted({*self.segment.rotten, *confirmed}))
         return len(confirmed)
@@ -97,15 +104,16 @@ def segments_of(log: UnifiedLog) -> list[LogSegment]:
 
 
 def damaged_snapshots(log: UnifiedLog, segments: Iterable[LogSegment]) -> list[str]:
-    """Producer snapshots with a wrong checksum. They are only reported: a start rebuilds the state from the log. Blocks."""
+    """Producer snapshots with a wrong checksum, or that cannot be read. They are only reported: a start rebuilds the state from
+    the log. Blocks."""
     found = []
     for segment in segments:
         path = f"{log.dir}/{file_stem(segment.base_offset)}{SNAPSHOT_SUFFIX}"
-        raw = read_file(log.fs, path)
         try:
+            raw = read_file(log.fs, path)
             if raw is not None:
                 decode_snapshot(raw)
-        except CorruptSnapshot as problem:
+        except (CorruptSnapshot, OSError) as problem:
             _logger.error("%s: %s; a start takes the producers from the log instead", path, problem)
             found.append(path)
     return found

@@ -25,6 +25,7 @@ from tidelog.storage.index import Indexer
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.segment import LOG_SUFFIX, TXN_INDEX_SUFFIX, LogSegment, file_stem
 from tidelog.storage.segment_scan import SegmentScan, Trust
+from tidelog.storage.unreadable import TolerantFile
 
 GUIDE = "docs/guide/operations.md"
 _COPY_BYTES = 1 << 20
@@ -36,7 +37,7 @@ def recover(
 ) -> list[LogSegment]:
     """Returns the segments that stay. The one that holds the offset ``read_from`` and all later ones are read. ``known``: what
     is known of the whole log; ``interval``: index.interval.bytes. Blocks."""
-    first = 0
+    first, kept = 0, list[str]()
     for number, segment in enumerate(segments):
         if segment.base_offset <= read_from:
             first = number
@@ -46,10 +47,10 @@ def recover(
         segment = segments[number]
         following = segments[number + 1].base_offset if number + 1 < len(segments) else None
         trust = replace(known, following=following)
-        dropped = recover_segment(segment, interval, epochs, trust)
+        dropped = recover_segment(segment, interval, epochs, trust, kept)
         if dropped or _breaks_off(segment, trust):
             for later in segments[number + 1 :]:
-                set_aside(later)
+                set_aside(later, kept)
             segments = segments[: number + 1]
             break
     for segment, after in pairwise(segments):
@@ -75,8 +76,11 @@ def _lost_its_end(segment: LogSegment, following: int) -> bool:
     return segment.next_offset < following and not segment.file_system.exists(snapshot)
 
 
-def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache, trust: Trust) -> int:
-    """Reads every batch, rebuilds the indexes and cuts a torn tail; returns the bytes cut. Blocks."""
+def recover_segment(
+    segment: LogSegment, interval: int, epochs: LeaderEpochCache, trust: Trust, kept: list[str] | None = None
+) -> int:
+    """Reads every batch, rebuilds the indexes and cuts a torn tail; returns the bytes cut. ``kept``: the copies of what this
+    start has cut so far. Blocks."""
     indexer = Indexer(segment.base_offset, interval)
     size, first_timestamp = segment.size, None
     scan = SegmentScan(segment.file, segment.base_offset, size, trust)
@@ -88,7 +92,7 @@ def recover_segment(segment: LogSegment, interval: int, epochs: LeaderEpochCache
             epochs.assign(header.leader_epoch, header.base_offset)
     if scan.end < size:
         _refuse_old_format(segment, scan.end)
-        _cut(segment, scan)
+        _cut(segment, scan, kept)
     indexer.finish()
     segment.size = scan.end
     segment.next_offset = scan.next_offset
@@ -107,7 +111,7 @@ def mark_known(segments: Sequence[LogSegment], listed: Collection[int] | None) -
     for segment in segments:
         if segment.size and not segment.rotten and (listed is None or segment.base_offset in listed):
             trust = Trust(segment.next_offset, following=None if segment is segments[-1] else segment.next_offset, complete=True)
-            scan = SegmentScan(segment.file, segment.base_offset, segment.size, trust)
+            scan = SegmentScan(TolerantFile(segment.file), segment.base_offset, segment.size, trust)
             for _ in scan.batches():
                 pass
             segment.rotten = tuple(scan.rotten)
@@ -123,10 +127,10 @@ def _report(segment: LogSegment) -> None:
         )  # fmt: skip
 
 
-def _cut(segment: LogSegment, scan: SegmentScan) -> None:
+def _cut(segment: LogSegment, scan: SegmentScan, made: list[str] | None) -> None:
     """Cuts the torn tail and keeps a copy of it."""
     path = segment.path(LOG_SUFFIX)
-    kept = keep_bytes(segment.file_system, segment.file, path, scan.end, segment.size)
+    kept = keep_bytes(segment.file_system, segment.file, path, scan.end, segment.size, made=made)
     _logger.log(
         logging.ERROR if scan.valid_behind else logging.WARNING,
         "%s: cut %d bytes at offset %d, which were not flushed when the machine stopped%s; %s",
@@ -139,10 +143,10 @@ def _cut(segment: LogSegment, scan: SegmentScan) -> None:
     segment.file.truncate(scan.end)
 
 
-def set_aside(segment: LogSegment) -> None:
+def set_aside(segment: LogSegment, made: list[str] | None = None) -> None:
     """Removes the segment from the log: its records are kept under a name that loading ignores, its indexes are deleted."""
     segment.close_file()
-    kept = keep_file(segment.file_system, segment.path(LOG_SUFFIX))
+    kept = keep_file(segment.file_system, segment.path(LOG_SUFFIX), made=made)
     segment.remove_files()
     if kept is not None:
         _logger.warning("%s is no part of the log any more; it is kept as %s", segment.path(LOG_SUFFIX), kept)

@@ -20,13 +20,15 @@ def base_offset(segment: LogSegment) -> int:
 class Segments:
     """The segments of one log. The caller handles files: it adds a segment after creating it, and removes it with its files."""
 
-    __slots__ = ("_aborting", "_all", "_unsealed", "active")
+    __slots__ = ("_aborting", "_all", "_unsealed", "active", "cuts")
 
     def __init__(self, segments: Sequence[LogSegment], aborting: Sequence[LogSegment] = ()) -> None:
         """``segments``: at least one."""
         self._all = list(segments)
         self.active = self._all[-1]
         """The segment for appends; set only here."""
+        self.cuts = 0
+        """How often the end of the log was cut: what was read before a cut may be out of date."""
         self._aborting = list(aborting)
         self._unsealed = [segment for segment in self._all[:-1] if not segment.sealed]
 
@@ -65,6 +67,7 @@ class Segments:
 
     def keep(self, count: int) -> None:
         """Keeps only the first ``count``; the last of them becomes active again."""
+        self.cuts += 1
         self._all = self._all[:count]
         self.active = self._all[-1]
         self._aborting = [segment for segment in self._aborting if segment in self._all]
@@ -72,6 +75,7 @@ class Segments:
 
     def start_over(self, segment: LogSegment) -> None:
         """Replaces all segments with a new one."""
+        self.cuts += 1
         self._all, self.active, self._aborting, self._unsealed = [segment], segment, [], []
 
     def replace(self, old: Collection[LogSegment], new: Sequence[LogSegment]) -> None:

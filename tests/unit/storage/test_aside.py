@@ -45,15 +45,48 @@ def test_the_newest_copy_stays_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch
     for number in range(5):
         disk.now_ms = number
         keep_bytes(disk, disk.open(PATH), PATH, number, number + 2)
-    assert [name.split(".")[2] for name in names(disk)] == ["2-1", "3-1", "4-1"]
+    assert [name.split(".")[2] for name in names(disk)] == ["2-3", "3-4", "4-5"]
     disk.now_ms = 9
     keep_bytes(disk, disk.open(PATH), PATH, 9, 40)
-    assert [name.split(".")[2] for name in names(disk)] == ["9-1"]
+    assert [name.split(".")[2] for name in names(disk)] == ["9-6"]
 
 
 def test_on_a_full_disk_nothing_is_kept() -> None:
     disk = disk_with(b"0123456789")
     disk.fill("/data", 2)
+    assert keep_bytes(disk, disk.open(PATH), PATH, 0, 10) is None
+    assert names(disk) == []
+
+
+def test_copies_of_one_occasion_do_not_push_each_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "MOST_FILES", 3)
+    disk = disk_with(b"x" * 40)
+    for number in range(3):
+        keep_bytes(disk, disk.open(PATH), PATH, number, number + 2)
+    made: list[str] = []
+    for number in range(5):
+        keep_bytes(disk, disk.open(PATH), PATH, number, number + 2, made=made)
+    assert (len(made), {f"/data/t-0/{name}" for name in names(disk)}) == (5, {*made})
+
+
+def test_a_segment_with_an_old_date_is_new_among_the_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(aside, "MOST_FILES", 2)
+    disk = disk_with(b"x" * 40)  # written at 0 ms
+    disk.open("/data/t-0/other.log", create=True).write(0, b"y")
+    disk.now_ms = 5
+    for number in range(3):
+        keep_bytes(disk, disk.open("/data/t-0/other.log"), "/data/t-0/other.log", 0, 1)
+        if number == 1:
+            kept = keep_file(disk, PATH)
+    assert kept is not None
+    assert disk.exists(kept)
+
+
+@pytest.mark.parametrize("code", [errno.EDQUOT, errno.EFBIG, errno.ENOSPC])
+@pytest.mark.parametrize("kind", ["create", "write", "sync"])
+def test_no_room_by_quota_or_size_is_no_room(code: int, kind: str) -> None:
+    disk = disk_with(b"0123456789")
+    disk.fail(kind, 1, code, path_part=".cut")
     assert keep_bytes(disk, disk.open(PATH), PATH, 0, 10) is None
     assert names(disk) == []
 

@@ -173,7 +173,7 @@ def test_a_log_that_ends_before_its_checkpointed_start_is_emptied() -> None:
     log = load(disk, SMALL, log_start_offset=500)
     assert (log.log_start_offset, log.log_end_offset, offsets(log)) == (500, 500, [])
     log.check()
-    kept = [name for name in disk.listdir(DIRECTORY) if name.endswith(".log.0-1.cut")]
+    kept = [name for name in disk.listdir(DIRECTORY) if ".log.0-" in name and name.endswith(".cut")]
     assert len(kept) == 4
 
 

@@ -79,6 +79,22 @@ def test_a_log_that_was_cut_under_the_first_look_is_not_damaged() -> None:
     assert (check.stands, check.again(segment.file)) == (False, None)
 
 
+def test_damage_that_is_replaced_under_the_second_look_is_not_reported() -> None:
+    disk = SimDisk()
+    log = new_log(disk)
+    copies = [bytes(batch(1, base_offset=number, leader_epoch=0)) for number in range(20)]
+    for each in copies:
+        log.append_as_follower(memoryview(each), 0, 0)
+    disk.flip(log.active.path(".log"), 5 * len(copies[0]) + 63, 2)
+    second = looked_at(SegmentCheck(log, log.active, log.active.file)).again(log.active.file)
+    assert second is not None
+    looked_at(second)
+    log.truncate_to(5, 0)
+    for each in copies[5:]:
+        log.append_as_follower(memoryview(each), 0, 0)
+    assert (second.stands, second.take(), log.active.rotten) == (False, 0, ())
+
+
 def test_what_the_second_look_does_not_see_was_never_there() -> None:
     disk, log = written()
     segment = log.segments[0]

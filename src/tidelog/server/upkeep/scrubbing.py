@@ -10,6 +10,7 @@ pass takes the stored bytes divided by that rate. Pages that were not in the pag
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.residency import resident_length
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.scrub import ScrubPass, SegmentCheck, damaged_snapshots, rest_after, segments_of
+from tidelog.storage.segment import LOG_SUFFIX, LogSegment
 
 log = logging.getLogger(__name__)
 
@@ -134,22 +136,27 @@ class Scrubbing:
 
     async def _look_at(self, stored: UnifiedLog) -> None:
         segments = segments_of(stored)
-        try:
-            for segment in segments:
+        for segment in segments:
+            try:
                 if segment in stored.segments:
-                    first = await self._run(SegmentCheck(stored, segment, PassingFile(segment.file)))
-                    second = first.again(PassingFile(segment.file))
-                    if second is not None:
-                        self.found += (await self._run(second)).take()
-            if (job := stored.files.damage_job()) is not None:
-                stored.files.damage.written(await self._runtime.run_long(job.run))
-            snapshots = await self._runtime.run_long(partial(damaged_snapshots, stored, segments))
-            self.found += len({*snapshots} - self._snapshots)
-            self._snapshots |= {*snapshots}
-        except FileNotFoundError:
-            return  # retention or a deletion removed it meanwhile
-        except OSError as problem:
-            log.error("the scrub cannot read %s: %s", stored.dir, problem)
+                    await self._look_at_segment(stored, segment)
+            except FileNotFoundError:
+                continue  # retention or a deletion removed it meanwhile
+            except OSError as problem:
+                log.error("the scrub cannot read %s: %s", segment.path(LOG_SUFFIX), problem)
+                if problem.errno != errno.EIO:
+                    return
+        if (job := stored.files.damage_job()) is not None:
+            stored.files.damage.written(await self._runtime.run_long(job.run))
+        snapshots = await self._runtime.run_long(partial(damaged_snapshots, stored, segments))
+        self.found += len({*snapshots} - self._snapshots)
+        self._snapshots |= {*snapshots}
+
+    async def _look_at_segment(self, stored: UnifiedLog, segment: LogSegment) -> None:
+        first = await self._run(SegmentCheck(stored, segment, PassingFile(segment.file)))
+        second = first.again(PassingFile(segment.file))
+        if second is not None:
+            self.found += (await self._run(second)).take()
 
     async def _run(self, check: SegmentCheck) -> SegmentCheck:
         rate = self._config.tidelog_scrub_max_bytes_per_second
