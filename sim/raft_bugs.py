@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tidelog.raft import election, inbound, membership
+from tidelog.raft import election, inbound, voter_changes
 from tidelog.raft.effects import HighWatermarkMoved
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
@@ -53,7 +53,7 @@ def _divergence_ignored() -> list[Patch]:
 
 
 def _two_changes_at_once() -> list[Patch]:
-    return [(membership, "_not_now", lambda quorum: None)]
+    return [(voter_changes, "_not_now", lambda quorum: None)]
 
 
 def _pre_vote_beside_a_leader() -> list[Patch]:

@@ -19,7 +19,7 @@ from tidelog.broker.apis.cluster import (
     switched_off,
     versions,
 )
-from tidelog.broker.apis.groups import consumer_groups, coordinators, group_offsets, groups
+from tidelog.broker.apis.groups import consumer_groups, find_coordinator, group_offsets, groups
 from tidelog.broker.apis.records import fetch, offsets, produce, producers
 from tidelog.broker.apis.topics import alter_configs, configs, log_dirs, metadata, partitions, reassignments, topics
 from tidelog.broker.apis.transactions import transaction_admin, transactions, txn_markers, txn_offsets
@@ -103,7 +103,7 @@ API_TABLE: tuple[Api, ...] = (
     Api(
         ApiKey.FIND_COORDINATOR,
         (0, 6),
-        broker=coordinators.find_coordinator,
+        broker=find_coordinator.find_coordinator,
         needs=by_resource((Op.DESCRIBE, GROUP), (Op.DESCRIBE, TRANSACTIONAL_ID), (Op.CLUSTER_ACTION, CLUSTER)),
         refuse=regular(node_id=-1, port=-1),
     ),

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidelog.controller.partition_change import Election, Wanted
+from tidelog.controller.leader_election import Election
+from tidelog.controller.partition_change import Wanted
 from tidelog.controller.partition_index import PartitionSet
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.metadata.image import PartitionImage

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tidelog.controller.partition_change import ChangeRules, Election, Wanted, change_partition
+from tidelog.controller.leader_election import Election
+from tidelog.controller.partition_change import ChangeRules, Wanted, change_partition
 from tidelog.controller.partition_index import PartitionId
 from tidelog.controller.partitions import online_leader_check
 from tidelog.controller.result import Decision

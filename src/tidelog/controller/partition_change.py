@@ -1,4 +1,4 @@
-"""What becomes of one partition: who leads it, who is in sync or eligible, and the one record that says so.
+"""What becomes of one partition: its leader, which replicas are in sync or eligible, and the one record that says so.
 
 ``change_partition`` takes a partition and what is wanted of it, in whole: another ISR, other replicas, an election. It decides in
 Kafka's order, because standbys of either make replay the records of either make:
@@ -8,34 +8,20 @@ Kafka's order, because standbys of either make replay the records of either make
 With ELR (KIP-966) a partition with fewer than ``min_isr`` in sync remembers who left the ISR since: whatever was acknowledged
 is on every one of them, so they may lead when the ISR is empty, which it then may be. The last known leader is kept when even
 they are gone: it leads again, uncleanly, should it come back. Without ELR the ISR is never empty: its last members stay in it
-without leading, and one of them has to come back.
+without leading, and one of them has to come back. The election itself is in ``leader_election``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
+from tidelog.controller.leader_election import Acceptable, Candidates, Election, choose_leader
 from tidelog.metadata.features import DIRECTORIES_MV, NO_EPOCH_BUMP_MV
 from tidelog.metadata.image import RECOVERING, PartitionImage
 from tidelog.metadata.topics_delta import NO_LEADER_CHANGE, NO_RECOVERY_CHANGE
 from tidelog.model.ids import NO_BROKER, Uuid
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
-
-Acceptable = Callable[[int], bool]
-"""Whether a replica may lead: its broker is in service and has the replica's log dir."""
-
-
-class Election(Enum):
-    """How a leader is chosen."""
-
-    ONLINE = "online"
-    """The current leader if it may stay, else the first in-sync replica."""
-    PREFERRED = "preferred"
-    """The first replica of the assignment, if it is in sync."""
-    UNCLEAN = "unclean"
-    """As ONLINE; without any in-sync replica, any live replica, and records may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +136,9 @@ def _elect(
     rules: ChangeRules,
     acceptable: Acceptable,
 ) -> None:
-    leader, unclean = _leader(partition, target, wanted.election, rules, acceptable)
+    last_known = [each for each in partition.last_known_elr if each in target.replicas]
+    candidates = Candidates(partition.leader, target.replicas, target.isr, target.elr, last_known if rules.elr_enabled else [])
+    leader, unclean = choose_leader(candidates, wanted.election, acceptable)
     if leader == partition.leader:
         return
     if leader in target.elr:
@@ -161,31 +149,6 @@ def _elect(
         record.isr = [leader]
         if partition.leader_recovery_state != RECOVERING:
             record.leader_recovery_state = RECOVERING
-
-
-def _leader(
-    partition: PartitionImage, target: _Target, election: Election, rules: ChangeRules, acceptable: Acceptable
-) -> tuple[int, bool]:
-    """(the new leader, whether records may be lost)."""
-
-    def valid(replica: int) -> bool:
-        in_sync = replica in target.isr or (not target.isr and replica in target.elr)
-        return in_sync and acceptable(replica)
-
-    line = [partition.leader, *target.replicas]
-    if election is Election.PREFERRED:
-        line = [target.replicas[0], *line]
-    for replica in line:
-        if replica != NO_BROKER and valid(replica):
-            return replica, False
-    last_known = [each for each in partition.last_known_elr if each in target.replicas]
-    if rules.elr_enabled and not target.isr and not target.elr and len(last_known) == 1 and acceptable(last_known[0]):
-        return last_known[0], True
-    if election is Election.UNCLEAN:
-        for replica in target.replicas:
-            if acceptable(replica):
-                return replica, True
-    return NO_BROKER, False
 
 
 def _needs_bump_for_shrink(record: PartitionChangeRecord, partition: PartitionImage, rules: ChangeRules) -> bool:

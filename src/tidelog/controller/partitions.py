@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidelog.controller.partition_change import Acceptable, ChangeRules
+from tidelog.controller.leader_election import Acceptable
+from tidelog.controller.partition_change import ChangeRules
 from tidelog.metadata.features import DIRECTORIES_MV, ELR_VERSION
 from tidelog.metadata.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from tidelog.model.ids import LOST_DIR, NO_BROKER, RESERVED_UUIDS, UNASSIGNED_DIR, ZERO_UUID, Uuid

@@ -21,7 +21,7 @@ from tidelog.controller import (
     configs,
     controllers,
     directories,
-    elections,
+    elect_leaders,
     features,
     partition_counts,
     producer_ids,
@@ -214,7 +214,7 @@ class QuorumController:
         return partition_counts.create_partitions(self._decision, request, quota)
 
     def elect_leaders(self, request: ElectLeadersRequest, now_ms: int) -> ControllerResult:
-        return elections.elect_leaders(self._decision, request)
+        return elect_leaders.elect_leaders(self._decision, request)
 
     def alter_partition_reassignments(self, request: AlterPartitionReassignmentsRequest, now_ms: int) -> ControllerResult:
         return reassignments.alter_partition_reassignments(self._decision, request)

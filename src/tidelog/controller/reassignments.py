@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidelog.controller.partition_change import Election, Wanted
+from tidelog.controller.leader_election import Election
+from tidelog.controller.partition_change import Wanted
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.controller.topics import Refused, check_manual_assignment
 from tidelog.metadata.image import RECOVERING, ClusterImage, PartitionImage, TopicImage

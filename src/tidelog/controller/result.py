@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidelog.controller.heartbeats import BrokerHeartbeats
-from tidelog.controller.partition_change import ChangeRules, Election, Wanted, change_partition
+from tidelog.controller.leader_election import Election
+from tidelog.controller.partition_change import ChangeRules, Wanted, change_partition
 from tidelog.controller.partition_index import PartitionIndex
 from tidelog.controller.partitions import change_rules, elr_enabled, online_leader_check, unclean_allowed
 from tidelog.metadata.image import BrokerImage, ClusterImage, TopicImage

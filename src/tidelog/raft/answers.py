@@ -20,7 +20,7 @@ from tidelog.protocol.messages.fetch_snapshot import FetchSnapshotResponse
 from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterResponse
 from tidelog.protocol.messages.update_raft_voter import UpdateRaftVoterResponse
 from tidelog.protocol.messages.vote import VoteResponse
-from tidelog.raft import membership, messages, replication
+from tidelog.raft import messages, replication, voter_changes
 from tidelog.raft.election import Candidate, Prospective, Resigned, Role, believable
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.inbound import follow
@@ -38,7 +38,7 @@ def answered(quorum: Quorum, request_id: int, node_id: int, answer: Any, now_ms:
     """Handles an answer; False when it was useless."""
     if isinstance(answer, ApiVersionsResponse):
         if quorum.role is Role.LEADER:
-            membership.api_versions_answered(quorum, request_id, answer, now_ms)
+            voter_changes.api_versions_answered(quorum, request_id, answer, now_ms)
         return True
     if isinstance(answer, (AddRaftVoterResponse, RemoveRaftVoterResponse)):
         return error_of(answer.error_code) is ErrorCode.NONE

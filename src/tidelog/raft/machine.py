@@ -21,7 +21,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Token
 from tidelog.model.ports import Rng
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.raft import answers, inbound, kraft_upgrade, membership, polling, serving
+from tidelog.raft import answers, inbound, kraft_upgrade, polling, serving, voter_changes
 from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, Inbound
 from tidelog.raft.election import Candidate, Prospective, Resigned, Role
@@ -38,9 +38,9 @@ HANDLERS: dict[ApiKey, Callable[[Quorum, Inbound, Any, int], None]] = {
     ApiKey.END_QUORUM_EPOCH: inbound.end_quorum_epoch,
     ApiKey.FETCH: serving.fetch,
     ApiKey.FETCH_SNAPSHOT: serving.fetch_snapshot,
-    ApiKey.ADD_RAFT_VOTER: membership.add_voter,
-    ApiKey.REMOVE_RAFT_VOTER: membership.remove_voter,
-    ApiKey.UPDATE_RAFT_VOTER: membership.update_voter,
+    ApiKey.ADD_RAFT_VOTER: voter_changes.add_voter,
+    ApiKey.REMOVE_RAFT_VOTER: voter_changes.remove_voter,
+    ApiKey.UPDATE_RAFT_VOTER: voter_changes.update_voter,
 }
 """The requests that other nodes may send to a replica."""
 
@@ -151,7 +151,7 @@ class RaftMachine:
         change = self.quorum.leading().change if self.is_leader else None
         if change is not None and change.request_id == request_id:
             text = f"Node {node_id} could not be asked which versions it supports."
-            membership.drop_change(self.quorum, ErrorCode.REQUEST_TIMED_OUT, text)
+            voter_changes.drop_change(self.quorum, ErrorCode.REQUEST_TIMED_OUT, text)
         return self._done(now_ms)
 
     def appended(self, next_offset: int, now_ms: int) -> list[Effect]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidelog.model.ids import NO_BROKER
-from tidelog.raft import membership, messages, serving
+from tidelog.raft import messages, serving, voter_changes
 from tidelog.raft.answers import lose_prospective
 from tidelog.raft.config import NEVER
 from tidelog.raft.effects import Node
@@ -120,7 +120,7 @@ def _leader(quorum: Quorum, state: LeaderState, now_ms: int) -> int:
         quorum.become_resigned(now_ms, why)
         return now_ms
     state.lead_alone(now_ms)
-    membership.expire_change(quorum, now_ms)
+    voter_changes.expire_change(quorum, now_ms)
     serving.expire_fetches(quorum, now_ms)
     period_ms = quorum.config.fetch_timeout_ms // 2
     if now_ms >= state.begin_ms:

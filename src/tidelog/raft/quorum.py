@@ -2,7 +2,7 @@
 
 The moves are here because their order matters: what must survive a crash is persisted first (``Effects``), and parked fetches
 are answered when the leadership that they wait on ends. What a message or a timer means is decided in ``inbound``, ``serving``,
-``membership``, ``answers``, ``replication`` and ``polling``; ``machine`` is the door to all of it.
+``voter_changes``, ``answers``, ``replication`` and ``polling``; ``machine`` is the door to all of it.
 
 Only the methods here change the role, its state, the epoch and the vote. The state of a role is a value: to change it without a
 move, a rule makes another one and hands it to ``amend``. ``LeaderState`` and ``RaftLog`` own their fields in the same way.

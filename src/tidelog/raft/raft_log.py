@@ -2,7 +2,7 @@
 watermark.
 
 Each change emits the effect that changes the bytes in the same way. The decisions are elsewhere: ``replication`` for records from
-a leader, ``membership`` for voters, ``Quorum`` for the records that begin an epoch.
+a leader, ``voter_changes`` for voters, ``Quorum`` for the records that begin an epoch.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from tidelog.broker.apis.groups.coordinators import create_internal_topics
+from tidelog.broker.internal_topics import create_internal_topics
 from tidelog.broker.table import BROKER_APIS
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ConfigError, ErrorCode

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controller.conftest import Cluster
-from tests.unit.controller.test_elections import create
+from tests.unit.controller.test_elect_leaders import create
 from tests.unit.controller.test_reassignments import reassign
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.metadata.image import PartitionImage

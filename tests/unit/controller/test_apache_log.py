@@ -18,7 +18,8 @@ import pytest
 
 from tests.unit.controller.conftest import Rules
 from tidelog.controller import brokers, leader_moves
-from tidelog.controller.partition_change import Election, Wanted, change_partition
+from tidelog.controller.leader_election import Election
+from tidelog.controller.partition_change import Wanted, change_partition
 from tidelog.controller.partitions import online_leader_check
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerSettings

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.controller.conftest import Cluster
 from tests.unit.controller.test_alter_partition import alter
-from tests.unit.controller.test_elections import create
+from tests.unit.controller.test_elect_leaders import create
 from tidelog.controller import balance
 
 INTERVAL_MS = 300_000

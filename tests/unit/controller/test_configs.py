@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.controller.test_elections import create
+from tests.unit.controller.test_elect_leaders import create
 from tests.unit.controller.test_registration import with_elr
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controller.test_configs import alter
-from tests.unit.controller.test_elections import create
+from tests.unit.controller.test_elect_leaders import create
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import KRaftVersion
 from tidelog.model.errors import ErrorCode

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tidelog.controller.partition_change import ChangeRules, Election, Wanted, change_partition
+from tidelog.controller.leader_election import Election
+from tidelog.controller.partition_change import ChangeRules, Wanted, change_partition
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from tests.unit.controller.conftest import Cluster
-from tests.unit.controller.test_elections import create
+from tests.unit.controller.test_elect_leaders import create
 from tidelog.controller.partition_index import PartitionIndex, PartitionSet
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.ids import Uuid

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controller.conftest import Cluster
-from tests.unit.controller.test_elections import create
+from tests.unit.controller.test_elect_leaders import create
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.reassignments import list_partition_reassignments
 from tidelog.controller.result import ControllerResult

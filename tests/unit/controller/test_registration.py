@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.controller.conftest import Cluster
-from tests.unit.controller.test_elections import create
+from tests.unit.controller.test_elect_leaders import create
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import LOST_DIR
 from tidelog.protocol.messages.broker_registration import Feature

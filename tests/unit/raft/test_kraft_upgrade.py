@@ -1,5 +1,5 @@
 from tests.unit.raft.driver import CLUSTER, Driver, at, disk, voters
-from tests.unit.raft.test_membership import add, catch_up, leader, versions
+from tests.unit.raft.test_voter_changes import add, catch_up, leader, versions
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.api_versions import ApiVersionsRequest
 from tidelog.protocol.messages.update_raft_voter import KRaftVersionFeature, Listener, UpdateRaftVoterRequest

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from tests.unit.server.several_nodes import SeveralNodes
-from tidelog.broker.apis.groups.coordinators import create_internal_topics
+from tidelog.broker.internal_topics import create_internal_topics
 from tidelog.broker.ports import Asker
 from tidelog.broker.quotas.mutations import submit_for
 from tidelog.client.connection import ClientConnection

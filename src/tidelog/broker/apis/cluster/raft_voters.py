@@ -8,7 +8,7 @@ from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, 
 
 
 async def add_raft_voter(ctx: BrokerContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
-    """Sent by kafka-metadata-quorum. Errors: see ``raft.membership``; REQUEST_TIMED_OUT when no leader answers."""
+    """Sent by kafka-metadata-quorum. Errors: see ``raft.voter_changes``; REQUEST_TIMED_OUT when no leader answers."""
     response: AddRaftVoterResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request)
     return response
 

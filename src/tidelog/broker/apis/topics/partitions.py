@@ -45,7 +45,7 @@ async def elect_leaders(ctx: BrokerContext, request: ElectLeadersRequest) -> Ele
     """Sent by admin clients and kafka-leader-election; null means all partitions and returns only those that changed.
 
     v1 added the type (0 preferred, 1 unclean) and an error for the whole answer. Errors per partition: see
-    ``controller.elections``.
+    ``controller.elect_leaders``.
     """
     response: ElectLeadersResponse = await ctx.submit(QuorumController.elect_leaders, request)
     return response

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tidelog.coordinator.group.classic import rebalance
 from tidelog.coordinator.group.classic.classic_kind import ClassicKind
 from tidelog.coordinator.group.classic.joining import Join
-from tidelog.coordinator.group.consumer import consumer_leaving
+from tidelog.coordinator.group.consumer import consumer_leaving, session_expiry
 from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.consumer.consumer_records import ConsumerKey, group_tombstones, replay_tombstone, replay_value
 from tidelog.coordinator.group.coordination import Coordination
@@ -81,10 +81,10 @@ class ConsumerKind:
         return group.timers.soonest_ms
 
     def expire(self, group: ConsumerGroup, effects: Effects, now_ms: int) -> None:
-        consumer_leaving.expire(self._c, group, effects, now_ms)
+        session_expiry.expire(self._c, group, effects, now_ms)
 
     def loaded(self, group: ConsumerGroup, now_ms: int) -> None:
-        consumer_leaving.begin_timers(self._c, group, now_ms)
+        session_expiry.begin_timers(self._c, group, now_ms)
 
     def topics_changed(self, group: ConsumerGroup) -> None:
         """Makes the group check its topics with the next heartbeat."""

@@ -1,4 +1,4 @@
-"""Leaving a consumer group: on request, temporarily (static members), or by timeout.
+"""Leaving a consumer group: on request, or temporarily (static members). Timeouts are in ``session_expiry``.
 
 The member's tombstones and the new group epoch are recorded immediately; the other members get its partitions with their next
 heartbeats. When the last member of the consumer protocol leaves, the group may turn back into a classic one.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tidelog.coordinator.group.consumer.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup, MemberState
+from tidelog.coordinator.group.consumer.consumer_group import STATIC_LEAVE_EPOCH, ConsumerGroup
 from tidelog.coordinator.group.consumer.consumer_heartbeat import Beat
 from tidelog.coordinator.group.consumer.consumer_records import current_record, epoch_record, regex_tombstone, removal_records
 from tidelog.coordinator.group.consumer.heartbeat_validation import known_static
@@ -64,37 +64,3 @@ def remove(c: Coordination, group: ConsumerGroup, member_ids: Sequence[str], eff
     for member_id in member_ids:
         group.timers.forget(member_id)
     effects.records += records
-
-
-def expire(c: Coordination, group: ConsumerGroup, effects: Effects, now_ms: int) -> None:
-    """Removes one member whose session, rebalance, join or sync timeout has passed. Only one: the next removal depends on the
-    records of this one, and is due immediately."""
-    member_id = _next_expired(group, now_ms)
-    if member_id is not None:
-        remove(c, group, [member_id], effects, now_ms)
-    group.timers.look_again()
-
-
-def _next_expired(group: ConsumerGroup, now_ms: int) -> str | None:
-    timers = group.timers
-    for timer in (timers.sessions, timers.joins, timers.syncs):
-        for member_id in [key for key, deadline_ms in timer.items() if deadline_ms <= now_ms]:
-            del timer[member_id]
-            if member_id in group.members:
-                return member_id
-    for member_id, (deadline_ms, epoch) in list(timers.rebalances.items()):
-        if deadline_ms <= now_ms:
-            del timers.rebalances[member_id]
-            member = group.members.get(member_id)
-            if member is not None and member.epoch == epoch:
-                return member_id
-    return None
-
-
-def begin_timers(c: Coordination, group: ConsumerGroup, now_ms: int) -> None:
-    """After a load, every member gets a full session and a full rebalance timeout."""
-    timeout_ms = c.session_timeout_ms(group.group_id)
-    for member in group.members.values():
-        group.timers.arm(group.timers.sessions, member.member_id, now_ms + timeout_ms)
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
-            group.timers.arm_rebalance(member.member_id, now_ms + member.rebalance_timeout_ms, member.epoch)

@@ -1,9 +1,9 @@
-"""Members that leave, for good or for a while, and members whose time is over."""
+"""Members that leave, for good or for a while."""
 
 from __future__ import annotations
 
 from tests.unit.coordinator.group.consumer_driver import INTERVAL, ConsumerDriver, settled_pair, topic_id
-from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroupState, MemberState
+from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroupState
 from tidelog.coordinator.group.settings import GroupSettings
 from tidelog.model.errors import ErrorCode as E
 
@@ -46,67 +46,6 @@ def test_a_group_with_members_is_not_deleted() -> None:
     assert driver.answers[token] is E.NON_EMPTY_GROUP
 
 
-def test_a_silent_member_is_out_when_its_session_is_over() -> None:
-    driver = ConsumerDriver()
-    settled_pair(driver)
-    driver.advance(44_000)
-    assert driver.beat("g", "b", 3).error_code == 0
-    driver.advance(2_000)
-    assert list(driver.consumers("g").members) == ["b"]
-    assert driver.beat("g", "a", 3).error_code == E.UNKNOWN_MEMBER_ID
-
-
-def test_members_whose_sessions_end_together_go_one_after_another() -> None:
-    driver = ConsumerDriver()
-    driver.configure("g", consumer_assignment_interval_ms="0")
-    for member in "abc":
-        driver.enter("g", member)
-    epoch = driver.consumers("g").epoch
-    driver.advance(46_000)
-    assert driver.consumers("g").members == {}
-    assert driver.consumers("g").epoch == epoch + 3
-
-
-def test_who_does_not_give_up_in_time_is_out() -> None:
-    driver = ConsumerDriver()
-    driver.enter("g", "a", rebalance_timeout_ms=10_000)
-    driver.advance(INTERVAL)
-    driver.enter("g", "b")
-    driver.beat("g", "a", 2)
-    assert driver.one("g", "a").state is MemberState.UNREVOKED_PARTITIONS
-    for _ in range(3):
-        driver.advance(3_000)
-        driver.beat("g", "a", 2)
-    assert "a" in driver.consumers("g").members
-    driver.advance(1_001)
-    assert "a" not in driver.consumers("g").members
-
-
-def test_who_gave_up_in_time_stays() -> None:
-    driver = ConsumerDriver()
-    driver.enter("g", "a", rebalance_timeout_ms=10_000)
-    driver.advance(INTERVAL)
-    driver.enter("g", "b")
-    kept = driver.given(driver.beat("g", "a", 2))
-    driver.beat("g", "a", 2, kept)
-    driver.advance(11_000)
-    assert "a" in driver.consumers("g").members
-
-
-def test_sessions_and_rebalances_begin_anew_after_a_load() -> None:
-    driver = ConsumerDriver()
-    driver.enter("g", "a", rebalance_timeout_ms=10_000)
-    driver.advance(INTERVAL)
-    driver.enter("g", "b")
-    driver.beat("g", "a", 2)
-    driver.advance(9_000)
-    driver.restart()
-    driver.advance(9_000)
-    assert list(driver.consumers("g").members) == ["a", "b"]
-    driver.advance(1_001)
-    assert list(driver.consumers("g").members) == ["b"]
-
-
 def test_a_static_member_leaves_for_a_while_and_finds_its_partitions_again() -> None:
     driver = ConsumerDriver()
     driver.enter("g", "a", instance_id="i")
@@ -121,14 +60,6 @@ def test_a_static_member_leaves_for_a_while_and_finds_its_partitions_again() -> 
     assert driver.types_since(position) == [-8, -7, -5, 5, 7, 8, 8]
     assert driver.consumers("g").epoch == 2, "nobody else notices"
     assert driver.beat("g", "a", 2, instance_id="i").error_code == E.FENCED_INSTANCE_ID
-
-
-def test_a_static_member_that_does_not_come_back_is_out_after_its_session() -> None:
-    driver = ConsumerDriver()
-    driver.enter("g", "a", instance_id="i")
-    driver.beat("g", "a", -2, instance_id="i")
-    driver.advance(46_000)
-    assert driver.consumers("g").members == {}
 
 
 def test_leaving_what_is_not_there() -> None:

@@ -8,8 +8,7 @@ import pytest
 from tests.unit.broker.apis.live import Talk
 from tests.unit.broker.apis.transactional import find
 from tests.unit.broker.node_world import NodeWorld
-from tidelog.broker.apis.groups.coordinators import find_coordinator
-from tidelog.coordinator.placement import partition_of
+from tidelog.broker.apis.groups.find_coordinator import find_coordinator
 from tidelog.model.errors import ErrorCode as E
 from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from tidelog.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest
@@ -99,18 +98,6 @@ def several(brokers: int, **settings: str) -> NodeWorld:
 
 def found(world: NodeWorld, kind: int = 0) -> Coordinator:
     return find_coordinator(world.context(6), FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"])).coordinators[0]
-
-
-@pytest.mark.parametrize(("kind", "name", "min_isr"), [(0, "__consumer_offsets", None), (1, "__transaction_state", "2")])
-def test_an_internal_topic_has_the_replicas_that_its_settings_demand(kind: int, name: str, min_isr: str | None) -> None:
-    world = several(3)
-    assert found(world, kind).error_code == E.COORDINATOR_NOT_AVAILABLE
-    world.runtime.run_spawned()
-    partitions = world.broker.image.topics.by_name[name].partitions
-    assert [sorted(each.replicas) for each in partitions] == [[1, 2, 3]] * 2
-    assert world.broker.image.topic_configs(name).get("min.insync.replicas") == min_isr
-    answer = found(world, kind)
-    assert (answer.error_code, answer.node_id) == (0, partitions[partition_of("x", 2)].leader)
 
 
 def test_before_there_are_enough_brokers_there_is_no_coordinator_and_the_client_hears_why(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tidelog.controller.partition_change import Election, Wanted
+from tidelog.controller.leader_election import Election
+from tidelog.controller.partition_change import Wanted
 from tidelog.controller.result import ControllerResult, Decision
 from tidelog.controller.topics import Refused
 from tidelog.metadata.records import MetadataRecord

@@ -1,0 +1,125 @@
+"""The internal topics of the coordinators: their partitions, replicas and settings, and when they are created.
+
+``offsets.topic.*`` decides about ``__consumer_offsets``, ``transaction.state.log.*`` about ``__transaction_state``. The first
+FindCoordinator for a group or transactional id creates the topic. It gets as many replicas as its settings demand, so it cannot
+be created before that many brokers have registered; on an embedded node it gets one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidelog.broker.node import Broker
+from tidelog.broker.quotas.mutations import submit_own
+from tidelog.config.resolve import BrokerConfig
+from tidelog.controller.quorum_controller import QuorumController
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from tidelog.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+log = logging.getLogger(__name__)
+
+CREATE_TIMEOUT_MS = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """An internal topic to create. ``min_isr`` None: ``min.insync.replicas`` of the cluster."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+    min_isr: int | None = None
+
+
+def _offsets(config: BrokerConfig) -> InternalTopic:
+    return InternalTopic(
+        OFFSETS_TOPIC,
+        config.offsets_topic_num_partitions,
+        config.offsets_topic_replication_factor,
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(config.offsets_topic_segment_bytes),
+        },
+    )
+
+
+def _transactions(config: BrokerConfig) -> InternalTopic:
+    return InternalTopic(
+        TRANSACTION_STATE_TOPIC,
+        config.transaction_state_log_num_partitions,
+        config.transaction_state_log_replication_factor,
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "segment.bytes": str(config.transaction_state_log_segment_bytes),
+            "unclean.leader.election.enable": "false",
+        },
+        config.transaction_state_log_min_isr,
+    )
+
+
+_TOPICS: Mapping[str, Callable[[BrokerConfig], InternalTopic]] = {OFFSETS_TOPIC: _offsets, TRANSACTION_STATE_TOPIC: _transactions}
+
+
+def create_in_background(broker: Broker, name: str) -> None:
+    """Asks the controller for the topic, unless that is under way."""
+    if name not in broker.topics_being_created:
+        broker.topics_being_created[name] = None
+        broker.runtime.spawn(_created(broker, _TOPICS[name](broker.config)), f"creating {name}")
+
+
+async def create_internal_topics(broker: Broker) -> None:
+    """Create the internal topics in advance; otherwise the first client that needs one has to retry."""
+    for topic in (make(broker.config) for make in _TOPICS.values()):
+        if topic.name not in broker.image.topics.by_name and topic.name not in broker.topics_being_created:
+            broker.topics_being_created[topic.name] = None
+            await _created(broker, topic)
+
+
+async def _created(broker: Broker, topic: InternalTopic) -> None:
+    replicas, min_isr = topic.replication_factor, topic.min_isr
+    if broker.config.embedded:
+        # An embedded node stays a cluster of one; with more replicas its coordinators could never start.
+        replicas, min_isr = 1, None if min_isr is None else 1
+    configs = dict(topic.configs)
+    if min_isr is not None:
+        configs["min.insync.replicas"] = str(min_isr)
+    request = CreateTopicsRequest(
+        topics=[
+            CreatableTopic(
+                name=topic.name,
+                num_partitions=topic.partitions,
+                replication_factor=replicas,
+                configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
+            )
+        ],
+        timeout_ms=CREATE_TIMEOUT_MS,
+    )
+    try:
+        response: CreateTopicsResponse = await submit_own(broker, QuorumController.create_topics, request)
+    except KafkaError as error:
+        # The client retries, and that tries again.
+        _refused(broker, topic.name, str(error))
+        return
+    finally:
+        broker.topics_being_created.pop(topic.name, None)
+    for result in response.topics:
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            _refused(broker, topic.name, f"{ErrorCode(result.error_code).name}: {result.error_message}")
+
+
+def _refused(broker: Broker, name: str, why: str) -> None:
+    """Clients ask many times a second; log each reason once."""
+    if broker.creations_refused.get(name) != why:
+        broker.creations_refused[name] = why
+        log.warning("%s cannot be created: %s", name, why)
