@@ -57,5 +57,5 @@ def test_topics_land_once_though_a_checkpoint_is_lost_and_a_lost_table_is_refuse
     (asked,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("tidelog-pipeline-landing")]).values()
     assert {found.partition: found.offset for found in asked.result(30).topic_partitions} == {0: 5, 1: 1}
     shutil.rmtree(tmp_path / "plain")
-    with pytest.raises(PipelineFailure, match=r"The sink plain has nothing of this pipeline.*--from-here plain"):
+    with pytest.raises(PipelineFailure, match=r"The sink plain has no batch of this pipeline.*--from-here plain"):
         lake.run()

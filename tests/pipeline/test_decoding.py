@@ -104,5 +104,5 @@ def test_what_is_behind_a_json_object_is_not_passed_over(spark: Any, broker: Bro
     assert lake.values("rides", "`user.id`") == ["a", "b"]
     letters = lake.table("dead").orderBy("offset").collect()
     assert [(bytes(row.value).decode(), row.error) for row in letters] == [
-        (text, "value: it goes on behind its JSON object") for text in bad
+        (text, "value: there is more after its JSON object") for text in bad
     ]

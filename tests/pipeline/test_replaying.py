@@ -25,7 +25,7 @@ def test_letters_that_are_good_now_land_once_also_over_a_crash(
     lake = Lake(spark, broker.bootstrap_servers, tmp_path, RIDES)
     broker.produce("rides", ride("a", 1), ("b", '{"id": "b", "fare": 2, "tip": 1}'), ("x", "garbage"))
     lake.run()
-    garbage = "value: it is no JSON: expecting value at byte 0"
+    garbage = "value: it is not JSON: expecting value at byte 0"
     extra = "value: the schema has no field tip: add it to the schema of the source"
     assert replay(lake.model(), spark) == [Replayed("rides", 0, {garbage: 1, extra: 1})]
     # The fix: the schema gets the field, the table the column.
@@ -56,7 +56,7 @@ def test_a_letter_that_fails_for_another_reason_now_says_that_one(spark: Any, br
     lake.change("fare double", "fare double, tip double")
     (found,) = replay(lake.model(), spark)
     reasons = {
-        "value: it is no JSON: expecting ',' delimiter at byte 10": 1,
+        "value: it is not JSON: expecting ',' delimiter at byte 10": 1,
         "value: the field id is missing": 1,
         "value: the field tip is no double: no": 1,
     }

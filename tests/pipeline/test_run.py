@@ -80,12 +80,12 @@ def test_every_record_lands_once_where_it_belongs(
     assert lake.values("silver", "id", "fare") == [("a", 3.0), ("b", 2.0)]
     assert lake.values("quarantine", "transform", "topic", "partition", "offset") == [("silver", "rides", 0, 3)]
     letters = {row.offset: (row.topic, row.partition, bytes(row.value), row.error) for row in lake.table("dead").collect()}
-    assert letters[0] == ("rides", 1, b"garbage", "value: it is no JSON: expecting value at byte 0")
+    assert letters[0] == ("rides", 1, b"garbage", "value: it is not JSON: expecting value at byte 0")
     assert [letters[offset][3].removeprefix("value: ") for offset in range(1, 6)] == [
         "the field id is missing",
         "the schema has no field tip: add it to the schema of the source",
         "the field fare is no double: many",
-        "it is no JSON object",
+        "it is not a JSON object",
         "it is not UTF-8",
     ]
     assert lake.lines == ["rides: batch 0  10 records  " + lake.lines[0].split("  ")[2] + "  lag rides 0  up to date  "
@@ -135,7 +135,7 @@ def test_a_checkpoint_and_a_table_that_do_not_fit_are_refused(spark: Any, broker
     shutil.move(tmp_path / "new", tmp_path / "checkpoints")
     shutil.rmtree(tmp_path / "raw")
     broker.produce("t", "c")
-    with pytest.raises(PipelineFailure, match=r"The sink raw has nothing of this pipeline.*--from-here raw"):
+    with pytest.raises(PipelineFailure, match=r"The sink raw has no batch of this pipeline.*--from-here raw"):
         lake.run()
     lake.run("raw")
     assert lake.values("raw", "value") == ["c"]
@@ -159,11 +159,11 @@ def test_a_topic_that_is_not_what_it_was_is_told(spark: Any, broker: Broker, tmp
     delete_topic(broker, "t")
     broker.create_topic("t", 1)
     broker.produce("t", "new")
-    with pytest.raises(PipelineFailure, match=r"t was deleted and made again.*on_data_loss: log"):
+    with pytest.raises(PipelineFailure, match=r"t was deleted and created again.*on_data_loss: log"):
         lake.run()
     # Also when the table is all that is left to tell.
     shutil.rmtree(tmp_path / "checkpoints")
-    with pytest.raises(PipelineFailure, match=r"t was deleted and made again.*on_data_loss: log"):
+    with pytest.raises(PipelineFailure, match=r"t was deleted and created again.*on_data_loss: log"):
         lake.run()
     lake.change("value: text", "value: text, on_data_loss: log")
     lake.run()

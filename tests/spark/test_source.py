@@ -99,7 +99,7 @@ def test_an_error_says_what_to_do_where_the_user_sees_it(spark: Any, broker: Bro
     broker.reset()
     broker.create_topic("t", 2)
     broker.produce("t", "other")
-    with pytest.raises(Exception, match=r"topic t was deleted and made again.*failOnDataLoss=false"):
+    with pytest.raises(Exception, match=r"topic t was deleted and created again.*failOnDataLoss=false"):
         land(spark, broker, tmp_path)
     land(spark, broker, tmp_path, failOnDataLoss="false")
     assert len(landed(spark, tmp_path)) == 601

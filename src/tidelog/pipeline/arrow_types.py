@@ -1,4 +1,5 @@
-"""Schemas of records as Arrow types, and those as Spark's DDL: the one way from Avro, Protobuf and JSON Schema to columns."""
+"""Schemas of records as Arrow types, and Arrow types as Spark DDL: the one path from Avro, Protobuf and JSON Schema to
+columns."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _AVRO_LOGICAL = {
     "local-timestamp-millis": pa.timestamp("us"), "local-timestamp-micros": pa.timestamp("us"), "uuid": pa.string(),
 }  # fmt: skip
 AVRO_LOGICAL = frozenset(_AVRO_LOGICAL) | {"decimal"}
-"""Logical types that columns have."""
+"""Avro's logical types that have a column type of their own."""
 _JSON = {"boolean": pa.bool_(), "integer": pa.int64(), "number": pa.float64(), "string": pa.string()}
 _JSON_FORMAT = {"date-time": pa.timestamp("us", tz="UTC"), "date": pa.date32()}
 MAX_DEPTH = 32
@@ -45,18 +46,18 @@ def ddl(kind: pa.DataType) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as DDL takes any."""
+    """A name in backquotes: with them Spark's DDL takes any name."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def of_avro(schema: Any, named: Mapping[str, Any] | None = None) -> pa.DataType:
-    """The type of an Avro schema that fastavro has parsed. ConfigError for what no column can hold."""
+    """The Arrow type of a schema that fastavro has parsed. ConfigError for a schema that no column can hold."""
     return _avro(schema, dict(named or {}), 0)
 
 
 def _avro(schema: Any, named: dict[str, Any], depth: int) -> pa.DataType:
     if depth > MAX_DEPTH:
-        raise ConfigError("The Avro schema contains itself, and a column of a table cannot: decode it in a function of your own.")
+        raise ConfigError("The Avro schema contains itself, and a column of a table cannot: decode it in a Python transform.")
     if isinstance(schema, list):
         kinds = [branch for branch in schema if branch not in ("null", {"type": "null"})]
         if len(kinds) != 1:
@@ -87,7 +88,7 @@ def _avro(schema: Any, named: dict[str, Any], depth: int) -> pa.DataType:
 
 
 def of_json_schema(schema: Mapping[str, Any]) -> pa.DataType:
-    """The type of a JSON Schema's values. ConfigError for what no column can hold."""
+    """The Arrow type of a JSON Schema. ConfigError for a schema that no column can hold."""
     return _json(schema, schema, 0)
 
 
@@ -117,13 +118,13 @@ def _json(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> pa.
         return _JSON_FORMAT[schema["format"]]
     if kind not in _JSON:
         raise ConfigError(
-            f"The JSON Schema has {str(dict(schema))[:100]}, of which no column can be made: say one type, or a schema as DDL."
+            f"The JSON Schema has {str(dict(schema))[:100]}, which no column can hold: use one type, or a schema as DDL."
         )
     return _JSON[kind]
 
 
 def plain(value: Any) -> Any:
-    """A value that fastavro made, as Arrow takes it: UUIDs as text; the rest is right already."""
+    """A value from fastavro in the form that Arrow takes: UUIDs become text, all else is unchanged."""
     if value is None or isinstance(value, str | bytes | int | float | datetime.datetime | datetime.date | decimal.Decimal):
         return value
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""Records of a time range into Delta and HBase tables that lack them, beside the live run.
+"""Fill the records of a time range into Delta and HBase tables, while the pipeline runs.
 
-What a table has already stays as it is: a table that is appended to gets the rows whose topic, partition and offset it does not
-have, one with keys gets the newest row of each key. So a backfill may be repeated, and may overlap what the live run has written.
-What the live run has not come to is left to it: it appends without a look at what is there.
+Rows in the table stay as they are. A table that is appended to gets the rows whose topic, partition and offset it does not have;
+a table with keys gets the newest row of each key. So a backfill can be repeated, and can overlap the live run. It stops where the
+live run has not arrived yet: the live run appends without looking at the table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tidelog.spark.planning import SourceOffset
 
 @dataclass(frozen=True, slots=True)
 class Backfilled:
-    """What was read again of a source, and the sinks that were left out because they cannot be filled in."""
+    """The ranges that were read again from one source, and the sinks that a backfill cannot fill."""
 
     source: str
     records: int
@@ -39,7 +39,8 @@ class Backfilled:
 
 
 def backfill(model: PipelineModel, spark: Any, from_ms: int, to_ms: int | None) -> Iterator[Backfilled]:
-    """Fill in what lies between two times (``to_ms`` None: up to now). Windows are left out: they take no rows out of time."""
+    """Fill in the records between two times (``to_ms`` None: up to now). Sinks behind windows are skipped: a range has no
+    whole windows."""
     needs_spark(model, "backfill")
     settings = parse_settings(dict(model.kafka))
     cluster = Cluster(settings)
@@ -63,7 +64,8 @@ def _only(flow: Flow, sinks: list[SinkSpec]) -> Flow:
 
 
 def _reached(model: PipelineModel, flow: Flow, spark: Any, cluster: Asked, isolation_level: int) -> list[SourceOffset]:
-    """How far the live run is in each sink: by the table itself, or where it is new to the run, where that will go on."""
+    """Where the live run is in each sink: read from the table, or for a sink that is new to the run, where it will start
+    there."""
     found = []
     for spec in flow.sinks:
         sink = make_sink(spec, model)
@@ -80,7 +82,7 @@ def _reached(model: PipelineModel, flow: Flow, spark: Any, cluster: Asked, isola
 
 
 def come_to(ranges: tuple[OffsetRange, ...], reached: Iterable[SourceOffset]) -> tuple[OffsetRange, ...]:
-    """The part of the ranges that lies behind every place. A partition that a place does not know is yet to be read."""
+    """The part of the ranges that every sink has passed. A partition that a sink does not know has not been read yet."""
     places = list(reached)
 
     def end(piece: OffsetRange, place: SourceOffset) -> int:

@@ -1,7 +1,7 @@
-"""One batch of a query on its way: decoded, judged, transformed, and into all sinks under one identity.
+"""One batch of a query: decoded, checked against the rules, transformed, and written to all sinks under one identity.
 
-Everything here may run twice for the same batch. That is harmless because the offsets are the same, the order of sinks is the
-same, and a sink that has a batch does nothing.
+Everything here may run twice for one batch. That is harmless: the offsets and the order of sinks are the same, and a sink that
+has the batch does nothing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from tidelog.pipeline.sinks.base import BatchIdentity, FillsIn, OffsetRange, Sin
 from tidelog.pipeline.sinks.kinds import make_sink
 
 EVOLVING = ("delta", "iceberg", "parquet")
-"""Kinds of sinks that can add columns to their tables."""
+"""Kinds of sinks that can add columns to a table."""
 
 
 class BatchWriter:
-    """Writes the batches of one query; used by one thread at a time."""
+    """Writes the batches of one query. For one thread at a time."""
 
     format = "tidelog"
 
@@ -43,10 +43,11 @@ class BatchWriter:
         return None if spec is None else (name, make_sink(replace(spec, name=name), self._model))
 
     def fill_in(self) -> None:
-        """Write only rows that tables lack, for a backfill. PipelineFailure for a sink that cannot tell which."""
+        """From now on write only rows that the tables lack (a backfill). PipelineFailure for a sink that cannot find out
+        which."""
         for name, sink in self.sinks.items():
             if not isinstance(sink, FillsIn):
-                raise PipelineFailure(f"The sink {name} cannot tell which rows it has, so it cannot be filled in.")
+                raise PipelineFailure(f"The sink {name} does not know which rows it has, so a backfill cannot write to it.")
             sink.fill_in(PLACE[:3])
         if self._letters is not None and isinstance(self._letters[1], FillsIn):
             self._letters[1].fill_in(("source", "topic", "partition", "offset"))
@@ -55,18 +56,17 @@ class BatchWriter:
 
     @property
     def options(self) -> dict[str, str]:
-        """See ``queries.Writer``."""
         return {}
 
     def check(self, spark: Any) -> None:
-        """All sinks and schemas, before anything runs."""
+        """Check all sinks and schemas before anything runs."""
         for sink in self._every():
             sink.check(spark)
         for source in self._flow.sources:
             self.plans[source.name] = plan(source, self._model.registry)
 
     def remembered(self) -> dict[str, BatchIdentity | None]:
-        """What each sink that can know has last."""
+        """The newest batch of each sink that keeps it."""
         found = {self._specs[name].name: sink.last_committed() for name, sink in self.sinks.items() if sink.remembers}
         for side in (self._letters, self._quarantine):
             if side is not None and side[1].remembers:
@@ -74,26 +74,26 @@ class BatchWriter:
         return found
 
     def number_at(self, now_ms: int) -> int:
-        """The number of a batch that is called by the time, and newer than all that the sinks have: clocks differ and go back,
-        and a sink takes a smaller number for a batch that it has. Known after ``check``."""
+        """A batch number made from the clock, larger than every number that the sinks have: clocks can go back, and a sink
+        skips a batch whose number it has. Call ``check`` first."""
         return max([now_ms, *(found.batch_id + 1 for found in self.remembered().values() if found is not None)])
 
     def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
-        """A batch: raw records, or for a query that remembers the rows that its stream made."""
+        """Write a batch: raw records, or the finished rows of a query with state."""
         identity = BatchIdentity(self._model.name, "", batch_id, ranges)
         try:
             self._write(frame, identity)
         except Exception as error:
             if kind(error) != "SchemaMoved":
                 raise
-            # A producer has a newer schema than we knew: ask for it, once.
+            # A producer uses a newer schema than ours: fetch it and try again, once.
             for source in self._flow.sources:
                 self.plans[source.name] = plan(source, self._model.registry)
             self._write(frame, identity)
         self.counts.records += sum(piece.end - piece.start for piece in ranges)
 
     def stream(self, frames: dict[str, Any]) -> Any:
-        """The rows of a query that remembers: raw streams by source, through decoding and transforms."""
+        """The rows of a query with state: the raw streams of its sources, decoded and transformed."""
         good = {name: self._good(decoded(frame, self.plans[name])) for name, frame in frames.items()}
         last = self._flow.sinks[0].input
 
@@ -142,7 +142,7 @@ class BatchWriter:
         return {self._flow.sinks[0].input: frame}
 
     def _from_records(self, frame: Any, identity: BatchIdentity, held: list[Any]) -> tuple[dict[str, Any], int]:
-        """The good rows by the source's name, and how many were bad; those are put where they belong first."""
+        """The good rows by name of the source, and the number of bad ones, which are written to the dead letters first."""
         source = self._flow.sources[0]
         rows = decoded(frame, self.plans[source.name])
         can_fail = needs_columns(source.key) or needs_columns(source.value)
@@ -183,14 +183,16 @@ class BatchWriter:
 
 
 def _growing(spec: SinkSpec | None) -> SinkSpec | None:
-    """A sink whose table gets columns that a newer version of this code writes and it lacks, where its kind can do that."""
+    """A sink whose table gets the columns that it lacks and that a newer version of this code writes, if its kind can add
+    columns."""
     if spec is None or spec.kind not in EVOLVING or spec.evolution is not Evolution.NONE:
         return spec
     return replace(spec, evolution=Evolution.ADD)
 
 
 def dead_letters(wrong: Any, source: str) -> Any:
-    """Bad records as they are kept: where they were, what was wrong, and their bytes. ``replay`` is set while one is replayed."""
+    """Bad records as the dead letters keep them: position, error and bytes. ``replay`` is set while a record is being
+    replayed."""
     from pyspark.sql import functions as F
 
     return wrong.select(

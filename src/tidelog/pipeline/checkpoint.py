@@ -1,7 +1,7 @@
-"""What Spark's checkpoint of one query says, and what a pipeline writes beside it, on any file system that Hadoop knows.
+"""What Spark's checkpoint of a query says, and what a pipeline adds to it, on any file system that Hadoop supports.
 
-Spark writes ``offsets/N`` before batch N runs and ``commits/N`` after it. Where the first batch begins it does not write down, so
-``<query>.start.json`` has that, and the number that batches of this checkpoint are counted from.
+Spark writes ``offsets/N`` before batch N runs and ``commits/N`` after it. It does not record where the first batch begins, so
+``<query>.start.json`` has that, with the number from which this checkpoint's batches are counted.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from tidelog.spark.planning import SourceOffset, next_ranges
 
 
 class Files(Protocol):
-    """The few things that are done with files."""
+    """The file operations that a checkpoint needs."""
 
     def names(self, folder: str) -> list[str]:
-        """Names in a folder; none when it is not there."""
+        """Names in a folder; empty if it does not exist."""
         ...
 
     def read(self, path: str) -> str | None:
-        """A file's text; None when it is not there."""
+        """A file's text; None if it does not exist."""
         ...
 
     def write(self, path: str, text: str) -> None:
-        """A whole file, at once or not at all."""
+        """Write a whole file atomically."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where the first batch of a checkpoint begins, the number of that batch, and what the sources said about the start."""
+    """Where the first batch of a checkpoint begins, its number, and what the sources said about the start."""
 
     first_batch: int
     offset: SourceOffset
@@ -48,7 +48,7 @@ class Checkpoint:
         self.path = path.rstrip("/")
 
     def planned(self) -> int:
-        """Spark's number of the last batch that was begun; -1: none."""
+        """Spark's number of the last batch that was started; -1: none."""
         return self._last("offsets")
 
     def committed(self) -> int:
@@ -56,7 +56,7 @@ class Checkpoint:
         return self._last("commits")
 
     def start(self) -> Start | None:
-        """What ``begin`` wrote."""
+        """What ``begin`` wrote; None before that."""
         text = self._files.read(self.path + ".start.json")
         if text is None:
             return None
@@ -65,21 +65,21 @@ class Checkpoint:
             return Start(int(found["first_batch"]), SourceOffset.from_json(found["offsets"]), str(found.get("said", "")))
         except (ValueError, KeyError, TypeError):
             raise ConfigError(
-                f"{self.path}.start.json is damaged: restore it, or delete the whole checkpoint to go on from the tables."
+                f"{self.path}.start.json is damaged: restore it, or delete the whole checkpoint to continue from the tables."
             ) from None
 
     def begin(self, start: Start) -> None:
-        """Write down where the first batch begins, before it does."""
+        """Record where the first batch begins, before it runs."""
         found = {"first_batch": start.first_batch, "offsets": start.offset.to_json(), "said": start.said}
         self._files.write(self.path + ".start.json", json.dumps(found))
 
     def end_of(self, batch: int) -> SourceOffset | None:
-        """Where a batch ends; None when Spark has forgotten it."""
+        """Where a batch ends; None if Spark has deleted its entry."""
         text = self._files.read(f"{self.path}/offsets/{batch}")
         if text is None:
             return None
         positions, ids = {}, {}
-        # Two lines of version and metadata; then one for each source, "-" where it has nothing.
+        # Two lines of version and metadata, then one line for each source, "-" for a source without offsets.
         for line in text.split("\n")[2:]:
             if line.startswith("{"):
                 offset = SourceOffset.from_json(json.loads(line))
@@ -93,10 +93,11 @@ class Checkpoint:
         return (start.offset if start else None) if batch == 0 else self.end_of(batch - 1)
 
     def ranges(self, batch: int) -> tuple[OffsetRange, ...]:
-        """What a batch reads, every partition: those without news too, so that the last batch says it all."""
+        """The ranges of a batch for all partitions. Partitions without new records are included, so that the last batch has
+        every position."""
         begin, end = self.start_of(batch), self.end_of(batch)
         if begin is None or end is None:
-            raise ConfigError(f"{self.path} has no offsets of batch {batch}: delete the checkpoint to go on from the tables.")
+            raise ConfigError(f"{self.path} has no offsets of batch {batch}: delete the checkpoint to continue from the tables.")
         return ranges_between(begin, end)
 
     def _last(self, folder: str) -> int:
@@ -104,7 +105,7 @@ class Checkpoint:
 
 
 def ranges_between(begin: SourceOffset, end: SourceOffset) -> tuple[OffsetRange, ...]:
-    """The offsets between two positions, empty ranges included."""
+    """The ranges between two positions, empty ones included."""
     moved = {piece.at: piece for piece in next_ranges(begin, end, {})[0]}
     return tuple(
         OffsetRange(at.topic, end.ids.get(at.topic, ""), at.partition, moved[at].start if at in moved else stop, stop)
@@ -113,19 +114,17 @@ def ranges_between(begin: SourceOffset, end: SourceOffset) -> tuple[OffsetRange,
 
 
 class HadoopFiles:
-    """Files by Hadoop's own classes inside Spark's JVM, so that a checkpoint may lie wherever Spark can put one."""
+    """Files through Hadoop's classes in Spark's JVM, so that a checkpoint may be wherever Spark can write one."""
 
     def __init__(self, spark: Any) -> None:
         self._jvm = spark._jvm
         self._conf = spark._jsc.hadoopConfiguration()
 
     def names(self, folder: str) -> list[str]:
-        """See ``Files``."""
         path, system = self._at(folder)
         return [status.getPath().getName() for status in system.listStatus(path)] if system.exists(path) else []
 
     def read(self, path: str) -> str | None:
-        """See ``Files``."""
         where, system = self._at(path)
         if not system.exists(where):
             return None
@@ -136,7 +135,6 @@ class HadoopFiles:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """See ``Files``."""
         fresh, system = self._at(path + ".new")
         stream = system.create(fresh, True)
         try:

@@ -1,4 +1,4 @@
-"""Small files made large, and files that no version needs taken away, in the tables of a pipeline, beside its run."""
+"""Compact the tables of a pipeline and delete files that no version needs, while the pipeline runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What became of a table's files. ``expired``: how many that were replaced earlier are deleted, where it is known."""
+    """What changed in a table's files. ``expired``: how many replaced files were deleted, where that is known."""
 
     sink: str
     removed: int
@@ -27,10 +27,11 @@ class Compacted:
 
 
 def compact(model: PipelineModel, session: Callable[[], Any], retain_hours: int | None = None) -> Iterator[Compacted]:
-    """Join each table's files; with ``retain_hours`` delete what was replaced longer ago. Rows and identities stay.
+    """Join each table's small files; with ``retain_hours`` delete files that were replaced longer ago. Rows and identities
+    stay.
 
-    ``session`` is asked for Spark when there is a Delta table; plain tables need none. PipelineFailure for a pipeline whose
-    tables are of other kinds.
+    ``session`` is called for Spark only if there is a Delta table. PipelineFailure if the pipeline has no table that can be
+    compacted.
     """
     sinks = [sink for sink in (*model.sinks, model.dead_letters, model.quarantine) if sink is not None]
     plain = [sink for sink in sinks if sink.kind == "parquet"]

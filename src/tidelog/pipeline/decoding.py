@@ -1,6 +1,6 @@
-"""Records of a source as rows: the columns of the value, ``_key``, where each came from, and what is wrong with it.
+"""Records of a source as rows: the value's columns, ``_key``, the record's position, and what is wrong with it.
 
-JSON is decoded by Spark's own expressions, in the JVM; Avro and Protobuf by functions over Arrow batches on executors. ``_error``
+JSON is decoded by Spark's own expressions in the JVM; Avro and Protobuf by functions over Arrow batches on executors. ``_error``
 is NULL for a good row; ``_raw_key`` and ``_raw_value`` are the bytes, for dead letters.
 """
 
@@ -35,12 +35,12 @@ class SourcePlan:
 
 
 def plan(source: Source, registry: Registry | None) -> SourcePlan:
-    """Ask for schemas, on the driver."""
+    """Resolve a source's schemas. Runs on the driver."""
     return SourcePlan(source, resolve(source.key, registry), resolve(source.value, registry))
 
 
 def columns_of(plan: SourcePlan) -> dict[str, str]:
-    """The columns of a record's value by name, with Spark's types, as rows have them before any transform."""
+    """Columns of a record's value by name, with Spark's types, before any transform."""
     decode = plan.value.decode
     if decode.format in (Format.RAW, Format.TEXT):
         return {"value": "binary" if decode.format is Format.RAW else "string"}
@@ -79,7 +79,7 @@ def decoded(frame: Any, plan: SourcePlan) -> Any:
 
 
 def explained(wrong: Any, plan: SourcePlan) -> Any:
-    """Refused rows with more to say in ``_error``: that costs more than decoding, so it is for those alone."""
+    """Refused rows with the details in ``_error``. Finding them costs more than decoding, so only refused rows are looked at."""
     sides = (("key", "_raw_key", plan.key), ("value", "_raw_value", plan.value))
     json_sides = [
         (what, raw, json_schema(resolved)[0], HEADER_BYTES if resolved.decode.framed else 0)
@@ -103,7 +103,7 @@ def _values(rows: Any, plan: SourcePlan) -> list[Any]:
 
 
 def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tuple[Any, Any]:
-    """Raw bytes, text and JSON: what the JVM can do alone."""
+    """Raw bytes, text and JSON: the formats that the JVM decodes alone."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -117,11 +117,11 @@ def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tupl
     if decode.framed:
         text = F.expr(f"substring({raw}, {HEADER_BYTES + 1})").cast("string")
         not_text = F.when(
-            F.expr(f"length({raw}) < 5 or substring({raw}, 1, 1) != X'00'"), F.lit("it has no header of a registry")
+            F.expr(f"length({raw}) < 5 or substring({raw}, 1, 1) != X'00'"), F.lit("it has no schema registry header")
         )
     schema, required = json_schema(resolved)
     broken = "_tidelog_broken"
-    # The type itself, not its DDL: that has names as they are, and a dot or a hyphen in one ends it.
+    # The type itself, not its DDL: the DDL has names as they are, and breaks at a dot or a hyphen in one.
     whole = StructType([*schema.fields, StructField(broken, StringType())])
     parsed = F.from_json(text, whole, {"columnNameOfCorruptRecord": broken, "mode": "PERMISSIVE"})
     rows = rows.withColumn(name, parsed)
@@ -132,9 +132,9 @@ def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tupl
         F.col(raw).isNotNull(),
         F.coalesce(
             not_text,
-            F.when(value.isNull() | F.ltrim(text).startswith("["), F.lit("it is no JSON object")),
+            F.when(value.isNull() | F.ltrim(text).startswith("["), F.lit("it is not a JSON object")),
             F.when(value.getField(broken).isNotNull(), F.lit(UNFIT)),
-            F.when(_goes_on(text), F.lit("it goes on behind its JSON object")),
+            F.when(_goes_on(text), F.lit("there is more after its JSON object")),
             F.when(
                 F.size(extra) > 0,
                 F.concat(
@@ -150,8 +150,8 @@ def _with_expression(rows: Any, name: str, raw: str, resolved: Resolved) -> tupl
 
 
 def _goes_on(text: Any) -> Any:
-    """Whether something is behind the first JSON value, which is as far as ``from_json`` reads. Counted as the items of a list,
-    the quick way first: that one does not know NaN."""
+    """Whether there is something behind the first JSON value, where ``from_json`` stops reading. The value is counted as the
+    only item of a list; that is fast, but does not accept NaN, so a slower check follows."""
     from pyspark.sql import functions as F
 
     listed = F.concat(F.lit("["), text, F.lit("]"))
@@ -160,7 +160,7 @@ def _goes_on(text: Any) -> Any:
 
 
 def json_schema(resolved: Resolved) -> tuple[Any, list[str]]:
-    """The columns of a JSON source as Spark's struct, any of which may be NULL, and the names of those that must be there."""
+    """The columns of a JSON source as Spark's struct, all nullable, and the names of those that are required."""
     from pyspark.sql.types import StructField, StructType
 
     text = resolved.schema.text if resolved.schema is not None else ""
@@ -168,7 +168,7 @@ def json_schema(resolved: Resolved) -> tuple[Any, list[str]]:
         try:
             schema = json.loads(text)
         except ValueError as error:
-            raise ConfigError(f"The schema begins like a JSON Schema and is no JSON: {error}.") from None
+            raise ConfigError(f"The schema begins like a JSON Schema and is not JSON: {error}.") from None
         kind = arrow_types.of_json_schema(schema)
         if not pa.types.is_struct(kind):
             raise ConfigError("The JSON Schema must be of an object with properties: they become columns.")
@@ -177,7 +177,7 @@ def json_schema(resolved: Resolved) -> tuple[Any, list[str]]:
     try:
         struct = StructType.fromDDL(text)
     except Exception as error:
-        raise ConfigError(f"The schema {text!r} is no DDL of Spark (like: id bigint, name string): {str(error)[:200]}") from None
+        raise ConfigError(f"The schema {text!r} is not Spark DDL (like: id bigint, name string): {str(error)[:200]}") from None
     columns = StructType([StructField(field.name, field.dataType) for field in struct])
     return columns, [field.name for field in struct if not field.nullable]
 
@@ -192,13 +192,13 @@ def _with_arrow(rows: Any, sides: list[tuple[str, str, Resolved]]) -> Any:
 
 
 class ArrowDecoder:
-    """What runs on executors; holds nothing that cannot travel."""
+    """The function over Arrow batches. Everything in it can be sent to executors."""
 
     def __init__(self, sides: list[tuple[str, str, Resolved]]) -> None:
         self._sides = sides
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches with the decoded columns and their errors added."""
+        """Add the decoded columns and their errors to each batch."""
         decoders = [(name, raw, Decoder(resolved), arrow_type(resolved)) for name, raw, resolved in self._sides]
         for batch in batches:
             for name, raw, decoder, kind in decoders:

@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Pipeline:
-    """Collects what is said; ``model`` checks it."""
+    """Collects sources, transforms, rules and sinks; ``model`` checks them."""
 
     def __init__(self, name: str, **settings: Any) -> None:
         self._tree: dict[str, Any] = {"pipeline": name, **settings}
@@ -32,15 +32,16 @@ class Pipeline:
         self._names: dict[int, str] = {}
 
     def source(self, name: str, **said: Any) -> None:
-        """Topics to read."""
+        """Add topics to read."""
         self._tree.setdefault("sources", {})[name] = said
 
     def sql(self, name: str, text: str, *, from_: str | list[str], **said: Any) -> None:
-        """A transform that SQL says all about."""
+        """Add a transform in SQL."""
         self._tree.setdefault("transforms", {})[name] = {"from": from_, "sql": text, **said}
 
     def transform(self, *, from_: str | list[str], **said: Any) -> Callable[[F], F]:
-        """The function gets the DataFrames of ``from_`` in their order; it is called by its name in SQL and by sinks."""
+        """Add a function as a transform. It gets the DataFrames of ``from_`` in their order; its name stands for it in SQL and
+        in sinks."""
 
         def decorate(function: F) -> F:
             path = f"{function.__module__}:{function.__qualname__}".replace("<locals>.", "")
@@ -52,19 +53,19 @@ class Pipeline:
         return decorate
 
     def expect(self, name: str, check: str, *, otherwise: str = "drop") -> Callable[[F], F]:
-        """A rule for every row of the transform below."""
+        """Add a rule for every row of the transform below."""
 
         def decorate(function: F) -> F:
             at = self._name(function)
             transform = self._tree["transforms"][at]
-            # Decorators run from the bottom up; the rules are to be read from the top down, as in a file.
+            # Decorators run from the bottom up; rules read from the top down, as in a file.
             transform["expect"] = {name: {"check": check, "otherwise": otherwise}, **transform.get("expect", {})}
             return function
 
         return decorate
 
     def sink(self, name: str, *, from_: str = "", **said: Any) -> Callable[[F], F]:
-        """Where rows go: of ``from_``, or of the transform below when it is used as a decorator."""
+        """Add a sink: rows of ``from_``, or as a decorator those of the transform below."""
         self._tree.setdefault("sinks", {})[name] = ({"from": from_} if from_ else {}) | said
 
         def decorate(function: F) -> F:
@@ -74,12 +75,12 @@ class Pipeline:
         return decorate
 
     def model(self) -> PipelineModel:
-        """The pipeline, checked. ConfigError says what is wrong."""
+        """The pipeline, checked. ConfigError names the mistakes."""
         return read_model(Document(self._tree, f"pipeline {self._tree['pipeline']}"), dict(self._functions))
 
     def _name(self, function: Any) -> str:
         if id(function) not in self._names:
             raise TypeError(
-                f"{function!r} is no transform of this pipeline: put @pipeline.transform(...) right above the function."
+                f"{function!r} is not a transform of this pipeline: put @pipeline.transform(...) right above the function."
             )
         return self._names[id(function)]

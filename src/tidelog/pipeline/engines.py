@@ -1,4 +1,4 @@
-"""What a pipeline may say when Spark does not move its rows. Pure."""
+"""What a pipeline may contain when Spark does not move its rows. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ BULK_PARTITIONS = ("topic", "partition", "date")
 REAL_TIME_FORMATS = (Format.RAW, Format.TEXT, Format.JSON)
 REAL_TIME_TRIGGER_MS = 60_000
 LEAST_TRIGGER_MS = 5000
-"""Spark's own limit: spark.sql.streaming.realTimeMode.minBatchDuration."""
+"""Spark's own minimum, spark.sql.streaming.realTimeMode.minBatchDuration, in ms."""
 
 
 def check_bulk(model: PipelineModel, document: Document) -> None:
-    """The bulk lane lands bytes as they are: each source in one table of files, and nothing in between. What it cannot do is
-    noted with the document."""
+    """The bulk lane lands bytes unchanged: each source in one table of files, with nothing in between. Adds to the document a
+    mistake for everything else."""
     tried = document.problems.tried
     asides = (
         ("transforms", model.transforms),
@@ -83,8 +83,8 @@ def _lands_bytes() -> str:
 
 
 def check_real_time(model: PipelineModel, document: Document) -> None:
-    """Real-time mode passes each record on by itself, inside the JVM: topics into topics, and nothing that needs a batch, a
-    memory or Python. What it cannot do is noted with the document."""
+    """Real-time mode passes single records on inside the JVM: topics into topics, with nothing that needs a batch, state or
+    Python. Adds to the document a mistake for everything else."""
     add, tried = document.problems.add, document.problems.tried
     for key in ("registry", "dead_letters", "quarantine"):
         if getattr(model, key):
@@ -155,6 +155,6 @@ def _real_time_sink(sink: SinkSpec, document: Document) -> None:
 
 
 def needs_spark(model: PipelineModel, command: str) -> None:
-    """PipelineFailure for what is done with rows that Spark moves."""
+    """PipelineFailure for a command that needs rows which Spark moves."""
     if model.engine is not Engine.SPARK:
         raise PipelineFailure(f"{command} is for pipelines of Spark's engine, and {model.name} says engine: {model.engine}.")

@@ -1,4 +1,4 @@
-"""The pipeline that ``tidelog pipeline init`` writes: one that runs as it is, and shows what could be said."""
+"""The pipeline that ``tidelog pipeline init`` writes: it runs as it is, and shows the options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules for rows, applied to a batch: which rows break which, how many, and what becomes of them."""
+"""Rules for rows, applied to a batch: which rows break which rule, how many, and what happens to them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ FAILED = "_tidelog_failed"
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """``good`` rows go on, ``aside`` go to quarantine (None: no rule asks for that); ``broken`` counts rows by rule.
+    """``good`` rows pass, ``aside`` rows go to quarantine (None: no rule asks for that); ``broken`` counts rows by rule.
 
-    ``held`` is what Spark keeps of them until its ``unpersist``: that of another frame, made out of it, does nothing.
+    ``held`` is the cached frame. Call its ``unpersist``: the one of a frame derived from it does nothing.
     """
 
     good: Any
@@ -25,7 +25,7 @@ class Judged:
 
 
 def judge(frame: Any, transform: Transform) -> Judged:
-    """Hold every row against the rules. PipelineFailure when one breaks a rule that says fail."""
+    """Check every row against the rules. PipelineFailure when a row breaks a rule whose action is fail."""
     marked = frame.withColumn(FAILED, _failed(transform.expectations)).persist()
     try:
         return _judged(marked, transform)
@@ -59,13 +59,10 @@ def _judged(marked: Any, transform: Transform) -> Judged:
 
 
 def quarantined(bad: Any, name: str) -> Any:
-    """Rows as quarantine keeps them: of any transform in one table, so as JSON.
-
-    ``topic``, ``partition`` and ``offset`` are those of the record; NULL where the transform drops ``_topic`` and the like.
-    """
+    """Rows as the quarantine table keeps them: rows of all transforms in one table, therefore as JSON."""
     from pyspark.sql import functions as F
 
-    values = [f"`{column}`" for column in bad.columns if column != FAILED]  # a name may have a dot in it
+    values = [f"`{column}`" for column in bad.columns if column != FAILED]  # A name may contain a dot.
     return bad.select(
         F.lit(name).alias("transform"),
         *(
@@ -79,7 +76,7 @@ def quarantined(bad: Any, name: str) -> Any:
 
 
 def kept(frame: Any, transform: Transform) -> Any:
-    """The rows of a stream that break no rule; counting and keeping the others is somebody else's."""
+    """The rows of a stream that break no rule. Counting and quarantine need a batch and happen elsewhere."""
     from pyspark.sql import functions as F
 
     for rule in transform.expectations:

@@ -1,4 +1,4 @@
-"""A pipeline's numbers for Prometheus, on a port of its own when the user asks for one."""
+"""A pipeline's metrics for Prometheus, on a port of their own if the user asks for one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LABELS = ("pipeline", "query")
 
 
 class Exporter:
-    """Gauges that are set after each batch. Counts begin at 0 with the process, as Prometheus expects of counters."""
+    """Gauges, set after each batch. Counts begin at 0 with the process, as Prometheus expects of counters."""
 
     def __init__(self, pipeline: str) -> None:
         self.registry = CollectorRegistry()
@@ -23,11 +23,11 @@ class Exporter:
         self._broken = self._gauge("expectation_failures_total", "Rows that broke a rule since the start.", "transform", "rule")
 
     def serve(self, port: int) -> None:
-        """Answer on all addresses of this machine. OSError when the port is taken."""
+        """Serve on all addresses of this machine. OSError when the port is taken."""
         start_http_server(port, registry=self.registry)
 
     def update(self, progress: Progress, counts: Counts) -> None:
-        """After a batch."""
+        """Set the gauges after a batch."""
         at = (self._pipeline, progress.flow)
         self._batch.labels(*at).set(progress.batch_id)
         self._records.labels(*at).set(counts.records)

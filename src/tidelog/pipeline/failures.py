@@ -1,6 +1,5 @@
-"""What ends a pipeline, and how its message is found again after Spark has wrapped it: on executors and in Python callbacks an
-exception becomes text inside a Java stack trace.
-"""
+"""What ends a pipeline, and how our message is found after Spark has wrapped it: exceptions on executors and in Python
+callbacks become text in a Java stack trace."""
 
 from __future__ import annotations
 
@@ -11,28 +10,28 @@ _OURS = re.compile(
     r"CorruptRecords): ([^\n]+)"
 )
 
-# What ends a Python traceback, as of a transform's function: at the start of a line, where Java's begin with blanks.
+# The end of a Python traceback, of a transform's function for example: at the start of a line; Java's begin with blanks.
 _PYTHON = re.compile(r"^((?!py4j|pyspark|java|org)[A-Za-z_][\w.]*(?:Error|Exception): [^\n]+)", re.M)
 
-# What Spark said to Python code of ours that it had called.
+# What Spark reported to our Python code that it had called.
 _SPARK = re.compile(r"^pyspark\.errors\.[\w.]+: ([^\n]+)", re.M)
 
 
-# What a JVM threw: the last of its causes, or else what py4j was called back with.
+# What the JVM threw: the last of its causes, or what py4j received.
 _CAUSED = re.compile(r"^\s*Caused by: ([^\n]+)", re.M)
 _THREW = re.compile(r"^: ([\w.$]+: [^\n]+)", re.M)
 
 
 class PipelineFailure(Exception):
-    """A pipeline cannot go on; the text says what was found and what to do."""
+    """The pipeline cannot continue. The text says what was found and what to do."""
 
 
 class SchemaMoved(PipelineFailure):
-    """A record has fields that the schema known to this batch does not have: the registry has to be asked again."""
+    """A record has fields that the schema of this batch lacks: ask the registry again."""
 
 
 def sentence(error: BaseException) -> str:
-    """The message for a user: ours when it is somewhere inside, else the deepest cause that is named."""
+    """The message for a user: ours if it is in there, else the deepest cause that has a name."""
     if isinstance(error, PipelineFailure):
         return str(error)
     text = str(error)
@@ -41,8 +40,8 @@ def sentence(error: BaseException) -> str:
         return _in_our_words(str(found[-1][1]).strip())
     if "No space left on device" in text or "Disk quota exceeded" in text:
         return (
-            "A disk is full (No space left on device). Nothing of this batch was committed: make room and run it again; it goes "
-            "on with the same offsets."
+            "A disk is full (No space left on device). Nothing of this batch was committed: make room and run it again; it "
+            "continues with the same offsets."
         )
     raised = _PYTHON.findall(text)
     if "Traceback (most recent call last)" in text and raised:
@@ -58,12 +57,12 @@ def sentence(error: BaseException) -> str:
 
 
 def _in_our_words(text: str) -> str:
-    """The source speaks of its options; a pipeline has keys for them."""
-    said = "set failOnDataLoss=false; to begin anew use another checkpoint"
+    """Replace the source's options in a message by the pipeline's keys for them."""
+    said = "set failOnDataLoss=false; to start over use another checkpoint"
     return text.replace(said, "say on_data_loss: log for the source")
 
 
 def kind(error: BaseException) -> str:
-    """The name of our exception that is inside, or empty."""
+    """The class name of our exception inside the text; empty if there is none."""
     found = _OURS.findall(str(error))
     return type(error).__name__ if isinstance(error, PipelineFailure) else (str(found[-1][0]) if found else "")

@@ -1,4 +1,5 @@
-"""Whether the parts of a pipeline fit together: names that they use, the order of transforms, places for rows that go aside."""
+"""Whether the parts of a pipeline fit together: the names that they use, the order of transforms, destinations for rejected
+rows."""
 
 from __future__ import annotations
 
@@ -9,16 +10,16 @@ from tidelog.pipeline.sections import Document, Section
 
 
 def check_parts(model: PipelineModel, document: Document, root: Section) -> None:
-    """Note with the document what does not fit: names that are not there, circles, rows without a place to go to."""
+    """Add to the document what does not fit: unknown names, cycles, rows without a destination."""
     add = document.problems.add
     for part in ("sources", "sinks"):
         if part not in root:
             add(document.error((), f"{part} is missing: a pipeline has at least one.", part))
-    # Parts that could not be read are names all the same.
+    # Parts that could not be read still have names.
     seen = dict.fromkeys(_names(root, "sources"), "sources")
     for name in _names(root, "transforms"):
         if name in seen:
-            add(document.error(("transforms", name), f"this name is taken by {seen[name]}: each has one of its own."))
+            add(document.error(("transforms", name), f"this name is used by {seen[name]}: choose another."))
         seen.setdefault(name, "transforms")
     users: list[tuple[tuple[str, ...], str]] = [
         (("transforms", transform.name, "from"), name) for transform in model.transforms for name in transform.inputs
@@ -62,7 +63,7 @@ def _no_circle(model: PipelineModel, document: Document, seen: Iterable[str]) ->
         ready = [transform for transform in waiting if known.issuperset(transform.inputs)]
         if not ready:
             names = " and ".join(transform.name for transform in waiting)
-            raise document.error(("transforms", waiting[0].name, "from"), f"{names} wait for each other in a circle.")
+            raise document.error(("transforms", waiting[0].name, "from"), f"{names} depend on each other in a cycle.")
         known |= {transform.name for transform in ready}
         waiting = [transform for transform in waiting if transform.name not in known]
 

@@ -1,8 +1,8 @@
-"""Which streaming queries a pipeline is: pure planning.
+"""Which streaming queries a pipeline needs. Pure.
 
-Everything of one source that Spark need not remember is one query, batch by batch: decoded once, with all its sinks and its dead
-letters after the same offsets. A sink behind a transform that remembers (a window, a dedupe, a join of streams) is a query of its
-own, because that state belongs to a stream.
+Everything of one source that needs no state is one query, batch by batch: decoded once, with all its sinks and its dead letters
+after the same offsets. A sink behind a transform with state (a window, a dedupe, a join of streams) is a query of its own,
+because the state belongs to a stream.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tidelog.pipeline.model import Format, OnError, Otherwise, PipelineModel, Si
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One query. ``transforms`` in the order in which they can be made. ``remembers``: they run on the stream itself."""
+    """One query. ``transforms`` are in the order in which they run. ``remembers``: they keep state and run on the stream
+    itself."""
 
     name: str
     sources: tuple[Source, ...]
@@ -34,14 +35,14 @@ def flows(model: PipelineModel) -> tuple[Flow, ...]:
             result.append(Flow(sink.name, sources, transforms, (sink,), True))
         elif len(sources) > 1:
             raise ConfigError(
-                f"The sink {sink.name} takes rows of the sources {' and '.join(s.name for s in sources)}: what joins streams has "
-                "to remember rows. Say stateful: true for the transform that joins them, with a watermark where Spark wants one."
+                f"The sink {sink.name} takes rows of the sources {' and '.join(s.name for s in sources)}: a join of streams "
+                "keeps rows. Say stateful: true for the transform that joins them, with a watermark where Spark wants one."
             )
         else:
             plain[sources[0].name].append(sink)
     for source in model.sources:
         sinks = plain[source.name]
-        # A source whose sinks are all behind windows still has dead letters, which a query of its own has to write.
+        # A source whose sinks are all behind windows still has dead letters: a query of its own writes them.
         if sinks or any(source in flow.sources for flow in result):
             wanted = [transform for sink in sinks for transform in _above(model, sink.input)[1]]
             result.append(Flow(source.name, (source,), _ordered(wanted), tuple(sinks), False))
@@ -57,13 +58,13 @@ def flows(model: PipelineModel) -> tuple[Flow, ...]:
 
 
 def _sets_aside(source: Source) -> bool:
-    """Whether bad records of a source are to be kept or told."""
+    """Whether bad records of a source are kept or reported."""
     can_fail = {source.key.format, source.value.format} != {Format.RAW}
     return can_fail and source.on_error is not OnError.DROP
 
 
 def _rules_are_kept(found: tuple[Flow, ...]) -> None:
-    """On the way into a window rows that break a rule can only be left out; keeping them is up to a query without one."""
+    """Before a window, rows that break a rule can only be dropped; keeping them is up to a query without state."""
     kept = {transform.name for flow in found if not flow.remembers for transform in flow.transforms}
     for flow in found:
         for transform in flow.transforms if flow.remembers else ():
@@ -76,7 +77,7 @@ def _rules_are_kept(found: tuple[Flow, ...]) -> None:
 
 
 def checkpoint_path(model: PipelineModel, flow: Flow) -> str:
-    """Where the query of a flow keeps its checkpoint."""
+    """The checkpoint folder of a flow's query."""
     return f"{model.checkpoint.rstrip('/')}/{'sink' if flow.remembers else 'source'}-{flow.name}"
 
 

@@ -1,7 +1,7 @@
-"""How far a pipeline is, told to the cluster as the offsets of a consumer group, so that every lag tool shows it.
+"""A pipeline's progress, committed to the cluster as the offsets of a consumer group, so that every lag tool shows it.
 
-Nobody joins the group, and a pipeline never reads these offsets: the tables say where it is. A cluster that does not take them is
-no reason to stop.
+The group has no members, and a pipeline never reads these offsets: the tables know its position. A cluster that refuses them does
+not stop it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class GroupOffsets:
         self._group = group
 
     def commit(self, ranges: Iterable[OffsetRange]) -> str:
-        """Tell where the ranges end. Empty when that was taken, else the last problem."""
+        """Commit the ends of the ranges. Empty on success, else the last problem."""
         request = commit_request(self._group, ranges)
-        problem = "nobody answered"
+        problem = "no answer"
         for _ in self._cluster.pauses(PATIENCE_MS):
             try:
                 problem = self._once(request)
@@ -43,7 +43,7 @@ class GroupOffsets:
         return problem
 
     def _once(self, request: OffsetCommitRequest) -> str:
-        # Version 3 asks for one group; later ones for many.
+        # Version 3 asks for one group, later versions for several.
         asked = FindCoordinatorRequest(key=self._group, key_type=0)
         found: Any = self._cluster.ask(self._cluster.any_socket(), asked, highest=3)
         code = ErrorCode(found.error_code)
@@ -55,7 +55,7 @@ class GroupOffsets:
 
 
 def commit_request(group: str, ranges: Iterable[OffsetRange]) -> OffsetCommitRequest:
-    """The ends of the ranges, by nobody in particular: generation -1 and no member."""
+    """The ends of the ranges, committed without a member: generation -1."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for piece in ranges:
         partition = OffsetCommitRequestPartition(partition_index=piece.partition, committed_offset=piece.end)
@@ -68,7 +68,7 @@ def commit_request(group: str, ranges: Iterable[OffsetRange]) -> OffsetCommitReq
 
 
 def problem_of(response: Any) -> str:
-    """The first error of an answer that matters; empty without one."""
+    """The first error in an answer that matters; empty if there is none."""
     return next(_problems(response), "")
 
 
@@ -81,7 +81,7 @@ def _problems(response: Any) -> Iterator[str]:
 
 
 def least(told: Iterable[tuple[OffsetRange, ...]]) -> tuple[OffsetRange, ...]:
-    """What all queries of a pipeline have done. Two that read one topic share its group, and the slower one is the truth."""
+    """The position that all queries have reached. Queries that read one topic share its group, so the slowest one counts."""
     ends: dict[tuple[str, str, int], OffsetRange] = {}
     for piece in (piece for ranges in told for piece in ranges):
         known = ends.setdefault((piece.topic, piece.topic_id, piece.partition), piece)

@@ -1,8 +1,8 @@
-"""Where jars come from: Ivy, which PySpark brings, with the repository that this machine's own settings name.
+"""Where jars come from: Ivy, which PySpark ships, with the repository that this machine's settings name.
 
-Spark asks a repository of its own making (``spark-packages``) as well, which is slow where it cannot be reached; so sessions get
-settings with one repository. Which one: ``DEFAULT_ARTIFACT_REPOSITORY``, as for Spark; else the mirror of ``central`` in Maven's
-``settings.xml``; else what Ivy itself takes for ``central``. A user's ``spark.jars.ivySettings`` replaces all of it.
+By itself Spark also asks a repository of its own (``spark-packages``), which is slow where it cannot be reached; so sessions get
+settings with one repository: ``DEFAULT_ARTIFACT_REPOSITORY``, as for Spark; else the mirror of ``central`` in Maven's
+``settings.xml``; else Ivy's ``central``. A user's ``spark.jars.ivySettings`` replaces all of this.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VARIABLE = re.compile(r"\$\{env\.(\w+)\}")
 
 
 def settings_text(repository: str) -> str:
-    """Ivy's settings for one repository with Maven's layout; empty: Ivy's own ``central``."""
+    """Ivy's settings for one repository in Maven's layout; empty: Ivy's own ``central``."""
     root = f" root={quoteattr(repository)}" if repository else ""
     return (
         '<ivysettings><settings defaultResolver="central"/><resolvers>'
@@ -32,7 +32,7 @@ def settings_text(repository: str) -> str:
 
 
 def repository_of(environment: Mapping[str, str], home: Path) -> str:
-    """The repository's URL by the environment and by Maven's settings in ``home``; empty where neither names one."""
+    """The repository's URL from the environment or from Maven's settings in ``home``; empty if neither names one."""
     return environment.get(REPOSITORY, "") or _mirror(home / ".m2" / "settings.xml", environment)
 
 
@@ -52,9 +52,9 @@ def _mirror(settings: Path, environment: Mapping[str, str]) -> str:
 
 
 def retrieve(module: tuple[str, str, str], target: Path, settings: str) -> None:
-    """The jar of a module (group, artifact, version), without what it asks for, as the file ``target``: ARTIFACT-VERSION.jar.
+    """Fetch the jar of a module (group, artifact, version) without its dependencies into ``target``, ARTIFACT-VERSION.jar.
 
-    ``settings`` is Ivy's settings file. ConfigError has Ivy's words when there is no such jar.
+    ``settings`` is Ivy's settings file. ConfigError has Ivy's message when there is no such jar.
     """
     pattern = target.parent / "[artifact]-[revision].[ext]"
     command = [_java(os.environ), "-jar", str(_program()), "-warn", "-settings", settings, "-dependency", *module]
@@ -74,7 +74,7 @@ def _java(environment: Mapping[str, str]) -> str:
 
 
 def _program() -> Path:
-    """Ivy's jar, among Spark's."""
+    """Ivy's jar, from Spark's."""
     import pyspark
 
     folder = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"

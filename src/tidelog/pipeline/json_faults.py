@@ -1,7 +1,7 @@
-"""What is wrong with a JSON record that Spark refused: where its syntax breaks, or which fields have another type.
+"""What is wrong with a JSON record that Spark refused: where the syntax breaks, or which fields have another type.
 
-Spark says only that a record does not fit. The fields are found by asking it again, for each field alone; the place in broken
-syntax by Python's parser. Both are dear, so only records that are refused already are looked at.
+Spark says only that a record does not fit. The fields are found by parsing again with each field alone, the position of a syntax
+error by Python's parser. Both are expensive, so only refused records are looked at.
 """
 
 from __future__ import annotations
@@ -10,33 +10,33 @@ import json
 from typing import Any
 
 UNFIT = "JSON does not fit the schema"
-"""What ``decoding`` says of a record whose JSON Spark cannot read with the schema."""
+"""The text of ``decoding`` for a record whose JSON Spark cannot read with the schema."""
 
 _BROKEN = "_tidelog_broken"
 _LONGEST = 100
 
 
 def syntax_fault(text: bytes | None) -> str | None:
-    """Where JSON breaks off, in bytes from the beginning of the text; None when there is nothing wrong with it."""
+    """Where JSON breaks, in bytes from the beginning of the text; None when the syntax is right."""
     if text is None:
         return None
     try:
         decoded = text.decode()
     except UnicodeDecodeError as error:
-        return f"it is no JSON: not UTF-8 at byte {error.start}"
+        return f"it is not JSON: not UTF-8 at byte {error.start}"
     try:
         json.JSONDecoder().raw_decode(decoded, len(decoded) - len(decoded.lstrip()))
     except json.JSONDecodeError as error:
         at = len(decoded[: error.pos].encode())
-        return f"it is no JSON: {error.msg[0].lower()}{error.msg[1:]} at byte {at}"
+        return f"it is not JSON: {error.msg[0].lower()}{error.msg[1:]} at byte {at}"
     except RecursionError:
-        return "it is no JSON: nested too deeply"
+        return "it is not JSON: nested too deeply"
     return None
 
 
 def explained(rows: Any, sides: list[tuple[str, str, Any, int]]) -> Any:
-    """``rows`` with more to say in ``_error``. ``sides``: what it is called there (key, value), the column of its bytes, its
-    schema, and how many bytes of a header come before the JSON."""
+    """``rows`` with the details in ``_error``. ``sides``: the name there (key, value), the column of the bytes, the schema,
+    and how many bytes of header precede the JSON."""
     from pyspark.sql import functions as F
 
     fault = F.udf(syntax_fault, "string")
@@ -51,7 +51,7 @@ def explained(rows: Any, sides: list[tuple[str, str, Any, int]]) -> Any:
 
 
 def _wrong_fields(text: Any, schema: Any) -> Any:
-    """A sentence that names the fields whose values have another type; NULL when the syntax itself is broken."""
+    """A sentence that names the fields with values of another type; NULL when the syntax is broken."""
     from pyspark.sql import functions as F
 
     wrong = F.array_compact(
@@ -72,7 +72,7 @@ def _wrong_fields(text: Any, schema: Any) -> Any:
 
 
 def _broken(text: Any, fields: list[Any]) -> Any:
-    """Whether Spark refuses the text with these fields alone; with none of them it is the syntax."""
+    """Whether Spark refuses the text with these fields alone; without any field that is a syntax error."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 
@@ -82,7 +82,7 @@ def _broken(text: Any, fields: list[Any]) -> Any:
 
 
 def _value(text: Any, name: str) -> Any:
-    """The field's own JSON, or what a string holds."""
+    """The field's own JSON, or the content of a string."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StringType, StructField, StructType
 

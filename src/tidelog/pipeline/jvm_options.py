@@ -1,20 +1,20 @@
-"""Room for compiled code in Spark's JVMs, whatever compiler their options choose."""
+"""Room for compiled code in Spark's JVMs, whichever compiler their options choose."""
 
 from __future__ import annotations
 
 import re
 
 CODE_CACHE = "-XX:ReservedCodeCacheSize=240m"
-"""What HotSpot reserves by itself while it has both compilers."""
+"""The code cache that HotSpot reserves when both compilers are on."""
 
 OPTIONS = tuple(f"spark.{process}.{kind}JavaOptions" for process in ("driver", "executor") for kind in ("default", "extra"))
-"""Spark's settings that hold options of a JVM."""
+"""Spark's settings that hold JVM options."""
 
 _ONE_COMPILER = re.compile(r"(?:^|\s)-XX:(?:TieredStopAtLevel=[0-3]|-TieredCompilation|CompilationMode=(?!default)\S+)(?=\s|$)")
 
 
 def with_room_for_code(options: str) -> str:
-    """``options`` with a code cache of 240 MiB where they would leave 48 MiB; a size that they name stays.
+    """``options`` with a code cache of 240 MiB where they would leave 48 MiB; a size in them is kept.
 
     HotSpot reserves 48 MiB for compiled code when its options leave it one compiler. A query that merges into Delta tables fills
     that within a minute, and the JVM fails: "Out of space in CodeCache for adapters".

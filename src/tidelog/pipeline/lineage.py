@@ -1,4 +1,4 @@
-"""Where a pipeline's rows come from and go to, as OpenLineage's events (spec 2-0-2), by query: of jobs and of runs. Pure."""
+"""Where a pipeline's rows come from and go to, as OpenLineage events (spec 2-0-2) for each query: of jobs and of runs. Pure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _DATABASE = re.compile(
     r"[^/?;]*(?:/([\w.-]+))?(?:.*[;?&]databaseName=([\w.-]+))?",
     re.ASCII | re.IGNORECASE,
 )
-"""Scheme, first host and port, database: nothing else of a database's URL may be told, since passwords are in many of them."""
+"""Scheme, first host and port, database. The rest of a database's URL stays out of events: passwords are in many of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is known of a run so far: topics, records read and not decodable since the start, and by source the columns that its
-    records become."""
+    """What is known of a run so far: topics, records read and records not decodable since the start, and by source the columns
+    that its records become."""
 
     topics: tuple[str, ...] = ()
     records: int = 0
@@ -37,7 +37,7 @@ class Told:
 
 
 def events(model: PipelineModel, now: datetime) -> list[dict[str, Any]]:
-    """A JobEvent for each query. Topics of a pattern are named by the pattern: which there are, only the cluster knows."""
+    """A JobEvent for each query. Topics of a pattern appear as the pattern: only the cluster knows which they are."""
     return [_event(model, flow, "JobEvent", now, Told(), "") for flow in flows(model)]
 
 
@@ -53,7 +53,7 @@ def run_event(
     engine_version: str = "",
     message: str = "",
 ) -> dict[str, Any]:
-    """A RunEvent. ``kind``: START, RUNNING, COMPLETE, ABORT or FAIL; ``message``: of what failed."""
+    """A RunEvent. ``kind``: START, RUNNING, COMPLETE, ABORT or FAIL; ``message``: the error of a failed query."""
     facets = {}
     if engine_version:
         engine = {"name": "spark", "version": engine_version, "openlineageAdapterVersion": tidelog.__version__}
@@ -82,7 +82,7 @@ def cluster_of(model: PipelineModel) -> str:
 def _event(model: PipelineModel, flow: Flow, kind: str, now: datetime, told: Told, namespace: str) -> dict[str, Any]:
     cluster = cluster_of(model)
     job: dict[str, Any] = {"namespace": f"tidelog:{model.name}", "name": flow.name}
-    if namespace:  # somebody else's, with other jobs in it
+    if namespace:  # A topic of another cluster, with other jobs.
         job = {"namespace": namespace, "name": f"{model.name}.{flow.name}"}
     sql = ";\n".join(transform.sql.strip() for transform in flow.transforms if transform.sql)
     if sql:
@@ -121,7 +121,7 @@ def _schema(columns: dict[str, str]) -> dict[str, Any]:
 
 
 def _output(sink: SinkSpec, cluster: str, flow: Flow, told: Told) -> dict[str, Any]:
-    """Columns are known of a sink that takes a source as it is; what SQL and functions make of them only Spark knows."""
+    """The columns of a sink that takes a source unchanged; those that SQL and functions make, only Spark knows."""
     found = dataset(sink, cluster)
     source = next((source for source in flow.sources if source.name == sink.input), None)
     columns = told.columns.get(sink.input, {}) if source is not None else {}
@@ -135,7 +135,7 @@ def _output(sink: SinkSpec, cluster: str, flow: Flow, told: Told) -> dict[str, A
 
 
 def _count(model: PipelineModel, flow: Flow, told: Told, event: dict[str, Any]) -> None:
-    """Rows read, where one topic says it all, and rows written by sinks that take every good record of the source."""
+    """Rows read, if all are of one topic, and rows written by sinks that take every good record of the source."""
     if len(event["inputs"]) == 1:
         read = _facet("1-0-0/InputStatisticsInputDatasetFacet", {"rowCount": told.records})
         event["inputs"][0]["inputFacets"] = {"inputStatistics": read}
@@ -155,7 +155,8 @@ def _can_fail(sources: tuple[Source, ...]) -> bool:
 
 
 def dataset(sink: SinkSpec, cluster: str) -> dict[str, Any]:
-    """A sink by OpenLineage's names: a path by its store, a topic by its cluster, a table by its database, else by its kind."""
+    """A sink in OpenLineage's names: a path by its store, a topic by its cluster, a table by its database, any other by its
+    kind."""
     path = sink.option("path")
     if path:
         parts = urlsplit(path)

@@ -1,4 +1,4 @@
-"""What a run of a pipeline tells of itself: OpenLineage's START, RUNNING, COMPLETE, ABORT and FAIL, a run for each query.
+"""The OpenLineage events of a pipeline's run: START, RUNNING, COMPLETE, ABORT and FAIL, a run for each query.
 
 A streaming query is one run from its start to its end. Statistics are what was read and, where it is known without counting
 again, what was written, since the start.
@@ -20,7 +20,7 @@ from tidelog.pipeline.progress import Counts
 from tidelog.pipeline.sinks.base import OffsetRange
 
 EVERY_S = 30.0
-"""A query that runs tells so after a batch, but not more often than this."""
+"""Seconds between two RUNNING events of a query at least."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _Running:
 
 
 class RunLineage:
-    """Makes the events of one run and gives them to ``send``."""
+    """Makes the events of one run and passes them to ``send``."""
 
     def __init__(
         self, model: PipelineModel, send: Callable[[dict[str, Any]], None], namespace: str = "", engine_version: str = ""
@@ -47,12 +47,12 @@ class RunLineage:
         self._running = {flow.name: _Running(flow, run_id(time.time_ns() // 1_000_000)) for flow in flows(model)}
 
     def started(self) -> None:
-        """Before anything is looked at."""
+        """Send START, before anything is checked."""
         for running in self._running.values():
             self._tell(running, "START")
 
     def wrote(self, name: str, ranges: tuple[OffsetRange, ...], counts: Counts) -> None:
-        """A batch is in all sinks of a query."""
+        """A batch is in all sinks of a query: send RUNNING if it is due."""
         running = self._running[name]
         topics = tuple(dict.fromkeys(piece.topic for piece in ranges))
         running.told = Told(topics or running.told.topics, counts.records, counts.undecodable, running.told.columns)
@@ -61,17 +61,17 @@ class RunLineage:
             self._tell(running, "RUNNING")
 
     def knows(self, name: str, columns: dict[str, dict[str, str]]) -> None:
-        """The columns of a query's sources, name -> type, once they are known."""
+        """Note the columns of a query's sources, name -> type."""
         running = self._running[name]
         running.told = Told(running.told.topics, running.told.records, running.told.undecodable, columns)
 
     def completed(self) -> None:
-        """The run came to its end, by itself or because somebody asked for it."""
+        """Send COMPLETE: the run ended by itself or was stopped by the user."""
         for running in self._running.values():
             self._end(running, "COMPLETE")
 
     def failed(self, names: frozenset[str], message: str) -> None:
-        """These queries failed, none named: all of them; the others were ended for that."""
+        """Send FAIL for these queries (none named: all), ABORT for those that ended because of them."""
         for name, running in self._running.items():
             self._end(running, "FAIL" if name in names or not names else "ABORT", message)
 

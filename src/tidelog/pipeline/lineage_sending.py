@@ -1,7 +1,7 @@
-"""Lineage events on their way: to an OpenLineage endpoint, into a file, or onto the screen, beside the run and never in its way.
+"""Send lineage events to an OpenLineage endpoint, a file or the screen, without holding up the run.
 
-A thread of its own takes events from a queue with an end: an endpoint that is slow or down costs events, and a line that says so,
-but no batch. Settings that the pipeline does not make come from the environment, under the names that OpenLineage's clients know.
+A thread takes events from a bounded queue: an endpoint that is slow or down costs events, and one line that says so, but no
+batch. Settings that the pipeline does not make come from the environment, under the names of OpenLineage's clients.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tidelog.pipeline.urls import has_user
 ENDPOINT = "api/v1/lineage"
 TIMEOUT_S = 5.0
 PAUSES_S = (1.0, 4.0)
-"""Before an event is tried again; after that it is given up."""
+"""Pauses before an event is sent again; after the last one it is dropped."""
 WAITING = 1000
 CLOSING_S = 10.0
 Event = dict[str, Any]
 
 
 def settings_of(said: Lineage | None, environment: Mapping[str, str]) -> Lineage | None:
-    """Where events go: what the pipeline says, then ``OPENLINEAGE_URL`` and what else OpenLineage knows. None: nowhere."""
+    """Where events go: the pipeline's settings, then ``OPENLINEAGE_URL`` and OpenLineage's other variables. None: nowhere."""
     found = said or Lineage()
     if environment.get("OPENLINEAGE_DISABLED", "").lower() == "true":
         return None
@@ -45,13 +45,13 @@ def settings_of(said: Lineage | None, environment: Mapping[str, str]) -> Lineage
         raise ConfigError(f"lineage: url {found.url!r} must begin with http:// or https://.")
     if has_user(found.url):
         raise ConfigError("lineage: the url has a user in it, which is not sent: say the url without, and api_key.")
-    # A key out of a mounted file ends with a line's end, which no header may have.
+    # A key from a mounted file ends with a newline, which no header may contain.
     key, namespace = found.api_key.strip(), found.namespace or environment.get("OPENLINEAGE_NAMESPACE", "")
     return Lineage(found.url, found.file, found.console, key, namespace)
 
 
 class Sender:
-    """``send`` returns at once; ``say`` gets a line when events are lost, once until one arrives again."""
+    """``send`` returns at once. ``say`` gets one line when events are lost, and none again until one has arrived."""
 
     def __init__(self, where: Lineage, say: Callable[[str], None], pauses_s: tuple[float, ...] = PAUSES_S) -> None:
         self._where = where
@@ -64,14 +64,14 @@ class Sender:
         self._thread.start()
 
     def send(self, event: Event) -> None:
-        """Take an event over."""
+        """Queue an event."""
         try:
             self._waiting.put_nowait(event)
         except queue.Full:
             self._lost("too many events wait for it")
 
     def close(self, patience_s: float = CLOSING_S) -> None:
-        """Wait until everything was sent, for so long at most."""
+        """Wait until everything was sent, up to a limit."""
         deadline = time.monotonic() + patience_s
         self._hurry.set()
         try:
@@ -90,7 +90,7 @@ class Sender:
                 self._failing = False
 
     def _kept(self, text: str) -> str:
-        """On the screen and in the file. Empty, or what went wrong."""
+        """Write to the screen and the file. Empty, or the error."""
         try:
             if self._where.console:
                 print(text, flush=True)  # noqa: T201  (that is what was asked for)
@@ -102,10 +102,10 @@ class Sender:
         return ""
 
     def _posted(self, text: str) -> str:
-        """At the endpoint, tried several times. Empty, or what went wrong."""
+        """Post to the endpoint, several times if needed. Empty, or the error."""
         problem = self._post(text) if self._where.url else ""
         for pause_s in self._pauses_s:
-            # At the end of a run nobody waits for an endpoint to come back.
+            # At the end of a run there is no wait for an endpoint that is down.
             if not problem or self._hurry.wait(pause_s):
                 break
             problem = self._post(text)
@@ -123,7 +123,7 @@ class Sender:
                 return f"it answered {error.code} {error.reason}"
         except (OSError, http.client.HTTPException) as error:
             return f"{type(error).__name__}: {error}"
-        except ValueError:  # it would tell the header that it is about
+        except ValueError:  # Its message would contain the header in question.
             return "the url or the api_key has characters that a request cannot have"
 
     def _lost(self, problem: str) -> None:

@@ -1,7 +1,7 @@
-"""What a pipeline is: frozen values that know nothing of YAML, Python functions or Spark.
+"""The model of a pipeline: frozen values that know nothing of YAML, Python functions or Spark.
 
-Names are one space: sources, transforms and sinks are told apart by name everywhere (in SQL, in errors, in metrics). ``reading``
-makes a model out of what a user wrote and gives each mistake its line; two spellings of one pipeline are equal models.
+Sources, transforms and sinks share one space of names, since SQL, errors and metrics name them alone. ``reading`` makes a model
+from what a user wrote and gives each mistake its line; two spellings of one pipeline are equal models.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Format(StrEnum):
-    """What the bytes of a key or a value are."""
+    """The encoding of a key or a value."""
 
     RAW = "raw"
     TEXT = "text"
@@ -22,8 +22,8 @@ class Format(StrEnum):
 
 
 class Engine(StrEnum):
-    """What moves the rows: Spark batch by batch; the bulk lane, whose tasks write files themselves and pass no row through Spark;
-    or Spark's own connector in real-time mode, from topic to topic."""
+    """What moves the rows: Spark, batch by batch; the bulk lane, whose tasks write files themselves and pass no row through
+    Spark; or Spark's own connector in real-time mode, from topic to topic."""
 
     SPARK = "spark"
     BULK = "bulk"
@@ -31,7 +31,7 @@ class Engine(StrEnum):
 
 
 class OnError(StrEnum):
-    """What becomes of a record that cannot be decoded."""
+    """What to do with a record that cannot be decoded."""
 
     DEAD_LETTERS = "dead_letters"
     DROP = "drop"
@@ -39,7 +39,7 @@ class OnError(StrEnum):
 
 
 class Otherwise(StrEnum):
-    """What becomes of a row that is not as expected."""
+    """What to do with a row that breaks a rule."""
 
     DROP = "drop"
     FAIL = "fail"
@@ -47,7 +47,7 @@ class Otherwise(StrEnum):
 
 
 class Evolution(StrEnum):
-    """What a sink does with columns that its table does not have. ``merge`` also widens types."""
+    """What a sink does with columns that its table lacks. ``merge`` also widens types."""
 
     NONE = "none"
     ADD = "add"
@@ -55,7 +55,7 @@ class Evolution(StrEnum):
 
 
 class Mode(StrEnum):
-    """How rows land."""
+    """How a sink writes rows."""
 
     APPEND = "append"
     UPSERT = "upsert"
@@ -73,8 +73,8 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Where OpenLineage events of runs go: the URL that takes them, a file that they are appended to, the screen; any of them.
-    ``namespace``: of the jobs, empty for one named after the pipeline."""
+    """Where OpenLineage events of runs go: a URL, a file that they are appended to, the screen; any of them. ``namespace``: of
+    the jobs, empty for one named after the pipeline."""
 
     url: str = ""
     file: str = ""
@@ -118,7 +118,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A condition (SQL) that every row is to meet. NULL is not meeting it."""
+    """A condition in SQL for every row. NULL breaks it."""
 
     name: str
     check: str
@@ -127,10 +127,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """Rows out of rows: ``sql``, or ``function`` (module:name) that gets the DataFrames of ``inputs`` in their order.
+    """Rows from rows: ``sql``, or ``function`` (module:name), which gets the DataFrames of ``inputs`` in their order.
 
-    ``watermark`` is (column, delay) and ``dedupe`` columns, both of what comes out. ``stateful``: it remembers rows of earlier
-    batches (aggregates over windows, joins of streams), so Spark runs it as a stream instead of batch by batch.
+    ``watermark`` is (column, delay) and ``dedupe`` columns, both of the result. ``stateful``: it keeps rows of earlier batches
+    (aggregates over windows, joins of streams), so Spark runs it as a stream instead of batch by batch.
     """
 
     name: str
@@ -150,7 +150,7 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class SinkSpec:
-    """A sink as it was asked for. ``options`` are those of its kind (path, url, ...), as text."""
+    """A sink. ``options`` are those of its kind (path, url, ...), as text."""
 
     name: str
     kind: str
@@ -163,14 +163,14 @@ class SinkSpec:
     options: tuple[tuple[str, str], ...] = ()
 
     def option(self, name: str, default: str = "") -> str:
-        """The text of an option of its kind."""
+        """An option of the sink's kind, as text."""
         return dict(self.options).get(name, default)
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineModel:
-    """A whole pipeline. ``functions``: the callables of a pipeline written in Python, by ``Transform.function``; no part of what
-    it is, since a YAML file has only their names."""
+    """A whole pipeline. ``functions``: the callables of a pipeline written in Python, by ``Transform.function``. They are not
+    part of the model's identity, since a YAML file has only their names."""
 
     name: str
     kafka: tuple[tuple[str, str], ...]

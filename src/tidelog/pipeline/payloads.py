@@ -1,6 +1,6 @@
 """Bytes into values, record by record, on executors: Avro and Protobuf, with and without a registry's header.
 
-What is wrong with a record becomes a text beside it; what is wrong with the world (no registry) ends the batch.
+An error in a record becomes a text beside it; an error outside of it (no registry) ends the batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidelog.pipeline.wire_format import NotFramed, skip_message_index, split_he
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A ``Decode`` with its schema, as the driver found it; travels to executors. ``files``: descriptors for Protobuf."""
+    """A ``Decode`` with its schema, as the driver found it. Sent to executors. ``files``: descriptors for Protobuf."""
 
     decode: Decode
     registry: Registry | None
@@ -32,7 +32,7 @@ class Resolved:
 
 
 def resolve(decode: Decode, registry: Registry | None) -> Resolved:
-    """Ask the registry and read files, on the driver. ConfigError or PipelineFailure when that cannot be had."""
+    """Ask the registry and read files, on the driver. ConfigError or PipelineFailure when that fails."""
     schema: Schema | None = Schema(-1, decode.format.value.upper(), decode.schema) if decode.schema else None
     files: tuple[bytes, ...] = ()
     if decode.descriptor:
@@ -50,7 +50,7 @@ def resolve(decode: Decode, registry: Registry | None) -> Resolved:
 
 
 def arrow_type(resolved: Resolved) -> pa.DataType:
-    """The type of what comes out."""
+    """The Arrow type of the decoded values."""
     if resolved.decode.format is Format.PROTOBUF:
         return protobuf_types.arrow_type(message_class(resolved).DESCRIPTOR)
     if resolved.schema is None:
@@ -80,8 +80,8 @@ def _parsed(schema: Schema) -> tuple[Any, dict[str, Any]]:
 
 
 def _known(schema: Any) -> Any:
-    """The schema without logical types that no column has, as times of a day: Avro reads those as the type below them, and its
-    reader would make values of them that do not fit that column."""
+    """The schema without logical types that columns lack, such as times of day: columns have the type below them, and Avro's
+    reader would make values that do not fit it."""
     if isinstance(schema, list):
         return [_known(branch) for branch in schema]
     if not isinstance(schema, dict):
@@ -96,14 +96,14 @@ def _known(schema: Any) -> Any:
 
 
 class Decoder:
-    """Decodes many records; made once for each task."""
+    """Decodes many records. Made once for each task."""
 
     def __init__(self, resolved: Resolved) -> None:
         self._resolved = resolved
         self._one: Callable[[bytes], Any] = self._protobuf() if resolved.decode.format is Format.PROTOBUF else self._avro()
 
     def decode(self, values: Sequence[bytes | None]) -> tuple[list[Any], list[str | None]]:
-        """Values (None where there are none or they are bad) and what is wrong (None where nothing is)."""
+        """Values (None where there is none or it is bad) and errors (None where there is none)."""
         found: list[Any] = []
         errors: list[str | None] = []
         for value in values:
@@ -115,7 +115,7 @@ class Decoder:
             except (NotFramed, UnknownSchema, ConfigError) as error:
                 found.append(None)
                 errors.append(str(error))
-            except Exception as error:  # parsers throw what they like at bytes that are not theirs
+            except Exception as error:  # Parsers raise anything for bytes that they do not expect.
                 if type(error).__module__ == "tidelog.pipeline.failures":
                     raise
                 found.append(None)
@@ -152,7 +152,7 @@ class Decoder:
         return framed
 
     def _writer(self, schema_id: int, reader: Any) -> Any:
-        """The schema of an id. SchemaMoved when it is newer than ours and has fields that ours would leave out."""
+        """The schema of an id. SchemaMoved when it is newer than ours and has fields that ours would drop."""
         ours, registry = self._resolved.schema, self._resolved.registry
         if registry is None or ours is None:
             raise ConfigError("framed records need a registry")
@@ -193,7 +193,8 @@ def _fields(schema: Any, prefix: str = "") -> set[str]:
 
 
 def to_arrow(found: list[Any], errors: list[str | None], kind: pa.DataType) -> tuple[pa.Array, list[str | None]]:
-    """Values as an Arrow array. One that does not fit its type (a year 12000 in a timestamp) is an error of its record alone."""
+    """Values as an Arrow array. A value that does not fit its type (a year 12000 in a timestamp) is an error of its record
+    alone."""
     try:
         return pa.array(found, kind), errors
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):

@@ -1,4 +1,4 @@
-"""What a running pipeline says about itself: numbers out of Spark's progress, a line for people. Pure."""
+"""The progress of a running pipeline: numbers from Spark's progress, and a line for people. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidelog.spark.planning import SourceOffset
 
 @dataclass(slots=True)
 class Counts:
-    """What became of rows since the start. ``broken``: by (transform, rule); ``batches``: ``bad`` by batch."""
+    """Rows since the start. ``broken``: by (transform, rule); ``batches``: ``bad`` by batch."""
 
     records: int = 0
     undecodable: int = 0
@@ -24,14 +24,14 @@ class Counts:
     batches: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def ended(self, batch: int, before: tuple[int, int]) -> None:
-        """A batch of Spark's has landed; ``before`` is what ``bad`` was when it began."""
+        """A batch of Spark's has landed; ``before`` is the value of ``bad`` when it began."""
         undecodable, broken = self.bad
         self.batches[batch] = undecodable - before[0], broken - before[1]
 
     def taken(self, batch: int) -> tuple[int, int]:
-        """Undecodable records and rows that broke a rule in one batch. It and those before it are forgotten."""
+        """Undecodable records and rows that broke a rule in one batch. Forgets it and the batches before it."""
         found = self.batches.get(batch, (0, 0))
-        for number in [known for known in tuple(self.batches) if known <= batch]:  # another thread adds to them
+        for number in [known for known in tuple(self.batches) if known <= batch]:  # Another thread adds to them.
             del self.batches[number]
         return found
 
@@ -59,10 +59,10 @@ class Progress:
 
 
 def progress_of(flow: str, found: Mapping[str, Any], ends: Mapping[TopicPartition, int] | None = None) -> Progress:
-    """Out of a StreamingQueryProgress as a dict.
+    """Progress from a StreamingQueryProgress as a dict.
 
-    ``ends``: where the topics ended when the query began. Spark does not ask for that before a batch that it planned in an
-    earlier run, and reports no latest offset with it.
+    ``ends``: where the topics ended when the query began. For a batch that an earlier run planned, Spark does not ask for that
+    and reports no latest offset.
     """
     sources = found.get("sources") or []
     batch = int(found.get("batchId", -1))
@@ -82,7 +82,7 @@ def progress_of(flow: str, found: Mapping[str, Any], ends: Mapping[TopicPartitio
 
 
 def _offset(text: Any) -> SourceOffset | None:
-    """Spark gives offsets as JSON in text, or as what that stands for."""
+    """Spark reports offsets as JSON text, or parsed."""
     try:
         found = json.loads(text) if isinstance(text, str) else text
         return SourceOffset.from_json(found) if isinstance(found, dict) else None
@@ -116,7 +116,7 @@ def duration(seconds: float | None) -> str:
 
 
 def ends(ranges: tuple[OffsetRange, ...]) -> dict[str, dict[int, int]]:
-    """Where ranges end, by topic and partition."""
+    """The ends of ranges, by topic and partition."""
     found: dict[str, dict[int, int]] = {}
     for piece in ranges:
         found.setdefault(piece.topic, {})[piece.partition] = piece.end

@@ -1,6 +1,7 @@
 """Protobuf without generated code: descriptors from ``protoc``'s file or from a registry, as Arrow types and plain values.
 
-Enums become their names, ``Timestamp`` a timestamp, wrappers what they wrap; fields of a oneof are columns of which one is set.
+Enums become their names, ``Timestamp`` a timestamp, wrappers the wrapped value; fields of a oneof are columns, one of which is
+set.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _well_known(pool: Any) -> None:
 
 
 def registered(text: str) -> bytes:
-    """A registry's schema as descriptor bytes. ConfigError for the text of a .proto file, which only protoc understands."""
+    """A registry's schema as descriptor bytes. ConfigError for the text of a .proto file, which only protoc can read."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -122,7 +123,7 @@ def _is_wrapper(name: str) -> bool:
 
 
 def reader(descriptor: Any) -> Callable[[Any], dict[str, Any]]:
-    """A function from a message to its values; everything that can be decided once is."""
+    """A function from a message to its values, with everything decided in advance that does not depend on the message."""
     steps = [(field.name, _field_reader(field), field.has_presence) for field in descriptor.fields]
 
     def read(message: Any) -> dict[str, Any]:

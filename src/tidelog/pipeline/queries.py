@@ -1,4 +1,4 @@
-"""A flow as a running Spark query: recovered, begun where it ended, each batch written under its identity."""
+"""A flow as a running Spark query: it recovers, continues where it ended, and writes each batch under its identity."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ log = logging.getLogger(__name__)
 
 
 class Writer(Protocol):
-    """What a query does with its batches. ``format``: the Spark source that brings them; ``counts``: since the start."""
+    """Writes the batches of a query. ``format``: the Spark source that delivers them; ``counts``: since the start."""
 
     format: str
     counts: Counts
 
     @property
     def sinks(self) -> Mapping[str, Sink]:
-        """By name."""
+        """Sinks by name."""
         ...
 
     @property
     def options(self) -> dict[str, str]:
-        """What the source needs beside its options; known after ``check``."""
+        """Options for the source beside its own; known after ``check``."""
         ...
 
     def check(self, spark: Any) -> None:
-        """Everything that can be known before anything runs."""
+        """Check everything that can be known before the query runs."""
         ...
 
     def remembered(self) -> dict[str, BatchIdentity | None]:
-        """What each sink that can know has last."""
+        """The newest batch of each sink that keeps it."""
         ...
 
     def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
-        """A batch into all sinks; harmless when it is there already."""
+        """Write a batch to all sinks. Harmless when it has landed."""
         ...
 
     def stream(self, frames: dict[str, Any]) -> Any:
-        """The rows of a query that remembers, out of the streams of its sources."""
+        """The rows of a query with state, from the streams of its sources."""
         ...
 
 
@@ -63,7 +63,7 @@ class Counted(Protocol):
 
     @property
     def sinks(self) -> Mapping[str, Any]:
-        """By name."""
+        """Sinks by name."""
         ...
 
 
@@ -75,16 +75,16 @@ class Query(Protocol):
 
     @property
     def writer(self) -> Counted:
-        """Where rows go."""
+        """The writer of the query's batches."""
         ...
 
     @property
     def done(self) -> tuple[OffsetRange, ...]:
-        """The offsets of the last batch that is whole in all sinks."""
+        """The offsets of the last batch that is complete in all sinks."""
         ...
 
     def prepare(self, from_here: frozenset[str] = frozenset()) -> None:
-        """Everything that can be wrong before a row moves."""
+        """Check everything that can be wrong before a row moves."""
         ...
 
     def ends(self) -> dict[TopicPartition, int]:
@@ -96,16 +96,16 @@ class Query(Protocol):
         ...
 
     def resting(self) -> bool:
-        """Whether to stop now repeats nothing, or little."""
+        """Whether stopping now would repeat little or nothing."""
         ...
 
     def columns(self) -> dict[str, dict[str, str]]:
-        """By source, the columns that its records become and their types; known after ``prepare``."""
+        """By source, the columns of its records and their types; known after ``prepare``."""
         ...
 
 
 def query_of(model: PipelineModel, flow: Flow, spark: Any) -> Query:
-    """By the engine."""
+    """The query for the pipeline's engine."""
     if model.engine is Engine.JVM:
         from tidelog.pipeline.realtime.query import RealTimeQuery
 
@@ -114,9 +114,9 @@ def query_of(model: PipelineModel, flow: Flow, spark: Any) -> Query:
 
 
 def writer_of(model: PipelineModel, flow: Flow) -> Writer:
-    """By the engine."""
+    """The writer for the pipeline's engine."""
     if model.engine is Engine.BULK:
-        from tidelog.pipeline.bulk.flow import BulkWriter  # it needs pyarrow and PySpark
+        from tidelog.pipeline.bulk.flow import BulkWriter  # It needs pyarrow and PySpark.
 
         return BulkWriter(model, flow)
     return BatchWriter(model, flow)
@@ -138,13 +138,14 @@ class FlowQuery:
         self._first_batch = 0
 
     def prepare(self, from_here: frozenset[str] = frozenset()) -> None:
-        """Everything that can be wrong before a batch runs: sinks, schemas, topics, the checkpoint beside the tables."""
+        """Check everything that can be wrong before a batch runs: sinks, schemas, topics, and the checkpoint against the
+        tables."""
         self.writer.check(self._spark)
         resume = self._resume(from_here)
         begun = self.checkpoint.planned() >= 0
         said = " ".join(source.start for source in self.flow.sources)
         start = self.checkpoint.start()
-        # Before the first batch, what was written down still holds ("latest" was then), unless the user says otherwise now.
+        # Before the first batch, the recorded start holds ("latest" was then), unless the user changed it since.
         if start is None or not (begun or (resume.begin is None and start.said == said)):
             start = Start(resume.first_batch, self._begin(resume), said)
             if not begun:
@@ -158,8 +159,12 @@ class FlowQuery:
         source = self.flow.sources[0]
         _, ids = partitions_of(self._cluster, source)
         gone = sorted({piece.topic for piece in again.ranges if ids.get(piece.topic, "") != piece.topic_id})
-        if gone:  # where that is no loss to accept, it was refused before
-            log.warning("Batch %d cannot be read again, since %s was made again: some sinks lack it.", again.batch_id, gone[0])
+        if gone:  # Where the loss is not accepted, ``decide`` has refused already.
+            log.warning(
+                "Batch %d cannot be read again, since %s was deleted and created again: some sinks lack it.",
+                again.batch_id,
+                gone[0],
+            )
             return
         self.writer.write(read_ranges(self._spark, self._model, source, again.ranges), again.batch_id, again.ranges)
 
@@ -198,7 +203,6 @@ class FlowQuery:
         self.query = writer.trigger(**trigger).start()
 
     def ends(self) -> dict[TopicPartition, int]:
-        """See ``Query``."""
         found: dict[TopicPartition, int] = {}
         for source in self.flow.sources:
             partitions, _ = partitions_of(self._cluster, source)
@@ -206,7 +210,6 @@ class FlowQuery:
         return found
 
     def columns(self) -> dict[str, dict[str, str]]:
-        """See ``Query``."""
         plans = self.writer.plans if isinstance(self.writer, BatchWriter) else {}
         return {name: columns_of(plan) for name, plan in plans.items()}
 

@@ -1,6 +1,6 @@
-"""From what a user wrote to a ``PipelineModel``: which keys there are, their defaults, and whether the parts fit together.
+"""From what a user wrote to a ``PipelineModel``: keys, defaults, and whether the parts fit together.
 
-Both spellings come through here: the YAML file, and the dict that ``decorators`` collects.
+Both spellings come through here: the YAML file, and the dict that ``decorators`` builds.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _named(root: Section, key: str, known: tuple[str, ...]) -> list[tuple[str, S
 def _name(root: Section) -> str:
     name = root.text("pipeline")
     if not _PIPELINE.fullmatch(name):
-        raise root.error("pipeline", f"{name!r} must have letters, digits and _ . - only: tables and groups are called by it.")
+        raise root.error("pipeline", f"{name!r} must have letters, digits and _ . - only: it names tables and groups.")
     return name
 
 
@@ -110,7 +110,7 @@ def _checkpoint(root: Section, name: str) -> str:
 
 
 def _sink_keys(root: Section, key: str) -> tuple[str, ...]:
-    """All keys that any kind of sink has: which of them fit is told by ``_sink``, when the kind is known."""
+    """The keys of all kinds of sinks; ``_sink`` refuses those that do not fit, once the kind is known."""
     return (*SINK, *sorted({option for kind in KINDS.values() for option in kind.options}))
 
 
@@ -177,7 +177,7 @@ def _start(section: Section) -> str:
     except ValueError:
         raise section.error("start", f"{text!r} must be earliest, latest or a time like 2026-01-31T00:00:00Z.") from None
     milliseconds = int((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() * 1000)
-    return str(milliseconds) if milliseconds >= 0 else "earliest"  # a broker is asked for no time before 1970
+    return str(milliseconds) if milliseconds >= 0 else "earliest"  # Brokers have no records before 1970.
 
 
 def _decode(outer: Section, key: str) -> Decode:
@@ -265,7 +265,7 @@ def _watermark(section: Section) -> tuple[str, str] | None:
 
 def _dedupe(section: Section) -> tuple[str, ...]:
     if "dedupe" in section and "watermark" not in section:
-        raise section.error("dedupe", "it needs a watermark beside it, else Spark would keep every row for ever.")
+        raise section.error("dedupe", "it needs a watermark beside it, without one Spark keeps every row.")
     return section.names("dedupe")
 
 

@@ -1,7 +1,7 @@
 """A schema registry's REST API, as far as reading needs it: a schema by its id, the newest of a subject.
 
-Answers about ids never change and are kept for the life of the process. A registry that is down is asked again until
-``timeout_ms`` is over, then the batch fails: being down says nothing about the records. An unknown id is about the record.
+Answers about ids never change and are cached for the life of the process. A registry that is down is asked again until
+``timeout_ms`` is over, then the batch fails: an outage says nothing about the records. An unknown id is an error of the record.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class UnknownSchema(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A registered schema. ``references`` are the texts of what it refers to, in the order in which they are needed."""
+    """A registered schema. ``references`` are the texts of the schemas that it refers to, in the order in which they are
+    needed."""
 
     schema_id: int
     kind: str
@@ -54,7 +55,8 @@ class RegistryClient:
         self._by_id: dict[tuple[int, str], Schema | None] = {}
 
     def schema(self, schema_id: int, form: str = "") -> Schema:
-        """The schema of an id; ``form`` is passed on as ``format``. UnknownSchema, or PipelineFailure when nobody answers."""
+        """The schema of an id; ``form`` is passed on as ``format``. UnknownSchema, or PipelineFailure when no registry
+        answers."""
         key = (schema_id, form)
         if key not in self._by_id:
             answer = self._get(f"/schemas/ids/{schema_id}" + (f"?format={form}" if form else ""))
@@ -119,7 +121,7 @@ class RegistryClient:
             if left <= 0:
                 raise PipelineFailure(
                     f"The schema registry {self._registry.url} did not answer within {self._registry.timeout_ms} ms ({problem}). "
-                    "No record of this batch was taken for bad: start the registry, or correct `registry` in the pipeline, and "
+                    "No record of this batch was treated as bad: start the registry, or correct `registry` in the pipeline, and "
                     "run it again."
                 )
             self._pause(min(pause, left))

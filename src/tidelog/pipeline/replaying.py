@@ -1,8 +1,8 @@
 """Dead letters decoded again after a fix, each into its sinks once.
 
-1. Letters that can be decoded now get the number of this replay (one commit of the dead letters' table). 2. They go through the
-transforms into the sinks as a batch of that number, under names of its own (``replay.silver``). 3. They leave the dead letters. A
-replay that died is found by its number and finished first, with the same letters, so that no sink gets them twice.
+1. Letters that can be decoded now get the number of this replay (one commit of the dead letters' table). 2. They pass the
+transforms into the sinks as a batch of that number, under separate names (``replay.silver``). 3. They are deleted from the dead
+letters. A replay that died is found by its number and finished first, with the same letters, so that no sink gets them twice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HEADERS = "array<struct<key:string,value:binary>>"
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How many letters of a source left, and how many stay, by the reason for which they still cannot be decoded."""
+    """How many letters of a source were replayed, and how many stay, by the reason for which they cannot be decoded."""
 
     source: str
     landed: int
@@ -32,7 +32,7 @@ class Replayed:
 
     @property
     def left(self) -> int:
-        """How many stay."""
+        """How many letters stay."""
         return sum(self.reasons.values())
 
 
@@ -50,7 +50,7 @@ def replay(model: PipelineModel, spark: Any, now_ms: Callable[[], int] = lambda:
             continue
         if not flow.sinks:
             raise PipelineFailure(
-                f"The rows of source {flow.sources[0].name} go into windows only, and those cannot take rows out of their time: "
+                f"The rows of source {flow.sources[0].name} go into windows only, which cannot take late rows: "
                 "read its dead letters as a table."
             )
         found.append(_Replay(model, flow, spark, path).run(now_ms()))
@@ -86,7 +86,8 @@ class _Replay:
         return sorted(row.replay for row in rows)
 
     def _claim(self, number: int) -> int:
-        """Give the letters that are good now the number, and the others the reason that holds now; how many are good."""
+        """Mark the letters that decode now with the replay's number, and the others with their present reason. Returns how
+        many decode."""
         plan_now = plan(self._source, self._model.registry)
         rows = decoded(records(self._letters().where("replay is null"), self._source), plan_now)
         place = ("_topic", "_partition", "_offset", "_error")
@@ -109,7 +110,7 @@ class _Replay:
         return good
 
     def _moved(self, judged: Any) -> bool:
-        """Whether a letter fails for another reason than the one that is written in it."""
+        """Whether a letter's reason differs from the one that is stored."""
         letters = self._letters().where("replay is null").selectExpr("topic", "partition", "offset", "error")
         same = "topic = _topic AND partition = _partition AND offset = _offset AND NOT (error <=> _error)"
         from pyspark.sql import functions as F
@@ -131,7 +132,7 @@ class _Replay:
 
 
 def records(letters: Any, source: Source) -> Any:
-    """Letters as the Spark source would give them; headers are not kept with them."""
+    """Letters in the form of the Spark source, without headers, which dead letters do not keep."""
     from pyspark.sql import functions as F
 
     rows = letters.select("topic", "partition", "offset", "timestamp", "key", "value")

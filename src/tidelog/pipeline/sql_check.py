@@ -1,6 +1,6 @@
-"""SQL, rules and schemas of a pipeline, read by Spark's own parser before anything runs.
+"""Check the SQL, rules and schemas of a pipeline with Spark's own parser, before anything runs.
 
-The parser needs Java and PySpark's jars, and no session. It knows syntax and types, not which columns there are.
+The parser needs Java and PySpark's jars, but no session. It knows syntax and types, not the columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOISE = re.compile(r"^\[[A-Z_.]+\] | SQLSTATE: \w+")
 
 
 class Kind(StrEnum):
-    """What a text has to be, by the name of the parser's method."""
+    """What a text must be; the value is the name of the parser's method."""
 
     QUERY = "parsePlan"
     RULE = "parseExpression"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text of the pipeline that Spark is going to parse."""
+    """A text of the pipeline that Spark will parse."""
 
     path: Path
     kind: Kind
@@ -38,11 +38,11 @@ class Text:
 
 
 Parser = Callable[[Kind, str], str]
-"""What is wrong with a text; empty when nothing is."""
+"""What is wrong with a text; empty if nothing is."""
 
 
 def texts_of(document: Document) -> Iterator[Text]:
-    """Queries of transforms, their rules, and schemas in Spark's DDL, wherever they stand; whatever else is wrong there."""
+    """Queries of transforms, their rules, and schemas in Spark's DDL, whatever else is wrong with the pipeline."""
     for name, transform in _mappings(document.tree, "transforms"):
         if isinstance(transform.get("sql"), str):
             yield Text(("transforms", name, "sql"), Kind.QUERY, transform["sql"])
@@ -63,7 +63,7 @@ def _mappings(found: Any, key: str | None) -> list[tuple[str, dict[str, Any]]]:
 
 
 def check(document: Document, parser: Parser) -> None:
-    """Note what the parser does not understand with the document."""
+    """Note with the document what the parser refuses."""
     for text in texts_of(document):
         problem = parser(text.kind, text.text)
         if problem:
@@ -94,7 +94,7 @@ def spark_parser() -> Iterator[Parser]:
             try:
                 getattr(made, kind.value)(text)
             except Exception as error:
-                thrown = getattr(error, "java_exception", None)  # Py4JJavaError has it
+                thrown = getattr(error, "java_exception", None)  # Py4JJavaError has it.
                 if thrown is None:
                     raise
                 return sentence(str(thrown.getMessage()))
@@ -109,7 +109,7 @@ def spark_parser() -> Iterator[Parser]:
 
 @contextmanager
 def _printing_to(file: IO[bytes]) -> Iterator[None]:
-    """Programs that are started meanwhile print there, all their life: Java's notes on its start are not about the pipeline."""
+    """Programs started meanwhile print there for all their life: Java's notes at its start are not about the pipeline."""
     kept = [os.dup(number) for number in (1, 2)]
     try:
         for number in (1, 2):
@@ -122,7 +122,7 @@ def _printing_to(file: IO[bytes]) -> Iterator[None]:
 
 
 def sentence(said: str) -> str:
-    """The first line of what Spark's parser says, without its codes, and the line of the text that it marks."""
+    """The first line of the parser's message, without its codes, and the line of the text that it marks."""
     lines = [line for line in said.strip().splitlines() if line.strip()]
     marked = next((at for at, line in enumerate(lines) if re.fullmatch(r"-*\^+", line.strip())), 0)
     shown = f": {lines[marked - 1].strip()}" if marked else ""

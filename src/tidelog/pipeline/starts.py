@@ -1,4 +1,4 @@
-"""Where the first batch of a query begins, as offsets with topic ids: what a source says, or where a table says that it ended."""
+"""Where the first batch of a query begins, as offsets with topic ids: where a source starts, or where a table ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class Asked(Protocol):
-    """What is asked of a cluster here."""
+    """What this module asks a cluster."""
 
     def topics(self, names: tuple[str, ...] | None, pattern: str | None = None) -> dict[str, Topic]:
         """The topics as they are now."""
@@ -32,14 +32,14 @@ class Asked(Protocol):
 
 
 def partitions_of(cluster: Asked, source: Source) -> tuple[list[TopicPartition], dict[str, str]]:
-    """The partitions of a source now, and the ids of its topics."""
+    """The present partitions of a source, and the ids of its topics."""
     topics = cluster.topics(source.topics or None, source.pattern or None)
     ids = {name: uuid_to_text(topic.topic_id) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
     return [TopicPartition(name, p) for name, topic in topics.items() for p in topic.leaders], ids
 
 
 def first_offsets(cluster: Asked, source: Source, isolation_level: int) -> SourceOffset:
-    """What ``start`` says, as of now: written down before the first batch, so that a restart does not ask again."""
+    """``start`` as offsets now. They are recorded before the first batch, so that a restart does not ask again."""
     partitions, ids = partitions_of(cluster, source)
     if source.start.isdecimal():
         bound = Bound(timestamp=int(source.start), or_latest=True)
@@ -49,16 +49,17 @@ def first_offsets(cluster: Asked, source: Source, isolation_level: int) -> Sourc
 
 
 def continued(cluster: Asked, source: Source, end: SourceOffset) -> SourceOffset:
-    """Where a table says that it ended, for the topics as they are now. PipelineFailure when one was made again meanwhile."""
+    """The end of a table, for the topics as they are now. PipelineFailure when a topic was deleted and created again."""
     partitions, ids = partitions_of(cluster, source)
     again = recreated(end, SourceOffset({}, ids))
     for topic in sorted(again):
         problem = (
-            f"The topic {topic} was deleted and made again since the last batch: its id was {end.ids[topic]} and is {ids[topic]}."
+            f"The topic {topic} was deleted and created again since the last batch: its id was {end.ids[topic]} and is "
+            f"{ids[topic]}."
         )
         if source.fail_on_data_loss:
             raise PipelineFailure(
-                f"{problem} What was unread in the old one is gone. To go on with the new one from its beginning, say "
+                f"{problem} The unread records of the old one are gone. To read the new one from its beginning, say "
                 f"on_data_loss: log for the source {source.name}."
             )
         log.warning("%s The new one is read from its beginning.", problem)
@@ -68,13 +69,13 @@ def continued(cluster: Asked, source: Source, end: SourceOffset) -> SourceOffset
 
 
 def starting_offsets(cluster: Asked, source: Source, start: SourceOffset) -> str:
-    """The option for Spark's source: ``start``, and the beginning (-2) of partitions that came later."""
+    """The option for Spark's source: ``start``, and the beginning (-2) of newer partitions."""
     partitions, _ = partitions_of(cluster, source)
     return as_json({at: start.positions.get(at, EARLIEST_TIMESTAMP) for at in partitions})
 
 
 def as_json(positions: Mapping[TopicPartition, int]) -> str:
-    """Offsets by partition as Spark's Kafka connector has them in options."""
+    """Offsets by partition, in the form of Spark's Kafka connector."""
     return json.dumps(SourceOffset(dict(positions)).to_json())
 
 

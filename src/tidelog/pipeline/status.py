@@ -20,15 +20,12 @@ class LocalFiles:
     """Files of this machine, see ``checkpoint.Files``."""
 
     def names(self, folder: str) -> list[str]:
-        """See ``Files``."""
         return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
 
     def read(self, path: str) -> str | None:
-        """See ``Files``."""
         return Path(path).read_text() if os.path.isfile(path) else None
 
     def write(self, path: str, text: str) -> None:
-        """See ``Files``."""
         fresh = Path(path + ".new")
         fresh.parent.mkdir(parents=True, exist_ok=True)
         fresh.write_text(text)

@@ -1,4 +1,4 @@
-"""Transforms made into DataFrames: each by its name a view for SQL, and an argument for functions. Streams and batches alike."""
+"""Transforms as DataFrames: each is a view for SQL under its name, and an argument for functions. Streams and batches alike."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidelog.pipeline.model import PipelineModel, Transform
 def apply(
     frames: dict[str, Any], transforms: Iterable[Transform], model: PipelineModel, judged: Callable[[Any, Transform], Any]
 ) -> dict[str, Any]:
-    """``frames`` with those of the transforms. ``judged`` gets what comes out of one that has rules, and says what goes on."""
+    """``frames`` with the transforms' added. ``judged`` gets the result of each one with rules, and returns what is passed on."""
     for transform in transforms:
         inputs = [frames[name] for name in transform.inputs]
         if transform.sql:
@@ -35,7 +35,7 @@ def apply(
 
 
 def function_of(transform: Transform, model: PipelineModel) -> Callable[..., Any]:
-    """The callable of ``module:name``. ConfigError when it cannot be had."""
+    """The callable of ``module:name``. ConfigError when it cannot be imported."""
     if transform.function in model.functions:
         found: Callable[..., Any] = model.functions[transform.function]
         return found
@@ -45,7 +45,9 @@ def function_of(transform: Transform, model: PipelineModel) -> Callable[..., Any
         for part in name.split("."):
             target = getattr(target, part)
     except (ImportError, AttributeError) as error:
-        raise ConfigError(f"transforms.{transform.name}: the function {transform.function} cannot be had: {error}.") from None
+        raise ConfigError(
+            f"transforms.{transform.name}: the function {transform.function} cannot be imported: {error}."
+        ) from None
     if not callable(target):
-        raise ConfigError(f"transforms.{transform.name}: {transform.function} is no function.")
+        raise ConfigError(f"transforms.{transform.name}: {transform.function} is not a function.")
     return target  # type: ignore[no-any-return]

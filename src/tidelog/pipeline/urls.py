@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def has_user(url: str) -> bool:
-    """Whether there is a user before its host, and a password perhaps: whoever refuses it must not tell it again."""
+    """Whether a user, and perhaps a password, precedes the host. An error about such a URL must not repeat it."""
     return "@" in url.partition("//")[2].partition("/")[0]

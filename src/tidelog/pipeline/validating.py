@@ -1,4 +1,4 @@
-"""A pipeline's file checked as a whole: every mistake at once, those in SQL and schemas too."""
+"""Check a pipeline's file as a whole: every mistake at once, those in SQL and schemas too."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def validated(
     say: Callable[[str], None],
     parser: Callable[[], AbstractContextManager[sql_check.Parser]] = sql_check.spark_parser,
 ) -> PipelineModel:
-    """The pipeline of a file. ConfigError has all mistakes; ``say`` gets a line when SQL cannot be looked at."""
+    """The pipeline of a file. ConfigError has all mistakes; ``say`` gets a line when SQL cannot be checked."""
     document = document_of(file)
     if any(sql_check.texts_of(document)):
         try:
             with parser() as parse:
                 sql_check.check(document, parse)
         except ConfigError as error:
-            say(f"SQL and schemas were not looked at: {error}")
+            say(f"SQL and schemas were not checked: {error}")
     return read_model(document)

@@ -1,14 +1,15 @@
-"""The header that Confluent's serializers write before a message: a zero, the schema's id, for Protobuf which message."""
+"""The header that Confluent's serializers write before a message: a zero byte, the schema's id, and for Protobuf the message's
+index."""
 
 from __future__ import annotations
 
 
 class NotFramed(ValueError):
-    """The bytes do not begin as a serializer of a registry begins them."""
+    """The bytes do not begin with the header of a registry's serializer."""
 
 
 def split_header(data: bytes) -> tuple[int, memoryview]:
-    """The schema's id and what follows. NotFramed says what is wrong."""
+    """The schema's id and the rest. NotFramed says what is wrong."""
     if len(data) < 5:
         raise NotFramed(f"{len(data)} bytes are too few for the 5 of a registry's header")
     if data[0] != 0:
@@ -17,7 +18,8 @@ def split_header(data: bytes) -> tuple[int, memoryview]:
 
 
 def skip_message_index(data: memoryview) -> tuple[tuple[int, ...], memoryview]:
-    """Protobuf's path to the message in its file: a zigzag count and as many indexes; a single 0 stands for the first message."""
+    """Skip Protobuf's path to the message in its file: a zigzag count and as many indexes; a single 0 stands for the first
+    message."""
     count, at = _zigzag(data, 0)
     if not 0 <= count <= 64:
         raise NotFramed(f"{count} message indexes")

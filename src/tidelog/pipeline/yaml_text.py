@@ -1,6 +1,6 @@
-"""A pipeline's YAML: the text as plain values, and the line of each key, so that a mistake is told where it stands.
+"""A pipeline's YAML: the text as plain values, and the line of each key for error messages.
 
-``${NAME}`` in a value is the environment's NAME, ``${NAME:-text}`` has a default: passwords do not belong into files.
+``${NAME}`` in a value is the environment's NAME, ``${NAME:-text}`` has a default: keep passwords out of files.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ def load(path: str | FilePath) -> PipelineModel:
 
 
 def document_of(path: str | FilePath) -> Document:
-    """A file's values and their lines. ConfigError when it cannot be read or is no YAML."""
+    """A file's values and their lines. ConfigError when it cannot be read or is not YAML."""
     try:
         text = FilePath(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"{path} cannot be read: {reason}. `tidelog pipeline init` writes one to begin with.") from None
     return parse(text, str(path), os.environ)
 
@@ -49,10 +49,10 @@ def parse(text: str, origin: str, environment: Mapping[str, str]) -> Document:
         values = tree.value(node, ())
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{origin}{line}: this is no YAML: {error.problem or error.context}.") from None
+        raise ConfigError(f"{origin}{line}: this is not YAML: {error.problem or error.context}.") from None
     except yaml.reader.ReaderError as error:
         at = text.count("\n", 0, error.position) + 1
-        raise ConfigError(f"{origin}, line {at}: this is no YAML: it has the character #x{error.character:04x}.") from None
+        raise ConfigError(f"{origin}, line {at}: this is not YAML: it has the character #x{error.character:04x}.") from None
     return Document(values, origin, tree.lines, tree.written)
 
 
@@ -66,9 +66,9 @@ class _Tree:
         self._loader = yaml.SafeLoader("")
 
     def value(self, node: Any, path: Path) -> Any:
-        """The value of a node; notes the lines of keys below it."""
+        """The value of a node; records the lines of the keys below it."""
         if len(path) > MAX_DEPTH:
-            raise self._error(node, "this is nested too deep")
+            raise self._error(node, "nested too deeply")
         if isinstance(node, self._yaml.MappingNode):
             result: dict[str, Any] = {}
             for key_node, value_node in node.value:
@@ -82,7 +82,7 @@ class _Tree:
             return [self.value(item, (*path, str(index))) for index, item in enumerate(node.value)]
         try:
             plain = self._loader.construct_object(node)
-        except ValueError:  # it looks like a time or a number, and there is none such
+        except ValueError:  # It looks like a time or a number and is neither.
             raise self._error(node, f"{'.'.join(path)}: there is no {node.value}") from None
         if isinstance(plain, str):
             return self._filled(node, plain)

@@ -1,7 +1,8 @@
-"""Batches on their way to the leaders of their partitions: one a partition at a time, to all leaders at once, until acknowledged.
+"""Send record batches to the leaders of their partitions, one per partition at a time, to all leaders in parallel, until
+acknowledged.
 
-What passes is sent again, the same bytes: within a transaction their sequence numbers make that one append. Memory is bounded by
-what the caller hands over, and by ``WINDOW_BYTES`` where batches come as a stream.
+After an error that passes, the same bytes are sent again: within a transaction their sequence numbers make that one append.
+Memory is bounded by what the caller hands over, and by ``WINDOW_BYTES`` where batches come as a stream.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tidelog.protocol.messages.produce import ProduceRequest
 from tidelog.spark.cluster import Cluster
 
 WINDOW_BYTES = 8 << 20
-"""So much of a stream of batches is looked at to find partitions that can be written at the same time."""
+"""Bytes of a stream of batches that are looked at to find partitions that can be written at the same time."""
 Batch = tuple[TopicPartition, bytearray]
 
 
@@ -38,11 +39,12 @@ class WriteFailed(Exception):
 
 
 class Fenced(WriteFailed):
-    """Another run of the same query has taken over, or the transaction timed out."""
+    """Another run of the same query took over, or the transaction timed out."""
 
 
 def rounds(batches: Iterable[Batch], max_bytes: int) -> Iterator[dict[TopicPartition, bytearray]]:
-    """The batches in groups, each of one a partition and of ``max_bytes`` (or one batch); partitions keep their order."""
+    """The batches in groups, each with one batch per partition and ``max_bytes`` at most (or one batch); partitions keep their
+    order."""
     waiting: dict[TopicPartition, list[bytearray]] = {}
     held = 0
     for at, batch in batches:
@@ -59,7 +61,7 @@ def rounds(batches: Iterable[Batch], max_bytes: int) -> Iterator[dict[TopicParti
 def _round(waiting: dict[TopicPartition, list[bytearray]], max_bytes: int) -> dict[TopicPartition, bytearray]:
     taken: dict[TopicPartition, bytearray] = {}
     room = max_bytes
-    # Whoever waits with most goes first, so that the end is not one long queue of one partition.
+    # The partition with the longest queue goes first, so that the end is not one long queue of one partition.
     for at in sorted(waiting, key=lambda found: -len(waiting[found])):
         batch = waiting[at][0]
         if taken and len(batch) > room:
@@ -73,7 +75,7 @@ def _round(waiting: dict[TopicPartition, list[bytearray]], max_bytes: int) -> di
 
 
 class Appender:
-    """Appends batches, in a transaction or outside of any."""
+    """Appends batches, in a transaction or without one."""
 
     def __init__(
         self, cluster: Cluster, timeout_ms: int, request_timeout_ms: int, transaction: Transaction | None = None
@@ -84,7 +86,8 @@ class Appender:
         self._transaction = transaction
 
     def append(self, batches: dict[TopicPartition, bytearray]) -> dict[TopicPartition, int]:
-        """All of them, acknowledged by all in-sync replicas; the base offset of each. WriteFailed says which could not be."""
+        """Append all batches, acknowledged by all in-sync replicas; the base offset of each. WriteFailed says which could not
+        be written."""
         waiting = dict(batches)
         offsets: dict[TopicPartition, int] = {}
         problem = ""
@@ -180,7 +183,7 @@ _WHAT_TO_DO = {
 
 
 def refused(what: str, error: ErrorCode, message: str | None = None) -> WriteFailed:
-    """The error for an answer that will not get better."""
+    """The exception for an error that a retry does not change."""
     if judge(error) is Verdict.FENCED:
         return Fenced(
             f"{what[:1].upper()}{what[1:]} was refused ({error.name}): another run of this query has taken over, or the "

@@ -1,4 +1,4 @@
-"""Where a query starts and ends, as offsets: words, offsets by partition and timestamps asked of the cluster."""
+"""Where a query starts and ends, as offsets: from words, offsets by partition, and timestamps that the cluster resolves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidelog.spark.options import SPECIAL, Bound
 
 
 class Offsets(Protocol):
-    """What is asked of a cluster here."""
+    """What this module asks a cluster."""
 
     def offsets(self, wanted: Mapping[TopicPartition, int], isolation_level: int = 0) -> dict[TopicPartition, int]:
         """The offset at a timestamp for each partition; -1 when all records are older."""
@@ -21,7 +21,7 @@ class Offsets(Protocol):
 def resolve(
     cluster: Offsets, partitions: Iterable[TopicPartition], bound: Bound, *, isolation_level: int, option: str
 ) -> dict[TopicPartition, int]:
-    """The offset of each partition. ConfigError names ``option`` when what it says does not fit the topics."""
+    """The offset of each partition. ConfigError names ``option`` when its value does not fit the topics."""
     wanted = sorted(partitions)
     if bound.word is not None:
         return cluster.offsets(dict.fromkeys(wanted, SPECIAL[bound.word]), isolation_level)

@@ -1,7 +1,7 @@
-"""A Kafka cluster as a reader sees it: topics, offsets, and a connection to whoever leads a partition.
+"""A Kafka cluster as a reader sees it: topics, offsets, and a connection to the leader of a partition.
 
-What fails for a reason that passes (a broker that restarts, a leader that moves, an election) is asked again, with growing
-pauses, until ``default.api.timeout.ms`` is over; then the error says what the last problem was. Not thread-safe: one per thread.
+After an error that passes (a broker that restarts, a leader that moves, an election) a request is repeated with growing pauses
+until ``default.api.timeout.ms`` is over; then the error states the last problem. Not thread-safe: one per thread.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class ClusterUnavailable(Exception):
 
 
 class TopicMissing(Exception):
-    """A topic or partition is not there, or may not be read."""
+    """A topic or partition does not exist, or may not be read."""
 
 
 class _Again(Exception):
-    """Something that passes."""
+    """An error that passes."""
 
 
 class Cluster:
-    """Opens connections when they are needed and keeps them."""
+    """Opens connections on demand and keeps them."""
 
     def __init__(self, settings: ClientSettings, now: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
@@ -50,11 +50,11 @@ class Cluster:
         self.metadata = ClusterMetadata()
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._connections.close()
 
     def topics(self, names: tuple[str, ...] | None, pattern: str | None = None) -> dict[str, Topic]:
-        """The topics of these names, or whose whole name the pattern matches, as they are now.
+        """The topics with these names, or whose whole name the pattern matches, as they are now.
 
         TopicMissing when a named one does not exist or may not be read; a pattern may match nothing, and never internal topics.
         """
@@ -76,23 +76,23 @@ class Cluster:
         return {at: found[at] for at in wanted}
 
     def leader_socket(self, at: TopicPartition, hint: tuple[Leader, str, int] | None = None) -> tuple[BrokerSocket, Leader]:
-        """A connection to the leader of a partition. ``hint``: who it was when the batch was planned."""
+        """A connection to the leader of a partition. ``hint``: the leader when the batch was planned."""
         if hint is not None:
             try:
                 return self.socket_at((hint[1], hint[2])), hint[0]
             except NoConnection:
-                pass  # it may have moved: the cluster knows
+                pass  # It may have moved: ask the cluster.
         return self._retried(f"reach the leader of {at}", lambda: self._leader_socket(at))
 
     def broker_socket(self, broker: int) -> BrokerSocket:
-        """A connection to a broker by its id. NoConnection when it is not known or does not answer."""
+        """A connection to a broker by its id. NoConnection when it is unknown or does not answer."""
         address = self.metadata.brokers.get(broker)
         if address is None:
             raise NoConnection(f"broker {broker} is not known")
         return self.socket_at(address)
 
     def socket_at(self, address: tuple[str, int]) -> BrokerSocket:
-        """A connection to this host and port. NoConnection when nobody answers there."""
+        """A connection to this host and port. NoConnection when nothing answers there."""
         return self._connections.at(address)
 
     def any_socket(self) -> BrokerSocket:
@@ -107,31 +107,31 @@ class Cluster:
         raise NoConnection("; ".join(problems))
 
     def ask(self, connection: BrokerSocket, request: Message, highest: int | None = None) -> Any:
-        """The response to ``request``. A connection on which none comes is forgotten: the next attempt opens another."""
+        """The response to ``request``. Without a response the connection is dropped; the next attempt opens another."""
         return self._connections.ask(connection, request, highest)
 
     def unknown_leaders(self) -> None:
-        """What was known of leaders was wrong: it is asked anew when it is needed."""
+        """The cached leaders were wrong: fetch them again when they are needed."""
         self.metadata.topics.clear()
 
     def topic_now(self, name: str) -> Topic | None:
-        """The topic as it is now; None when it is not there."""
+        """The topic as it is now; None if it does not exist."""
         self._retried(f"describe {name}", lambda: self._refresh((name,)))
         topic = self.metadata.topics.get(name)
         return None if topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else topic
 
     def hint(self, at: TopicPartition) -> tuple[Leader, str, int] | None:
-        """Who leads the partition, as far as known without asking."""
+        """The leader of the partition, if it is cached."""
         leader = self.metadata.leader(at.topic, at.partition)
         address = None if leader is None else self.metadata.brokers.get(leader.broker)
         return None if leader is None or address is None else (leader, *address)
 
     def forget(self, connection: BrokerSocket) -> None:
-        """The connection has ended, or its broker is no good for now."""
+        """Drop a connection that ended, or whose broker is unusable for now."""
         self._connections.forget(connection)
 
     def pauses(self, limit_ms: int, first_ms: int | None = None) -> Iterator[str]:
-        """Pauses between attempts, growing (from ``first_ms``), until ``limit_ms`` are over. Yields before each attempt."""
+        """Growing pauses between attempts (from ``first_ms``) until ``limit_ms`` are over. Yields before each attempt."""
         pauses = Pauses(self._settings, limit_ms, self._now, _SPREAD, first_ms)
         while True:
             yield ""
@@ -156,7 +156,7 @@ class Cluster:
         asked = None if names is None else [MetadataRequestTopic(name=name) for name in names]
         response = self.ask(connection, MetadataRequest(topics=asked, allow_auto_topic_creation=False))
         if not response.brokers:
-            raise _Again(f"{connection.address} knows of no broker yet")
+            raise _Again(f"{connection.address} does not know any broker yet")
         self.metadata.update(response, all_topics=names is None)
 
     def _described(self, names: tuple[str, ...]) -> None:
@@ -180,7 +180,7 @@ class Cluster:
             raise TopicMissing(f"The topic {at.topic} has {len(topic.leaders)} partitions, and {at.partition} is not among them.")
         leader = self.metadata.leader(at.topic, at.partition)
         if leader is None or leader.broker not in self.metadata.brokers:
-            raise _Again(f"nobody leads {at}")
+            raise _Again(f"{at} has no leader")
         return self.socket_at(self.metadata.brokers[leader.broker]), leader
 
     def _list(self, wanted: Mapping[TopicPartition, int], isolation_level: int, found: dict[TopicPartition, int]) -> None:
@@ -213,13 +213,13 @@ class Cluster:
             response = self.ask(connection, list_offsets_request(asked, isolation_level, self._settings.answer_timeout_ms))
             answers = read_offsets(response, asked)
         except (ProtocolViolation, UnsupportedByBroker) as error:
-            raise ConfigError(f"{connection.address} cannot tell offsets: {error}.") from error
+            raise ConfigError(f"{connection.address} does not answer ListOffsets: {error}.") from error
         waiting: list[str] = []
         for at, (code, offset) in answers.items():
             if code == ErrorCode.NONE:
                 found[at] = offset
             elif judge(code) in (Verdict.FAIL, Verdict.OUT_OF_RANGE):
-                raise TopicMissing(f"The offsets of {at} cannot be had: {code.text}")
+                raise TopicMissing(f"The offsets of {at} are not available: {code.text}")
             else:
                 waiting.append(f"{at}: {code.name}")
         if waiting:

@@ -1,7 +1,7 @@
 """Records of one batch appended to columns in Arrow's memory layout: the plain twin of ``_columns.pyx``, which is faster.
 
-Both take the decompressed records of a batch and add a row to each column that is wanted. A test holds their buffers equal byte
-for byte, and their refusals equal on garbage; without a compiler this one does all the work.
+Both take the decompressed records of a batch and add a row to each wanted column. A test compares their buffers byte for byte,
+and their errors on garbage; without a compiler this one does all the work.
 
 Layout, little-endian, as Arrow has it: ``offset`` and ``timestamp`` (microseconds) are int64. ``key`` and ``value`` are int32
 offsets (rows + 1), data and a validity bitmap (bit set: there is a value). ``headers`` is a list: int32 offsets of rows, a bitmap
@@ -21,13 +21,13 @@ from tidelog.records.batch import Buffer, CorruptBatch
 from tidelog.records.record import read_field, read_varint, wrap_long
 
 MAX_COLUMN_BYTES = 0x7FFFFFFF
-"""Arrow's 32-bit offsets can count this far: take the columns out before they could."""
+"""The limit of Arrow's 32-bit offsets: take the columns out before it."""
 _MAX_MS = ((1 << 63) - 1) // 1000
 _Record = tuple[int, int, bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]
 
 
 class Wanted(NamedTuple):
-    """Which columns are asked for."""
+    """The columns that are asked for."""
 
     offset: bool = True
     timestamp: bool = True
@@ -68,7 +68,7 @@ class Taken(NamedTuple):
 
 
 class PlainColumns:
-    """Columns that grow batch by batch until they are taken out."""
+    """Columns that grow batch by batch until they are taken."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
@@ -125,7 +125,7 @@ class PlainColumns:
         return len(records)
 
     def take(self) -> Taken:
-        """The columns; what comes next begins new ones."""
+        """The columns; the next rows begin new ones."""
         wanted = self._wanted
         taken = Taken(
             self.rows,
@@ -179,7 +179,7 @@ def _read_headers(data: bytes, pos: int, end: int) -> tuple[list[tuple[bytes, by
 
 
 def _micros(timestamp: int) -> int:
-    """Microseconds for milliseconds; what 64 bits of them cannot hold becomes the farthest that they can."""
+    """Microseconds for milliseconds, clamped to 64 bits."""
     return max(-_MAX_MS, min(_MAX_MS, wrap_long(timestamp))) * 1000
 
 
@@ -210,7 +210,7 @@ def _strings(values: list[bytes | None]) -> Strings:
 
 
 def utf8(key: bytes) -> bytes:
-    """The key of a header as UTF-8 whatever it was: what is malformed becomes U+FFFD."""
+    """The key of a header as UTF-8: malformed bytes become U+FFFD."""
     return key.decode("utf-8", "replace").encode()
 
 
@@ -225,7 +225,7 @@ def _header_column(rows: list[list[tuple[bytes, bytes | None]]]) -> HeaderColumn
 
 
 def columns(wanted: Wanted) -> PlainColumns:
-    """The compiled columns where they were built, else the plain ones."""
+    """The compiled columns if they were built, else the plain ones."""
     try:
         from tidelog.spark._columns import CompiledColumns
     except ImportError:

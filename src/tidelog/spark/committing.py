@@ -1,4 +1,4 @@
-"""One batch into topics, once: the transaction in which the driver appends what tasks have made, and writes the batch's number.
+"""One batch into topics, once: the transaction in which the driver appends the tasks' batches and commits the batch's number.
 
 Why this is exactly once, and what happens between each pair of steps: docs/adr/0014-topics-exactly-once-from-spark.md. The number
 is the committed offset of a group named like the transactional id; its metadata is the caller's text about the batch.
@@ -31,23 +31,23 @@ from tidelog.spark.cluster import Cluster
 
 GROUP, TRANSACTION = 0, 1
 MAX_METADATA, MAX_PIECES = 4000, 8
-"""Brokers take 4096 bytes beside an offset; pieces lie beside those of partitions 0 to 7 of the topic."""
+"""Brokers take 4096 bytes beside an offset; the pieces are at the offsets of partitions 0 to 7 of the topic."""
 _FIRST_PAUSE_MS = 10
-"""The transaction of the batch before is often still being completed: that takes milliseconds."""
-_OFFSET_FETCH = 9  # version 10 names topics by id
+"""The previous batch's transaction is often still completing: that takes milliseconds."""
+_OFFSET_FETCH = 9  # Version 10 names topics by id.
 STEPS = ("begin", "begun", "read", "appended", "numbered", "decided")
-"""Where ``reached`` is called: before InitProducerId, and after each of the steps of the ADR."""
+"""The points at which ``reached`` is called: before InitProducerId, and after each of the ADR's steps."""
 _EXPIRED = (
     "Batch {number} of {name} is to be written, and the group {name} has no offset that would tell whether it was before. "
-    "Kafka forgets such offsets after offsets.retention.minutes without a batch; or this checkpoint wrote elsewhere until now. "
-    "Look whether the rows are there; to go on with writing it set firstBatch={number}, to go on after it firstBatch={next}."
+    "Kafka deletes such offsets after offsets.retention.minutes without a batch; or this checkpoint wrote elsewhere until now. "
+    "Check whether the rows are there; to write it set firstBatch={number}, to skip it firstBatch={next}."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A batch's number, the text that is kept with it (in pieces of ``MAX_METADATA``, one a partition of the topic with the
-    number), and the lowest number that is not asked about (see the ADR's end)."""
+    """A batch's number, the text stored with it (in pieces of ``MAX_METADATA``, one per partition of the topic with the
+    number), and the lowest number that is looked up (see the end of the ADR)."""
 
     number: int
     metadata: str = ""
@@ -55,7 +55,7 @@ class Numbered:
 
 
 class Committer:
-    """Commits batches under one transactional id. ``topic``: the one whose offset in the group is the number."""
+    """Commits batches under one transactional id. ``topic``: the topic whose offset in the group is the number."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class Committer:
         return None if number < 0 else (number, "".join(pieces))
 
     def commit(self, numbered: Numbered | None, batches: Callable[[], Iterable[Batch]]) -> bool:
-        """Append all and the number, in one transaction. False when the number is there already, and nothing was done.
+        """Append all batches and the number in one transaction. False, and nothing was done, when the number is there already.
 
-        ``batches`` is called only when they are needed. WriteFailed: nothing is visible, or it cannot be known (the text says
-        so) and the same call again will find out.
+        ``batches`` is called only when they are needed. WriteFailed: nothing is visible, or that is unknown (the text says so)
+        and the same call again will find out.
         """
         self._reached("begin")
         transaction = self._begun()
@@ -168,7 +168,7 @@ class Committer:
         self._asked(TRANSACTION, what, request, transaction.highest(request.API_KEY), transaction.ended)
 
     def _give_up(self, transaction: Transaction) -> None:
-        """Best effort, so that readers need not wait for the time-out: whoever begins next aborts it in any case."""
+        """Best effort, so that readers need not wait for the timeout: the next transaction aborts it in any case."""
         transaction.failed()
         address = self._coordinators.get(TRANSACTION)
         if address is None or transaction.over:
@@ -202,7 +202,7 @@ class Committer:
         request: Callable[[BrokerSocket], tuple[Message, int]],
         answered: Callable[[Any], ErrorCode],
     ) -> Any:
-        """Ask a coordinator until it has done it. All that is asked here may be asked again."""
+        """Ask a coordinator until it succeeds. Every request here may be repeated."""
         problem = ""
         for _ in self._cluster.pauses(self._settings.delivery_timeout_ms, _FIRST_PAUSE_MS):
             try:

@@ -1,9 +1,9 @@
-"""What a Fetch brought, batch by batch, into columns: CRC, codecs, control batches, aborted transactions, compacted logs.
+"""Record batches of a Fetch response into columns: CRC, codecs, control batches, aborted transactions, compacted logs.
 
-Follows Kafka's consumer: a batch of a transaction that was aborted is left out when only what is committed is read. The broker
-lists (producer id, first offset) of those transactions; one begins to count with the first batch that reaches its first offset,
-and ends with the producer's abort marker. Control batches are never rows. Offsets without a record (compaction, markers, aborts)
-are normal: the position after a batch is its last offset plus one, whether or not a record has it.
+Follows Kafka's consumer: with read_committed, batches of an aborted transaction are skipped. The broker lists (producer id, first
+offset) of those transactions; one is active from the first batch at or after its first offset until the producer's abort marker.
+Control batches are never rows. Offsets without a record (compaction, markers, aborts) are normal: the position after a batch is
+its last offset plus one, whether or not a record has it.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ class TimestampTypes:
     runs: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, kind: int, rows: int) -> None:
-        """``rows`` more rows of this kind."""
+        """Add ``rows`` rows of this type."""
         if rows and self.runs and self.runs[-1][0] == kind:
             self.runs[-1] = (kind, self.runs[-1][1] + rows)
         elif rows:
             self.runs.append((kind, rows))
 
     def take(self) -> list[tuple[int, int]]:
-        """(kind, rows) of what was added; what comes next begins anew."""
+        """(type, rows) of what was added, and start over."""
         runs, self.runs = self.runs, []
         return runs
 
 
 class BatchDecoder:
-    """Decodes a range of one partition. ``position`` is the next offset that nothing is known of."""
+    """Decodes a range of one partition. ``position`` is the next offset to look at."""
 
     def __init__(
         self, at: TopicPartition, start: int, end: int, columns: PlainColumns, *, check_crcs: bool, max_batch_bytes: int
@@ -70,17 +70,17 @@ class BatchDecoder:
 
     @property
     def done(self) -> bool:
-        """Whether everything before ``end`` was seen."""
+        """Whether everything before ``end`` was looked at."""
         return self.position >= self.end
 
     def skip_to(self, offset: int) -> None:
-        """Nothing before ``offset`` can be had."""
+        """Nothing before ``offset`` is available."""
         self.position = max(self.position, min(offset, self.end))
 
     def headers(self, records: Buffer) -> list[BatchHeader]:
-        """The whole batches in ``records`` that matter for the range. A torn last one is left for the next Fetch.
+        """The whole batches in ``records`` that the range needs. A torn last one is left for the next Fetch.
 
-        UnreadableBatch when what is there is no batch.
+        UnreadableBatch for bytes that are not a batch.
         """
         found: list[BatchHeader] = []
         position, expected = 0, self.position
@@ -92,7 +92,7 @@ class BatchDecoder:
             except CorruptBatch as error:
                 raise UnreadableBatch(
                     f"{self._at} after offset {expected}: {error}. Messages of formats before magic 2 can be read "
-                    "after the topic was written anew, or by Spark's own connector."
+                    "after the topic was rewritten, or by Spark's own connector."
                 ) from None
             position = header.end_position
             if header.next_offset > expected:
@@ -101,15 +101,15 @@ class BatchDecoder:
         return found
 
     def feed(self, records: Buffer, headers: Sequence[BatchHeader], aborted: Sequence[tuple[int, int]]) -> None:
-        """Decode batches that ``headers`` gave. ``aborted``: (producer id, first offset), sorted by offset; empty when reading
-        what is uncommitted as well. UnreadableBatch names the batch."""
+        """Decode batches of ``headers``. ``aborted``: (producer id, first offset), sorted by offset; empty for
+        read_uncommitted. UnreadableBatch names the batch."""
         for _ in self.steps(records, headers, aborted):
             pass
 
     def steps(self, records: Buffer, headers: Sequence[BatchHeader], aborted: Sequence[tuple[int, int]]) -> Iterator[None]:
-        """The same, batch by batch: what an answer holds may be a hundred times as large as the answer."""
+        """As ``feed``, batch by batch: decoded, a response may be a hundred times as large."""
         pending = deque(aborted)
-        self._aborting.clear()  # the list of each Fetch begins with the transactions that are open where it begins
+        self._aborting.clear()  # The list of each Fetch begins with the transactions that are open where it begins.
         for header in headers:
             if header.next_offset <= self.position:
                 continue
@@ -119,7 +119,7 @@ class BatchDecoder:
 
     def _batch(self, records: Buffer, header: BatchHeader, pending: deque[tuple[int, int]]) -> None:
         if self._check_crcs and not crc_is_valid(records, header):
-            raise self._unreadable(header, "its CRC is not that of its bytes; is a replica of it whole?")
+            raise self._unreadable(header, "its CRC does not match; another replica may be intact")
         while pending and pending[0][1] <= header.last_offset:
             self._aborting.add(pending.popleft()[0])
         if header.is_control:

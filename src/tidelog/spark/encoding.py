@@ -1,7 +1,7 @@
-"""Arrow batches become record batches, one open for each partition: which row goes where, and when a batch is closed.
+"""Arrow batches into record batches, one open per partition: which row goes where, and when a batch is closed.
 
-A row goes to its column ``partition``, else where Java's producer puts its key, else (no key) to the partition that the task is
-at: the next one when a batch of it is closed. A batch is closed when it is full, when memory is short, and at the end.
+A row goes to its column ``partition``, else where Java's producer puts its key, else (no key) to the task's present partition,
+which changes when a batch for it is closed. A batch is closed when it is full, when memory is short, and at the end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ COLUMNS = {
     "partition": ("int",),
     "timestamp": ("timestamp",),
 }
-"""What a row may have, and of which Spark types: the columns of Spark's Kafka connector, and ``timestamp``."""
+"""The columns that a row may have, and their Spark types: those of Spark's Kafka connector, and ``timestamp``."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class _Open:
 
 
 def check_columns(names_and_types: list[tuple[str, str]], topic: str | None) -> None:
-    """ConfigError when rows of this schema cannot be written, or would lose something."""
+    """ConfigError when rows of this schema cannot be written, or not without loss."""
     found = dict(names_and_types)
     for name, kind in names_and_types:
         if name not in COLUMNS:
@@ -62,7 +62,7 @@ def check_columns(names_and_types: list[tuple[str, str]], topic: str | None) -> 
 
 
 class RowEncoder:
-    """``closed`` takes each batch that is made, without producer fields; ``partitions`` says how many a topic has."""
+    """``closed`` receives each finished batch, without producer fields; ``partitions`` is the number of partitions of a topic."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class RowEncoder:
         self._batch_bytes = min(settings.batch_size, settings.max_request_size - HEADER_SIZE)
 
     def add(self, batch: Any) -> None:
-        """All rows of an Arrow record batch. ConfigError or WriteFailed names a row that cannot be written."""
+        """Add all rows of an Arrow record batch. ConfigError or WriteFailed names a row that cannot be written."""
         if not batch.num_rows:
             return
         rows = _rows(batch, self._now_ms)
@@ -95,7 +95,7 @@ class RowEncoder:
             self._add(topic, chosen, batch, rows, encoding)
 
     def finish(self) -> None:
-        """Close what is open."""
+        """Close the open batches."""
         for at in sorted(self._open):
             self._close(at)
 
@@ -199,7 +199,7 @@ def _rows(batch: Any, now_ms: int) -> Rows:
 
 
 def _bytes(column: Any) -> Bytes | None:
-    """The buffers of a column. One that begins inside of its buffers, or has 64-bit offsets, is copied first."""
+    """The buffers of a column. A column that begins inside of its buffers, or has 64-bit offsets, is copied first."""
     if column is None or column.null_count == len(column):
         return None
     if column.type != pa.binary():

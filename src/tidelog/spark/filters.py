@@ -1,6 +1,6 @@
-"""Conditions that Spark hands to a batch read, as far as they shorten what has to be fetched: topic, partition, offset.
+"""Filters that Spark passes to a batch read, as far as they reduce what is fetched: topic, partition, offset.
 
-They are hints: Spark evaluates every condition again, so that what is not understood here costs speed and never rows.
+They are hints: Spark evaluates every filter again, so a filter that is not recognized here costs speed, never rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _COLUMNS = ("topic", "partition", "offset")
 
 
 def pushed(filters: Iterable[Any]) -> tuple[Condition, ...]:
-    """Those of Spark's filters that are understood here."""
+    """The filters that are recognized here."""
     found: list[Condition] = []
     for condition in filters:
         kind, attribute = type(condition).__name__, tuple(getattr(condition, "attribute", ()))
@@ -30,7 +30,7 @@ def pushed(filters: Iterable[Any]) -> tuple[Condition, ...]:
 
 
 def narrowed(whole: OffsetRange, conditions: Iterable[Condition]) -> OffsetRange | None:
-    """The part of a range that can fulfil all conditions; None when nothing of it can."""
+    """The part of a range that can meet all conditions; None if there is none."""
     start, end = whole.start, whole.end
     for column, operator, value in conditions:
         if column != "offset":

@@ -1,8 +1,8 @@
-"""Spark's words for how much a micro-batch may read, under one name for all versions of PySpark.
+"""Spark's limits for what a micro-batch may read, under one name for all versions of PySpark.
 
-PySpark 4.2 brought them to Python sources. In 4.1 there are none, and these stand in for them: the reader then limits itself
-(``source.TidelogStreamReader``), and AvailableNow, which it is not told of, reads one batch of that limit; after a crash that
-one batch is the one that was begun. Who wants everything starts the query again until it brings nothing (``pipeline.running``).
+PySpark 4.2 brought them to Python sources. 4.1 has none, and these stand in for them: the reader limits itself
+(``source.TidelogStreamReader``). 4.1 does not announce AvailableNow to it, so such a query reads one batch of that limit; after a
+crash that is the interrupted batch. To read everything, run the query until it reads nothing (``pipeline.running``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 ONE_BATCH_OF_AVAILABLE_NOW = False
-"""Whether Spark ends a query of a Python source after one batch, though it was to read everything that is there."""
+"""Whether Spark ends an AvailableNow query of a Python source after one batch, instead of reading everything available."""
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -35,7 +35,7 @@ else:
             max_rows: int
 
         class SupportsTriggerAvailableNow:
-            """A reader that is told when everything that is there now is to be read."""
+            """A reader that Spark notifies when a query shall read everything available and end."""
 
 
 __all__ = ["ONE_BATCH_OF_AVAILABLE_NOW", "ReadAllAvailable", "ReadLimit", "ReadMaxRows", "SupportsTriggerAvailableNow"]

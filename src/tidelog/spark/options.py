@@ -1,8 +1,8 @@
-"""What the user asked of the source: the options of Spark's Kafka connector under their names, read into one frozen value.
+"""The user's settings for the source: the options of Spark's Kafka connector under their names, as one frozen value.
 
-Spark hands options over without regard to case, so names are compared in lower case. An option that nobody knows stops the query
-with the names that come closest: a typing error in ``failOnDataLoss`` must not be found by a loss. Offsets by partition are the
-connector's JSON, ``{"topic": {"0": 23, "1": -2}}``, with -2 for earliest and -1 for latest.
+Spark passes options without regard to case, so names are compared in lower case. An unknown option stops the query and the error
+names the closest ones: a typing error in ``failOnDataLoss`` must not be found by a loss. Offsets by partition are the connector's
+JSON, ``{"topic": {"0": 23, "1": -2}}``, with -2 for earliest and -1 for latest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"
 NOT_HERE = {
     "groupidprefix": "no consumer group is joined, so there is none to name",
     "kafka.group.id": "no consumer group is joined, so there is none to name",
-    "fetchoffset.numretries": "say kafka.default.api.timeout.ms, the time within which it is tried again",
+    "fetchoffset.numretries": "say kafka.default.api.timeout.ms, the limit for retries",
     "fetchoffset.retryintervalms": "say kafka.retry.backoff.ms",
     "includetimestamptype": "the column timestampType is always there",
     "path": "topics are named by subscribe, subscribePattern or assign; load() takes no path",
@@ -132,7 +132,7 @@ def _subscription(options: Mapping[str, str]) -> tuple[tuple[str, ...] | None, s
         try:
             re.compile(text)
         except re.error as error:
-            raise ConfigError(f"subscribePattern is {text!r}, and that is no regular expression: {error}.") from None
+            raise ConfigError(f"subscribePattern is {text!r}, which is not a regular expression: {error}.") from None
         return None, text, None
     found = _json(options, "assign", '{"topic": [0, 1]}')
     assigned = []
@@ -178,7 +178,7 @@ def _by_partition(options: Mapping[str, str], option: str, lowest: int) -> Parti
 
 
 def _bound(options: Mapping[str, str], side: str, default: str, *, or_latest: bool) -> Bound:
-    """As in the connector, a timestamp for all wins over timestamps by partition, and those over offsets."""
+    """As in the connector, a timestamp for all overrides timestamps by partition, and those override offsets."""
     if f"{side}Timestamp" in options:
         return Bound(timestamp=_number(options, f"{side}Timestamp", lowest=0), or_latest=or_latest)
     if f"{side}OffsetsByTimestamp" in options:

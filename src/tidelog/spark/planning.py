@@ -1,8 +1,8 @@
-"""Which offsets a batch has: the offsets Spark keeps in its checkpoint, limits on them, and how they are cut into tasks.
+"""The offsets of a batch: what Spark keeps in its checkpoint, limits, and how ranges are cut into tasks.
 
 An offset in the checkpoint is the connector's JSON, ``{"topic": {"0": 23}}``, plus ``"@ids": {"topic": "<topic id>"}``: no topic
-can have that name, and with the id a topic that was deleted and made again is told from one that merely grew. An offset without
-ids, as the connector writes it, is read too. Texts are compared by Spark, so the same offsets are always the same text.
+can have that name, and the id tells a topic that was deleted and created again from one that grew. An offset without ids, as the
+connector writes it, is read too. Spark compares texts, so the same offsets are always the same text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SourceOffset:
     ids: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As Spark keeps it."""
+        """The form in Spark's checkpoint."""
         topics: dict[str, Any] = {}
         for at in sorted(self.positions):
             topics.setdefault(at.topic, {})[str(at.partition)] = self.positions[at]
@@ -35,7 +35,7 @@ class SourceOffset:
 
     @classmethod
     def from_json(cls, said: Mapping[str, Any]) -> SourceOffset:
-        """ConfigError when the checkpoint holds something else."""
+        """ConfigError for other content."""
         positions: dict[TopicPartition, int] = {}
         try:
             for topic, partitions in said.items():
@@ -66,7 +66,7 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What cannot be read any more, as a sentence each."""
+    """Records that cannot be read any more, a sentence for each case."""
 
     sentences: tuple[str, ...] = ()
 
@@ -74,10 +74,10 @@ class Loss:
 def next_ranges(
     start: SourceOffset, end: SourceOffset, earliest: Mapping[TopicPartition, int]
 ) -> tuple[tuple[OffsetRange, ...], Loss]:
-    """What lies between two offsets, and what of it is known to be lost. ``earliest``: where ``unseen`` partitions begin.
+    """The ranges between two offsets, and what of them is known to be lost. ``earliest``: where ``unseen`` partitions begin.
 
-    Such a partition is read from offset 0; what is gone before its first batch could be planned is lost. That offsets of other
-    partitions are gone is seen by the task that reads them.
+    Such a partition is read from offset 0; records deleted before its first batch could be planned are lost. For other
+    partitions, the task that reads them finds out what is gone.
     """
     ranges, lost = [], []
     replaced = recreated(start, end)
@@ -85,8 +85,8 @@ def next_ranges(
         lost.append(f"{at} is not there any more; it was read up to offset {start.positions[at]}")
     for topic in sorted(replaced):
         lost.append(
-            f"topic {topic} was deleted and made again: its id was {start.ids[topic]} and is {end.ids[topic]}. "
-            "What was left unread in the old one is gone, and the new one is read from its beginning"
+            f"topic {topic} was deleted and created again: its id was {start.ids[topic]} and is {end.ids[topic]}. "
+            "The unread records of the old one are gone; the new one is read from its beginning"
         )
     new = unseen(start, end)
     for at, stop in sorted(end.positions.items()):
@@ -101,20 +101,20 @@ def next_ranges(
 
 
 def unseen(start: SourceOffset, end: SourceOffset) -> frozenset[TopicPartition]:
-    """Partitions of ``end`` of which ``start`` knows nothing: new ones, and those of a topic that has another id now."""
+    """Partitions of ``end`` that ``start`` does not have: new ones, and those of a topic that has another id now."""
     replaced = recreated(start, end)
     return frozenset(at for at in end.positions if at not in start.positions or at.topic in replaced)
 
 
 def recreated(start: SourceOffset, end: SourceOffset) -> frozenset[str]:
-    """Topics whose id is another one now."""
+    """Topics whose id has changed."""
     return frozenset(topic for topic, topic_id in end.ids.items() if start.ids.get(topic, topic_id) != topic_id)
 
 
 def limited(available: Mapping[TopicPartition, tuple[int, int]], max_offsets: int) -> dict[TopicPartition, int]:
     """The end for each partition when ``max_offsets`` of what is available, (start, end), may be read.
 
-    Shares are proportional to what waits; a partition with anything gets at least one offset while there are enough for all.
+    Shares are proportional to what is available; a partition with records gets at least one offset if there are enough for all.
     """
     waiting = {at: end - start for at, (start, end) in sorted(available.items()) if end > start}
     total = sum(waiting.values())
@@ -125,7 +125,7 @@ def limited(available: Mapping[TopicPartition, tuple[int, int]], max_offsets: in
     rest = total - least * len(waiting)
     shares = {at: least + (size - least) * spare // rest for at, size in waiting.items()}
     left = max_offsets - sum(shares.values())
-    # What rounding down left goes to those with the largest remainders; the order of names decides between equals.
+    # The remainder from rounding down goes to the largest fractions; names decide between equals.
     by_remainder = sorted(waiting, key=lambda at: (-((waiting[at] - least) * spare % rest), at))
     for at in by_remainder[:left]:
         shares[at] += 1

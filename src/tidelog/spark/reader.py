@@ -1,8 +1,8 @@
-"""One task: the records of a range of one partition, fetched, decoded, and given out as Arrow record batches.
+"""One task: the records of a range of one partition, fetched, decoded, and returned as Arrow record batches.
 
-While one answer is decoded the next is already asked for. What passes (a leader that moved, a broker that restarts) is waited
-out; what was lost (retention took it, the topic is another one now) is reported by name and number: it ends the query unless
-the user said that it may be lost (``failOnDataLoss``), and then it is in the log.
+While a response is decoded, the next is already requested. Errors that pass (a leader that moved, a broker that restarts) are
+retried. Lost records (retention deleted them, the topic is another one now) are reported by name and number: they end the query,
+or are logged if the user accepts the loss (``failOnDataLoss``).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tidelog.spark.decoding import BatchDecoder
 
 ROWS_PER_BATCH = 1 << 16
 BYTES_PER_BATCH = 8 << 20
-"""An Arrow batch is given out when it has this many rows, or bytes of records."""
+"""An Arrow batch is returned when it has this many rows, or bytes of records."""
 _GUESSED_RECORD_BYTES = 1024
 _LEAST_FETCH_BYTES = 1 << 16
 log = logging.getLogger("tidelog.spark")
 
 
 class DataLost(Exception):
-    """Records that the query should have read are gone; the text says which and how to go on."""
+    """Records that the query should have read are gone. The text says which, and how to continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ReadTask:
 
 @dataclass(frozen=True, slots=True)
 class ReadSettings:
-    """How tasks read; travels to the executors."""
+    """How tasks read. Sent to the executors."""
 
     client: ClientSettings
     names: tuple[str, ...]
@@ -61,11 +61,11 @@ class ReadSettings:
 
 
 def report_loss(sentences: Sequence[str], fail: bool) -> None:
-    """Raise DataLost for the first that cannot be read any more, or log them all when the user accepts that."""
+    """Raise DataLost for the first loss, or log all of them if the user accepts losses."""
     for sentence in sentences:
         if fail:
             raise DataLost(
-                f"{sentence}. To go on without these records set failOnDataLoss=false; to begin anew use another checkpoint."
+                f"{sentence}. To continue without these records set failOnDataLoss=false; to start over use another checkpoint."
             )
         log.warning("failOnDataLoss=false: %s", sentence)
 
@@ -106,7 +106,7 @@ class PartitionReader:
         self._record_bytes = _GUESSED_RECORD_BYTES
         self._quiet_since = time.monotonic()
         self._decoding: Iterator[None] = iter(())
-        """What is left to be decoded of the last answer."""
+        """What is not decoded yet of the last response."""
         self._problem = "nothing came"
 
     def batches(self) -> Iterator[Any]:
@@ -138,19 +138,19 @@ class PartitionReader:
     def _silence(self) -> ClusterUnavailable:
         decoder = self._decoder
         return ClusterUnavailable(
-            f"{self._task.at}: offsets {decoder.position} to {decoder.end - 1} did not come within "
+            f"{self._task.at}: offsets {decoder.position} to {decoder.end - 1} did not arrive within "
             f"{self._settings.poll_timeout_ms} ms (kafkaConsumer.pollTimeoutMs). Last problem: {self._problem}."
         )
 
     def _hang_up(self) -> None:
-        """A connection with an answer under way is of no use to the next task."""
+        """Drop a connection with a response under way: the next task cannot use it."""
         if self._asked and self._socket is not None:
             self._cluster.forget(self._socket)
         self._socket = None
         self._asked = False
 
     def _step(self) -> bool:
-        """One answer. Whether it brought the task forward; if not, a pause is due."""
+        """Handle one response. Returns whether the task advanced; if not, a pause follows."""
         try:
             if self._socket is None:
                 self._socket, self._leader = self._cluster.leader_socket(self._task.at, self._hint)
@@ -197,13 +197,13 @@ class PartitionReader:
             try:
                 self._ask(self._socket, following)
             except NoConnection:
-                self._socket, self._asked = None, False  # asked again by the next step
+                self._socket, self._asked = None, False  # The next step asks again.
         aborted = fetched.aborted if self._client.isolation_level == READ_COMMITTED else ()
         self._decoding = decoder.steps(fetched.records, headers, aborted)
         return True
 
     def _go_to_replica(self, broker: int) -> bool:
-        """The leader names a replica that is nearer (KIP-392)."""
+        """The leader names a closer replica (KIP-392)."""
         try:
             self._socket = self._cluster.broker_socket(broker)
         except NoConnection as error:
@@ -230,12 +230,12 @@ class PartitionReader:
         return self._hint is not None
 
     def _check_topic(self) -> None:
-        """The broker does not know the topic: a restart that passes, or another topic of that name, or none."""
+        """The broker does not know the topic: it restarts, or the topic was created again under that name, or deleted."""
         topic, task = self._cluster.topic_now(self._task.at.topic), self._task
         if topic is not None and ZERO_UUID not in (task.topic_id, topic.topic_id) and topic.topic_id != task.topic_id:
             report_loss(
                 [
-                    f"topic {task.at.topic} was deleted and made again while it was read: its id was "
+                    f"topic {task.at.topic} was deleted and created again while it was read: its id was "
                     f"{uuid_to_text(task.topic_id)} and is {uuid_to_text(topic.topic_id)}. "
                     f"Offsets {self._decoder.position} to {task.end - 1} of {task.at} are gone"
                 ],
@@ -248,7 +248,7 @@ class PartitionReader:
         earliest = self._cluster.offsets({at: EARLIEST_TIMESTAMP})[at]
         latest = self._cluster.offsets({at: LATEST_TIMESTAMP})[at]
         if earliest <= decoder.position <= latest:
-            self._problem = f"a replica knows offsets {earliest} to {latest} only"
+            self._problem = f"a replica has offsets {earliest} to {latest} only"
             self._socket = None
             return False
         if decoder.position < earliest:

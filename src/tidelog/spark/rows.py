@@ -1,9 +1,9 @@
-"""Rows in Arrow's memory layout become records of a batch: the plain twin of ``_rows.pyx``, which is faster.
+"""Rows in Arrow's memory layout into the records of a batch: the plain twin of ``_rows.pyx``, which is faster.
 
-Both take columns as Arrow has them and append the encoded records of chosen rows to the body of a batch. A test holds the two
-equal byte for byte; without a compiler this one does all the work.
+Both take columns in Arrow's layout and append the encoded records of chosen rows to the body of a batch. A test compares the two
+byte for byte; without a compiler this one does all the work.
 
-Invariants: a record is appended whole or not at all; no offset is followed that lies outside of the data.
+Invariants: a record is appended whole or not at all; no offset outside of the data is followed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Bytes(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The columns of so many ``rows``. ``timestamps``: int64 milliseconds. None: a column of nulls, or of no headers."""
+    """The columns of ``rows`` rows. ``timestamps``: int64 milliseconds. None: a column of nulls, or no headers."""
 
     rows: int
     timestamps: Buffer
@@ -61,7 +61,7 @@ def _reader(column: Bytes | None, count: int) -> Any:
 
 
 def plain_partitions(key: Bytes | None, count: int, partitions: int) -> array[int]:
-    """Where Java's producer would put each key; -1 for rows without one."""
+    """The partition of each key in Java's producer; -1 for rows without a key."""
     read = _reader(key, count)
     found = array("i")
     for row in range(count):
@@ -84,10 +84,11 @@ class PlainEncoder:
     def append(
         self, body: bytearray, chosen: array[int], start: int, base_timestamp: int, first_delta: int, max_bytes: int
     ) -> tuple[int, int]:
-        """Append records for the rows ``chosen[start:]`` while ``body`` has ``max_bytes`` at most, and at least its first record.
+        """Append records for the rows ``chosen[start:]`` while ``body`` has ``max_bytes`` at most, and at least its first
+        record.
 
-        Returns (how many of ``chosen`` are done, the highest timestamp of what was appended, -2**63 for nothing). The first
-        one gets the offset delta ``first_delta``.
+        Returns (how many of ``chosen`` are done, the highest timestamp that was appended, -2**63 for none). The first one gets
+        the offset delta ``first_delta``.
         """
         highest = -(1 << 63)
         position = start
@@ -120,5 +121,5 @@ def encoder(rows: Rows) -> Any:
 
 
 def partitions_of(key: Bytes | None, count: int, partitions: int) -> Any:
-    """``plain_partitions``, as fast as what is installed."""
+    """``plain_partitions``, as fast as the installation allows."""
     return plain_partitions(key, count, partitions) if _compiled is None else _compiled.partitions_of(key, count, partitions)

@@ -1,4 +1,4 @@
-"""What the user asked of the sink, read into one frozen value; as strict as the source's options."""
+"""The user's settings for the sink, as one frozen value. As strict as the source's options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tidelog.model.errors import ConfigError
 
 NAMES = ("topic", "txnAppId", "txnVersion", "txnMetadata", "firstBatch", "stagingTopic", "inlineBytes")
 FROM_SPARK = ("checkpointlocation", "queryname", "outputmode", "path")
-"""Options that are Spark's own, and reach every sink."""
+"""Spark's own options, which reach every sink."""
 DEFAULT_STAGING_TOPIC = "__tidelog_sink"
 _KNOWN = {name.lower(): name for name in NAMES}
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -20,7 +20,8 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
-    """``topic`` None: rows have a column. ``app``: by which name batches are numbered; None: the query's id, or nothing."""
+    """``topic`` None: the rows have a column for it. ``app``: the name under which batches are numbered; None: the query's id,
+    or none."""
 
     topic: str | None
     app: str | None

@@ -1,12 +1,12 @@
-"""What Spark sees: the data source ``tidelog``, its batch reader and its stream reader (its writers: ``topic_sink``).
+"""The interface to Spark: the data source ``tidelog``, its batch reader and its stream reader (its writers: ``topic_sink``).
 
 Name: ``tidelog``. Options: ``options.NAMES`` and ``kafka.*``. Columns: ``arrow.SQL_TYPES``, those of Spark's Kafka connector; a
-schema of the user's own with fewer of them decodes no more than those. Example::
+user's schema with fewer columns decodes no more than those. Example::
 
     spark.readStream.format("tidelog").option("kafka.bootstrap.servers", "localhost:9092").option("subscribe", "orders").load()
 
-Readers are made anew in several processes and travel between them by pickle, so they hold options only; connections belong to the
-process (``reader.cluster_of``).
+Readers are created in several processes and pickled between them, so they hold options only; connections belong to
+the process (``reader.cluster_of``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class TidelogDataSource(DataSource):
         return "tidelog"
 
     def schema(self) -> str:
-        """All columns; ``headers`` when they are asked for. A wrong option is told here, before anything runs."""
+        """All columns; ``headers`` only if asked for. A wrong option raises here, before anything runs."""
         options = parse_options(self.options, streaming=None)
         names = [name for name in SQL_TYPES if name != "headers" or options.include_headers]
         return ", ".join(f"`{name}` {SQL_TYPES[name]}" for name in names)
@@ -65,7 +65,7 @@ class TidelogDataSource(DataSource):
 
 
 def _checked(schema: StructType) -> tuple[str, ...]:
-    """The names of the schema's columns. ConfigError when one is not the source's, or of another type."""
+    """The names of the schema's columns. ConfigError for a column that the source lacks, or with another type."""
     names = tuple(schema.fieldNames())
     wanted_columns(names)
     for field in schema.fields:
@@ -91,7 +91,7 @@ class _Planner:
         return cluster_of(self._options.client)
 
     def topics(self) -> tuple[dict[str, Topic], list[TopicPartition]]:
-        """The topics to read as they are now, and their partitions to read."""
+        """The topics as they are now, and their partitions to read."""
         options = self._options
         if options.assigned is not None:
             topics = self.cluster.topics(tuple(sorted({at.topic for at in options.assigned})))
@@ -122,7 +122,7 @@ class _Planner:
 
 
 class TidelogReader(DataSourceReader):
-    """A fixed range of each partition."""
+    """Reads a fixed range of each partition."""
 
     def __init__(self, options: SourceOptions, names: tuple[str, ...]) -> None:
         self._options = options
@@ -130,7 +130,7 @@ class TidelogReader(DataSourceReader):
         self._filters: tuple[tuple[str, str, Any], ...] = ()
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Conditions on topic, partition and offset shorten what is read; Spark still applies all of them."""
+        """Filters on topic, partition and offset shorten what is read; Spark still applies all of them."""
         self._filters = pushed(filters)
         return filters
 
@@ -159,9 +159,9 @@ class TidelogReader(DataSourceReader):
 class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Micro-batches between offsets that Spark keeps in its checkpoint.
 
-    PySpark 4.1 knows no limits: it asks for the latest offset without saying where the batch begins, of a new query before it
-    asks where that begins. There the reader keeps to its own limit from where it last planned a batch; after a restart Spark
-    plans an empty one where it stands, before all else, and so tells.
+    PySpark 4.1 has no limits: it asks for the latest offset without saying where the batch begins, and of a new query before it
+    asks where that begins. There the reader applies its own limit from where it last planned a batch; after a restart Spark first
+    plans an empty batch at its position, from which the reader learns it.
     """
 
     def __init__(self, options: SourceOptions, names: tuple[str, ...]) -> None:
@@ -207,15 +207,15 @@ class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """What was latest when last asked: the lag in the query's progress."""
+        """The latest offset at the last call: Spark shows the lag in the query's progress."""
         return None if self._latest is None else self._latest.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is what this run reads."""
+        """Read what is available now, and no more, in this run."""
         self._available = self._latest = self._now()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of a batch, the same ones when it is run again after a crash."""
+        """The tasks of a batch; the same ones when it runs again after a crash."""
         begin, stop = SourceOffset.from_json(start), SourceOffset.from_json(end)
         self._planned = end
         if begin == stop:
@@ -245,7 +245,7 @@ class TidelogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner.cluster.offsets(wanted) if wanted else {}
 
     def _holds_back(self, waiting: int) -> bool:
-        """``minOffsetsPerTrigger``: too little to be worth a batch yet. The first batch never waits, nor one of AvailableNow."""
+        """``minOffsetsPerTrigger``: too few records for a batch yet. The first batch never waits, nor one of AvailableNow."""
         options, now = self._options, time.monotonic()
         if options.min_offsets is None or self._available is not None:
             return False

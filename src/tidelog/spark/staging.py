@@ -1,7 +1,7 @@
-"""Batches that a task has made wait in a topic of the same cluster until the driver's transaction takes them.
+"""Batches that tasks have made wait in a topic of the same cluster until the driver's transaction takes them.
 
-A staged batch is the value of a record. It is known by offset and by its own checksum; what nobody names is never looked at, so
-that nothing here needs a transaction, a fence or an order: a task that dies or is repeated leaves rubbish, which retention takes.
+A staged batch is the value of a record, identified by offset and checksum. Records that no task reports are ignored, so staging
+needs no transaction, fencing or order: a task that dies or is repeated leaves records behind that retention deletes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tidelog.spark.reader import DataLost, PartitionReader, ReadSettings, ReadTa
 
 PARTITIONS = 8
 CONFIG = {"cleanup.policy": "delete", "retention.ms": str(24 * 3_600_000), "max.message.bytes": str(2 << 20)}
-"""A day is longer than any batch takes between its tasks and its commit; were it not, the batch would fail and be run again."""
+"""A day is longer than any batch takes from its tasks to its commit; otherwise the batch would fail and run again."""
 _ROOM_PER_RECORD = 128
 _READ_LIMIT = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Where a batch for ``at`` with so many rows waits, and the checksum that it has."""
+    """Where a batch of this many rows for ``at`` is staged, and its checksum."""
 
     at: TopicPartition
     rows: int
@@ -44,12 +44,12 @@ class Staged:
 
 
 def ensure_topic(cluster: Cluster, name: str) -> None:
-    """Make the staging topic where it is missing. WriteFailed says how to make it when we may not."""
+    """Create the staging topic if it is missing. WriteFailed says how to create it when the client may not."""
     try:
         cluster.topics((name,))
     except TopicMissing:
         _create(cluster, name)
-        # Other brokers learn of it a moment later.
+        # Other brokers have it a moment later.
         for _ in cluster.pauses(10_000):
             try:
                 cluster.topics((name,))
@@ -79,13 +79,13 @@ def _create(cluster: Cluster, name: str) -> None:
 def _by_hand(name: str, why: str) -> str:
     settings = ", ".join(f"{key}={value}" for key, value in CONFIG.items())
     return (
-        f"The topic {name}, in which batches wait for their commit, is not there and cannot be made: {why}. "
+        f"The topic {name}, in which batches wait for their commit, is missing and cannot be created: {why}. "
         f"Create it ({PARTITIONS} partitions, {settings}), or name another one by the option stagingTopic."
     )
 
 
 class Stager:
-    """Puts the batches of one task aside. Which partition it uses is only a matter of spreading."""
+    """Stages the batches of one task. The partition is chosen only to spread the load."""
 
     def __init__(
         self, cluster: Cluster, settings: ProducerSettings, request_timeout_ms: int, name: str, spread: int, now_ms: int
@@ -99,7 +99,7 @@ class Stager:
         self._source = TopicPartition(name, sorted(topic.leaders)[spread % len(topic.leaders)])
 
     def stage(self, batches: Sequence[tuple[TopicPartition, int, bytearray]]) -> list[Staged]:
-        """Put (partition, rows, batch) aside; where each of them is."""
+        """Stage (partition, rows, batch); the place of each."""
         staged: list[Staged] = []
         together: list[tuple[TopicPartition, int, bytearray]] = []
         size = 0
@@ -122,7 +122,7 @@ class Stager:
 
 
 def staged_batches(cluster: Cluster, client: ClientSettings, staged: Sequence[Staged]) -> Iterator[Batch]:
-    """The batches, in that order. WriteFailed when one is gone, or is not what was put there.
+    """The batches, in that order. WriteFailed when one is gone or has changed.
 
     Fetches are sent ahead, so these must not be the connections on which the caller writes meanwhile.
     """
@@ -145,9 +145,9 @@ def _from_one(
                 if found is not None:
                     yield found.at, _checked(values[index].as_buffer(), found)
     except DataLost as lost:
-        raise WriteFailed(f"Batches that tasks have put aside are gone: {lost}") from lost
+        raise WriteFailed(f"Batches that tasks have staged are gone: {lost}") from lost
     if wanted:
-        raise WriteFailed(f"Batches that tasks have put aside are gone: {source} has nothing at offset {min(wanted)}.")
+        raise WriteFailed(f"Batches that tasks have staged are gone: {source} has nothing at offset {min(wanted)}.")
 
 
 def _checked(value: object, staged: Staged) -> bytearray:
@@ -159,6 +159,6 @@ def _checked(value: object, staged: Staged) -> bytearray:
     except CorruptBatch:
         pass
     raise WriteFailed(
-        f"What lies at offset {staged.offset} of {staged.source} is not what a task has put there: the staging topic was deleted "
-        "and made again, or somebody else writes to it. The batch is run again."
+        f"The record at offset {staged.offset} of {staged.source} is not what a task has staged: the staging topic was deleted "
+        "and created again, or another client writes to it. The batch runs again."
     )

@@ -1,7 +1,7 @@
-"""What Spark sees of the sink: ``df.writeStream.format("tidelog")`` and ``df.write.format("tidelog")``.
+"""The sink's interface to Spark: ``df.writeStream.format("tidelog")`` and ``df.write.format("tidelog")``.
 
-Tasks make batches and leave them in their message or in the staging topic; ``commit``, on the driver, appends all of them and the
-batch's number in one transaction. Why so: docs/adr/0014-topics-exactly-once-from-spark.md.
+Tasks make batches and leave them in their commit message or in the staging topic; ``commit``, on the driver, appends all of them
+and the batch's number in one transaction. Why: docs/adr/0014-topics-exactly-once-from-spark.md.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tidelog.spark.sink_options import SinkOptions
 from tidelog.spark.staging import Staged, Stager, ensure_topic, staged_batches
 
 PREFIX = "tidelog-sink-"
-"""Of transactional ids and groups: what an administrator grants rights on."""
+"""The prefix of transactional ids and groups: grant rights on it."""
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 
 
 @dataclass(frozen=True)
 class TaskBatches(WriterCommitMessage):
-    """What a task has made, in order: ``staged``, then ``inline`` (partition, rows, batch). ``query``: empty in a batch."""
+    """The batches of a task, in order: ``staged``, then ``inline`` (partition, rows, batch). ``query``: empty in a batch."""
 
     query: str
     staged: tuple[Staged, ...]
@@ -50,7 +50,7 @@ _writing: dict[ClientSettings, Cluster] = {}
 
 
 def _writing_to(settings: ClientSettings) -> Cluster:
-    """This process's connections for writing: not those of readers, who send fetches ahead."""
+    """This process's connections for writing. Readers have others: they send fetches ahead."""
     found = _writing.get(settings)
     if found is None:
         found = _writing[settings] = Cluster(settings)
@@ -62,7 +62,7 @@ def _now_ms() -> int:
 
 
 class TaskWriter:
-    """One task's work: Arrow batches in, a message out. ``spread``: any number that differs between tasks."""
+    """One task's work: Arrow batches in, a commit message out. ``spread``: any number that differs between tasks."""
 
     def __init__(self, options: SinkOptions, query: str, spread: int) -> None:
         self._options = options
@@ -127,10 +127,10 @@ def committer(options: SinkOptions, app: str, cluster: Cluster | None = None) ->
 
 
 def commit(options: SinkOptions, app: str | None, number: int | None, messages: Sequence[Any]) -> bool:
-    """The driver's half. ``number`` None: a batch that has none, written each time. False: it was there already."""
+    """The driver's half. ``number`` None: a batch without one, written each time. False: it was there already."""
     missing = sum(not isinstance(message, TaskBatches) for message in messages)
     if missing:
-        raise WriteFailed(f"{missing} of {len(messages)} tasks ended without telling what they wrote; nothing was committed.")
+        raise WriteFailed(f"{missing} of {len(messages)} tasks ended without a report of what they wrote; nothing was committed.")
     name = app if app is not None else secrets.token_hex(8)
     numbered = None if number is None else Numbered(number, options.metadata, options.first_batch)
     if numbered is not None:
@@ -179,7 +179,7 @@ class TidelogStreamWriter(DataSourceStreamArrowWriter):
         commit(self._options, app, batchId, messages)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
-        """Nothing is open: what tasks have put aside is never looked at."""
+        """Nothing is open: what tasks have staged is ignored."""
 
 
 class TidelogWriter(DataSourceArrowWriter):
@@ -200,4 +200,4 @@ class TidelogWriter(DataSourceArrowWriter):
         commit(self._options, self._options.app, self._options.version, messages)
 
     def abort(self, messages: list[Any]) -> None:
-        """Nothing is open: what tasks have put aside is never looked at."""
+        """Nothing is open: what tasks have staged is ignored."""

@@ -29,10 +29,10 @@ tidelog.pipeline.failures.PipelineFailure: The registry is down: start it.
         (Exception(WRAPPED.replace("tidelog.pipeline.failures.PipelineFailure", "KeyError")), "KeyError: The registry"),
         (
             Exception(
-                "tidelog.spark.reader.DataLost: t-0 is gone. To go on without these records set failOnDataLoss=false; to begin "
-                "anew use another checkpoint.\n at x"
+                "tidelog.spark.reader.DataLost: t-0 is gone. To continue without these records set failOnDataLoss=false; to "
+                "start over use another checkpoint.\n at x"
             ),
-            "t-0 is gone. To go on without these records say on_data_loss: log for the source.",
+            "t-0 is gone. To continue without these records say on_data_loss: log for the source.",
         ),
         (
             Exception(

@@ -35,4 +35,4 @@ def test_a_part_that_cannot_be_read_is_not_missing_too() -> None:
 
 def test_a_circle_is_told_beside_the_rest() -> None:
     found = mistakes(("from: rides\n", "from: silver\n"), ("type: delta, from: rides", "type: delta, from: nothing"))
-    assert "silver wait for each other in a circle" in found[0] and "'nothing'" in found[1]
+    assert "silver depend on each other in a cycle" in found[0] and "'nothing'" in found[1]

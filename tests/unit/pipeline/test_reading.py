@@ -42,7 +42,7 @@ WRONG = [
     ("quarantine: {type: delta, path: lake/quarantine}\n", "", 12, "add quarantine: {type: delta"),
     ('schema: "id string not null, fare double"', "framed: true", 7, "say schema (or schema_file), or the subject"),
     ('schema: "id string not null, fare double"', "subject: rides-value", 7, "say registry: {url: ...}"),
-    ("from: rides\n    sql", "from: silver\n    sql", 10, "wait for each other in a circle"),
+    ("from: rides\n    sql", "from: silver\n    sql", 10, "depend on each other in a cycle"),
     ("sql: SELECT id, fare FROM rides", "dedupe: [id]\n    sql: SELECT 1", 11, "it needs a watermark"),
     ("topics: [rides]", "topics: [rides]\n    max_records: some", 7, "must be a whole number from 1 on, and is 'some'"),
     ("topics: [rides]", "topics: [rides]\n    start: yesterday", 7, "must be earliest, latest or a time"),

@@ -65,7 +65,7 @@ def test_a_registry_that_is_down_is_asked_until_the_time_is_over_and_then_the_ba
         now[0] += seconds
 
     client = RegistryClient(Registry(url, timeout_ms=3000), lambda: now[0], pause)
-    with pytest.raises(PipelineFailure, match=r"did not answer within 3000 ms .*No record of this batch was taken for bad"):
+    with pytest.raises(PipelineFailure, match=r"did not answer within 3000 ms .*No record of this batch was treated as bad"):
         client.schema(1)
     assert now[0] == 3.0
 

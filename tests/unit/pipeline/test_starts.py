@@ -47,7 +47,7 @@ def test_it_goes_on_where_a_table_ended_and_new_partitions_begin_at_their_beginn
 
 def test_a_topic_made_again_is_told_or_read_from_its_beginning() -> None:
     end = SourceOffset({T0: 7}, {"t": uuid_to_text(OTHER)})
-    with pytest.raises(PipelineFailure, match=r"t was deleted and made again.*on_data_loss: log for the source s"):
+    with pytest.raises(PipelineFailure, match=r"t was deleted and created again.*on_data_loss: log for the source s"):
         continued(OneTopic(), SOURCE, end)
     lenient = dataclasses.replace(SOURCE, fail_on_data_loss=False)
     assert continued(OneTopic(), lenient, end).positions == {T0: 2, T1: 2}

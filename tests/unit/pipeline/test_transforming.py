@@ -34,9 +34,9 @@ def test_a_function_is_imported_by_its_name_and_gets_its_inputs() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("nowhere_at_all:f", "cannot be had"),
-        (f"{__name__}:nope", "cannot be had"),
-        (f"{__name__}:YAML", "is no function"),
+        ("nowhere_at_all:f", "cannot be imported"),
+        (f"{__name__}:nope", "cannot be imported"),
+        (f"{__name__}:YAML", "is not a function"),
     ],
 )
 def test_a_function_that_is_not_there_is_told(name: str, says: str) -> None:

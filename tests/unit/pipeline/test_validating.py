@@ -47,4 +47,4 @@ def test_without_spark_the_rest_is_checked_and_that_is_said(tmp_path: Path) -> N
     file.write_text(RIDES)
     said: list[str] = []
     assert validated(str(file), said.append, missing).name == "rides"
-    assert said == ["SQL and schemas were not looked at: PySpark is not installed."]
+    assert said == ["SQL and schemas were not checked: PySpark is not installed."]

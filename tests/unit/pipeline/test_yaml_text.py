@@ -26,13 +26,13 @@ def test_variables_are_filled_in_and_missing_ones_told() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: [1", "f, line 1: this is no YAML"),
+        ("a: [1", "f, line 1: this is not YAML"),
         ("a: 1\na: 2", "f, line 2: a is there twice"),
         ("", "f is empty"),
-        ("a: 1\nb: x\x07y", "f, line 2: this is no YAML: it has the character #x0007"),
+        ("a: 1\nb: x\x07y", "f, line 2: this is not YAML: it has the character #x0007"),
         ("s:\n  start: 2026-02-30T00:00:00Z", "f, line 2: s.start: there is no 2026-02-30T00:00:00Z"),
         ("a: [!!int x]", "f, line 1: a.0: there is no x"),
-        ("x: " + "[" * 60 + "]" * 60, "nested too deep"),
+        ("x: " + "[" * 60 + "]" * 60, "nested too deeply"),
     ],
 )
 def test_what_is_no_yaml_is_told(text: str, says: str) -> None:

@@ -72,7 +72,7 @@ def test_what_does_not_pass_is_told_with_the_last_problem(broker: Broker) -> Non
 def test_what_is_refused_is_told_at_once(broker: Broker) -> None:
     cluster = Cluster(settings(broker))
     broker.faults.refuse("LIST_OFFSETS", "TOPIC_AUTHORIZATION_FAILED")
-    with pytest.raises(TopicMissing, match="The offsets of t-0 cannot be had"):
+    with pytest.raises(TopicMissing, match="The offsets of t-0 are not available"):
         cluster.offsets({T0: -1})
 
 

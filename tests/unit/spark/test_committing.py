@@ -190,7 +190,7 @@ def test_what_does_not_pass_is_told_and_nothing_of_the_batch_is_seen(broker: Bro
 
 
 def test_a_batch_of_a_name_without_a_number_is_refused_until_the_user_says_where_to_go_on(broker: Broker) -> None:
-    with pytest.raises(WriteFailed, match="go on with writing it set firstBatch=5, to go on after it firstBatch=6"):
+    with pytest.raises(WriteFailed, match="to write it set firstBatch=5, to skip it firstBatch=6"):
         made(broker).commit(Numbered(5), rows("a"))
     assert landed(broker) == []
     assert made(broker).commit(Numbered(5, first=5), rows("b"))

@@ -95,7 +95,7 @@ def test_a_batch_refuses_what_only_a_stream_has(given: dict[str, str], said: str
 @pytest.mark.parametrize(
     ("given", "said"),
     [({}, "none of them"), ({"assign": '{"t": 1}'}, "must look like"), ({"assign": "{}"}, "names no partition"),
-     ({"subscribePattern": "("}, "is no regular expression")],
+     ({"subscribePattern": "("}, "is not a regular expression")],
 )  # fmt: skip
 def test_topics_must_be_named(given: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError, match=said):

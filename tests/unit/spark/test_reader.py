@@ -149,7 +149,7 @@ def test_records_that_retention_took_are_logged_when_they_may_be_lost(broker: Br
 
 
 def test_an_end_that_the_log_does_not_have_is_told(broker: Broker) -> None:
-    with pytest.raises(ClusterUnavailable, match=r"offsets 300 to 309 did not come within 50 ms .*the partition ends at 300"):
+    with pytest.raises(ClusterUnavailable, match=r"offsets 300 to 309 did not arrive within 50 ms .*the partition ends at 300"):
         Reads(broker, poll_timeout_ms=50).rows(0, 310)
     with pytest.raises(DataLost, match="t-0 ends at offset 300: the cluster lost offsets 305 to 309"):
         Reads(broker).rows(305, 310)
@@ -166,7 +166,7 @@ def test_a_topic_that_was_made_again_is_noticed(broker: Broker, caplog: pytest.L
     found = Reads(broker)
     recreate(found)
     broker.produce("t", *VALUES)
-    with pytest.raises(DataLost, match="topic t was deleted and made again while it was read"):
+    with pytest.raises(DataLost, match="topic t was deleted and created again while it was read"):
         found.rows()
     lenient = Reads(broker, fail=False)
     lenient.topic_id = found.topic_id

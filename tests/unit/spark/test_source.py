@@ -195,7 +195,7 @@ def test_a_topic_that_was_made_again_ends_the_query_or_is_read_from_its_beginnin
     broker.create_topic("t", 2)
     broker.produce("t", "fresh")
     later = reader.latestOffset(end, ReadAllAvailable())
-    with pytest.raises(DataLost, match="topic t was deleted and made again"):
+    with pytest.raises(DataLost, match="topic t was deleted and created again"):
         reader.partitions(end, later)
     lenient = stream(broker, failOnDataLoss="false")
     assert rows(lenient, lenient.partitions(end, later)) == [("t", 0, "fresh")]

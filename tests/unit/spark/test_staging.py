@@ -76,9 +76,9 @@ def test_what_passes_is_waited_out(broker: Broker) -> None:
 
 def test_what_is_not_what_was_staged_is_never_given_out(broker: Broker) -> None:
     _, where = stage(broker, [10, 20])
-    with pytest.raises(WriteFailed, match="is not what a task has put there"):
+    with pytest.raises(WriteFailed, match="is not what a task has staged"):
         read(broker, [replace(where[0], crc=where[0].crc ^ 1)])
-    with pytest.raises(WriteFailed, match="is not what a task has put there"):
+    with pytest.raises(WriteFailed, match="is not what a task has staged"):
         read(broker, [replace(where[0], offset=1)])
     with pytest.raises(WriteFailed, match="are gone"):
         read(broker, [replace(where[0], topic_id=b"another topic id")])

@@ -62,7 +62,7 @@ def test_all_rows_of_the_named_tasks_land_once_wherever_they_waited(broker: Brok
 
 def test_a_task_that_ended_without_a_message_stops_the_commit(broker: Broker) -> None:
     chosen = options(broker)
-    with pytest.raises(WriteFailed, match="1 of 2 tasks ended without telling"):
+    with pytest.raises(WriteFailed, match="1 of 2 tasks ended without a report"):
         commit(chosen, "query", 0, [task(chosen, "a"), None])
     assert landed(broker) == []
 

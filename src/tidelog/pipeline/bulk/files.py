@@ -1,8 +1,8 @@
-"""Record batches into Parquet files: which file a row belongs to, when a file is full, and what is said of it afterwards.
+"""Record batches into Parquet files: which file a row goes to, when a file is full, and what is reported about it.
 
-A file's name says which offsets of which partition its task read, so that files of attempts that died can be told from those that
-may still be committed: ``part-<topic id>-<partition>-<start>-<end>-<random>-<number>.parquet``. A file that is not committed is
-seen by nobody. On a local disk it is synced before it is told of: the commit that names it is never older than its bytes.
+A file's name says which offsets of which partition its task read, so that files of dead attempts differ from those that may
+still be committed: ``part-<topic id>-<partition>-<start>-<end>-<random>-<number>.parquet``. A file is invisible until a commit
+names it. On a local disk it is synced before it is reported: a commit is never older than the bytes that it names.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from tidelog.pipeline.lake.table import DataFile, Layout
 from tidelog.spark.reader import ReadTask
 
 ROW_GROUP_BYTES = 32 << 20
-"""What is gathered (as Arrow) before a row group is written."""
+"""Bytes of Arrow data that are gathered before a row group is written."""
 OPEN_FILES = 64
-"""Dates that a task writes at a time; with one more, the file that waited longest is closed."""
+"""Dates that a task writes at the same time. For one more, the file that was written to least recently is closed."""
 _MICROS_A_DAY = 86_400_000_000
 _DICTIONARY = ("topic", "partition", "timestampType")
 _MEASURED = ("partition", "offset", "timestamp")
 _NAME = re.compile(r"part-(.+)-(\d+)-(\d+)-(\d+)-[0-9a-f]{8}-\d+\.parquet")
 _SPREAD_BYTES = 4 * ROW_GROUP_BYTES
-"""What all open files together may have gathered."""
+"""Arrow bytes that all open files together may hold back."""
 
 
 def file_system(root: str) -> tuple[Any, str]:
-    """pyarrow's file system for an URI or a local path, and the path in it."""
+    """pyarrow's file system for a URI or a local path, and the path in it."""
     if "://" in root:
         found: tuple[Any, str] = pafs.FileSystem.from_uri(root)
         return found
@@ -44,14 +44,14 @@ def file_system(root: str) -> tuple[Any, str]:
 
 
 def range_of(path: str) -> tuple[str, int, int, int] | None:
-    """(topic id or name, partition, start, end) of a file's name; None when it is not one of ours."""
+    """(topic id or name, partition, start, end) from a file's name; None for a name of another form."""
     found = _NAME.fullmatch(path.rpartition("/")[2])
     return None if found is None else (found[1], int(found[2]), int(found[3]), int(found[4]))
 
 
 @dataclass(slots=True)
 class _Open:
-    """A file that is being written."""
+    """A file under construction."""
 
     path: str
     partition: dict[str, str]
@@ -74,14 +74,14 @@ class FileWriter:
         self._local = isinstance(self._fs, pafs.LocalFileSystem)
         self._base = base
         self._directory = f"batch={token}/" if layout.grouped else ""
-        # "part-" first: Spark passes over names that begin with "_", as the id of a topic may.
+        # "part-" comes first because Spark skips names that begin with "_", as a topic id may.
         self._name = f"part-{topic_id or task.at.topic}-{task.at.partition}-{task.start}-{task.end}-{secrets.token_hex(4)}"
         self._number = 0
         self._open: dict[int, _Open] = {}
         self._done: list[DataFile] = []
 
     def write(self, batch: Any) -> None:
-        """A pyarrow.RecordBatch of the source."""
+        """Add a pyarrow.RecordBatch of the source."""
         if not batch.num_rows:
             return
         for day, rows in self._by_day(batch):
@@ -91,13 +91,13 @@ class FileWriter:
                 self._flush(file)
 
     def close(self) -> list[DataFile]:
-        """All files, complete."""
+        """Close the open files; returns all files."""
         for day in list(self._open):
             self._finish(day)
         return self._done
 
     def discard(self) -> None:
-        """The task failed: nobody will hear of these files."""
+        """The task failed: its files will not be committed."""
         for file in self._open.values():
             file.writer.close()
             file.sink.close()
@@ -125,7 +125,7 @@ class FileWriter:
 
     def _add(self, day: int, batch: Any) -> None:
         file = self._open.pop(day, None) or self._create(day, batch.schema)
-        self._open[day] = file  # the youngest is last
+        self._open[day] = file  # The youngest comes last.
         for name in _MEASURED:
             if name in batch.schema.names:
                 column = batch.column(name)
@@ -190,7 +190,7 @@ def _date(day: int) -> str:
 
 
 def _sync(base: str, path: str) -> None:
-    """The file and the directories that lead to it."""
+    """Sync the file and the directories above it."""
     parts = [path]
     while parts[-1]:
         parts.append(parts[-1].rpartition("/")[0])

@@ -1,6 +1,5 @@
-"""The bulk lane as a query of a pipeline: recovery, offsets, metrics and the line of each batch are those of any query; only
-what moves is different. Tasks write files (``source``), the driver commits them under the batch's identity.
-"""
+"""The bulk lane as a query of a pipeline. Recovery, offsets, metrics and the line for each batch are the same as in every
+query; rows do not pass through Spark: tasks write files (``source``), and the driver commits them under the batch's identity."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ def table_of(spec: SinkSpec) -> FileTable:
 
 
 class BulkSink:
-    """A table of files. What comes to ``write`` is what tasks said about the files that they wrote."""
+    """A table of files. ``write`` gets the rows in which tasks report the files that they wrote."""
 
     remembers = True
 
@@ -44,24 +43,24 @@ class BulkSink:
         self.layout: Layout | None = None
 
     def check(self, spark: Any) -> None:
-        """The table is there and fits; files of attempts that nobody will commit are cleared away."""
+        """Check that the table exists and fits, and delete files of attempts that will not be committed."""
         self._table.check()
         self.layout = self._table.prepare(self._columns)
         cleared = clear_orphans(self._table, self.layout, self._table.progress(self._application))
         if cleared:
-            log.info("%s: %d files of attempts that were never committed are cleared away", self._application, cleared)
+            log.info("%s: deleted %d files of attempts that were not committed", self._application, cleared)
 
     def last_committed(self) -> BatchIdentity | None:
-        """What the table's log says."""
+        """The newest batch in the table's log."""
         return self._table.progress(self._application).last
 
     def committed(self, identity: BatchIdentity) -> bool:
-        """See ``Sink``."""
         keys = tuple(key_of(piece) for piece in identity.ranges)
         return judge(self._table.progress(self._application, keys), identity) is Verdict.LANDED
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
-        """Commit the files of the batch's tasks (``source.ROW``); a batch without any as well, so that the table knows it."""
+        """Commit the files that the batch's tasks report (rows of ``source.ROW``). An empty batch is committed too, so that
+        the table has it."""
         rows = batch.collect()
         _as_planned(joined(sorted(OffsetRange(r.topic, r.topic_id, r.partition, r.start, r.end) for r in rows)), identity)
         files = [DataFile.from_json(said) for row in rows for said in json.loads(row.files)]
@@ -69,7 +68,7 @@ class BulkSink:
 
 
 def _as_planned(read: tuple[OffsetRange, ...], identity: BatchIdentity) -> None:
-    """Tasks read what the checkpoint says, or less where offsets are gone and that was allowed; never anything else."""
+    """SinkError unless the tasks read what the checkpoint says, or less where offsets are gone and the user accepted that."""
     planned = {(piece.topic, piece.partition): piece for piece in identity.ranges}
     for piece in read:
         whole = planned.get((piece.topic, piece.partition))
@@ -82,7 +81,7 @@ def _as_planned(read: tuple[OffsetRange, ...], identity: BatchIdentity) -> None:
 
 
 class BulkWriter:
-    """Writes the batches of one query; used by one thread at a time."""
+    """Writes the batches of one query. For one thread at a time."""
 
     format = "tidelog-bulk"
 
@@ -94,7 +93,7 @@ class BulkWriter:
 
     @property
     def sinks(self) -> Mapping[str, Sink]:
-        """The one."""
+        """The only sink."""
         return {self._name: self._sink}
 
     @property
@@ -105,22 +104,22 @@ class BulkWriter:
         return {} if self._sink.layout is None else {LAYOUT: self._sink.layout.to_json()}
 
     def check(self, spark: Any) -> None:
-        """The table, and the source whose tasks write files."""
+        """Check the table and the source whose tasks write files."""
         from tidelog.pipeline.bulk.source import BulkDataSource
 
         self._sink.check(spark)
         spark.dataSource.register(BulkDataSource)
 
     def remembered(self) -> dict[str, BatchIdentity | None]:
-        """What the table has last."""
+        """The newest batch of the table."""
         return {self._name: self._sink.last_committed()}
 
     def write(self, frame: Any, batch_id: int, ranges: tuple[OffsetRange, ...]) -> None:
-        """A batch."""
+        """Commit a batch."""
         self._sink.write(frame, BatchIdentity(self._pipeline, self._name, batch_id, ranges))
         self.counts.records += sum(piece.end - piece.start for piece in ranges)
 
     def stream(self, frames: dict[str, Any]) -> Any:
-        """The one stream: nothing is made of it."""
+        """The one stream, unchanged."""
         (frame,) = frames.values()
         return frame

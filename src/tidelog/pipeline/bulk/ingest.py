@@ -1,8 +1,10 @@
-"""The driver's half of the bulk lane: start the stream, commit what tasks wrote, clear away what nobody will commit.
+"""The driver's half of the bulk lane: start the stream, commit what tasks wrote, delete files that cannot be committed any
+more.
 
-A batch is known by its offsets. Spark runs a batch of a dead driver again with the same offsets; the table says whether they
-are there (``lake.landed``), in the same commit that has the files. So it does not matter where a driver or an executor died,
-nor that two drivers run: one commit wins, the other one's files are seen by nobody and are cleared away by a later start."""
+A batch is identified by its offsets. Spark runs a batch of a dead driver again with the same offsets; the table says whether it
+has them (``lake.landed``), in the commit that added the files. So a driver or an executor may die anywhere, and two drivers may
+run: one commit wins, and the files of the other stay invisible until a later start deletes them.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,9 @@ def ingest(
 ) -> Any:
     """Start landing topics in a table of files, unchanged; the running StreamingQuery.
 
-    ``options`` are those of the source (``format("tidelog")``); ``name`` is who writes, and must stay the same; ``trigger``
-    as for Spark's ``DataStreamWriter.trigger``, ``{"availableNow": True}`` unless said. A new checkpoint goes on where the
-    table ends. Columns are the source's, and ``date`` (UTC) where the table is partitioned by it. ConfigError or SinkError
+    ``options`` are those of the source (``format("tidelog")``); ``name`` is the writer's and must stay the same; ``trigger``
+    as for Spark's ``DataStreamWriter.trigger``, ``{"availableNow": True}`` by default. A new checkpoint continues where
+    the table ends. Columns are the source's, and ``date`` (UTC) where the table is partitioned by it. ConfigError or SinkError
     says what is wrong before anything runs."""
     import tidelog.spark
     from tidelog.pipeline.bulk.source import FORMAT, LAYOUT, BulkDataSource, columns_of
@@ -61,7 +63,7 @@ def ingest(
     commits = Commits(table, pipeline=name, sink=sink)
     cleared = clear_orphans(table, layout, table.progress(commits.application))
     if cleared:
-        log.info("%s: %d files of attempts that were never committed are cleared away", name, cleared)
+        log.info("%s: deleted %d files of attempts that were not committed", name, cleared)
     beside = Checkpoint(HadoopFiles(spark), checkpoint)
     first, told = resume(beside, table, commits.application, cluster_of(parsed.client), parsed, options)
     stream = spark.readStream.format(FORMAT).options(**told).option(LAYOUT, layout.to_json()).load()
@@ -79,7 +81,7 @@ class Commits:
         self.application = BatchIdentity(pipeline, sink, 0, ()).application
 
     def commit(self, rows: Sequence[Any], number: int) -> bool:
-        """What the tasks of a batch said (``source.ROW``). Whether it was new."""
+        """Commit what the tasks of a batch report (rows of ``source.ROW``). Returns whether the batch was new."""
         pieces = sorted(OffsetRange(row.topic, row.topic_id, row.partition, row.start, row.end) for row in rows)
         identity = BatchIdentity(self._pipeline, self._sink, number, joined(pieces))
         if not identity.ranges:
@@ -91,7 +93,7 @@ class Commits:
 
 
 def joined(pieces: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
-    """Pieces of the same partition that follow each other as one: how it was cut into tasks is nobody's business."""
+    """Ranges of one partition that follow each other become one: how Spark cut it into tasks does not matter to the table."""
     found: list[OffsetRange] = []
     for piece in pieces:
         last = found[-1] if found else None
@@ -108,9 +110,9 @@ def joined(pieces: Sequence[OffsetRange]) -> tuple[OffsetRange, ...]:
 
 
 def clear_orphans(table: FileTable, layout: Layout, progress: Progress) -> int:
-    """Delete files of dead attempts: not in the table, and of offsets that are there by others, so that nobody can commit them.
+    """Delete files of dead attempts: the table does not have them, and has their offsets from other files. Returns how many.
 
-    How many. What lies beyond the table's offsets stays: a task may be writing it now; it goes when the offsets have landed.
+    Files beyond the table's offsets stay: a task may be writing them now. They are deleted after those offsets have landed.
     """
     fs, base = file_system(layout.root)
     found = fs.get_file_info(pafs.FileSelector(base, allow_not_found=True, recursive=True))

@@ -1,8 +1,9 @@
-"""Where a bulk query goes on: by its checkpoint, or in a new checkpoint by the table.
+"""Where a bulk query continues: from its checkpoint, or with a new checkpoint from the table.
 
-Spark counts batches of a checkpoint from 0. A table counts the batches of an application without end, so a new checkpoint on
-a table that has rows already begins after the table's newest batch, at the offsets where the table ends, whatever
-``startingOffsets`` says."""
+Spark counts the batches of a checkpoint from 0; a table counts the batches of an application over all checkpoints. So a new
+checkpoint on a table with rows begins after the table's newest batch, at the offsets where the table ends, whatever
+``startingOffsets`` says.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +21,17 @@ from tidelog.spark.planning import SourceOffset
 
 
 class Topics(Protocol):
-    """What is asked of a cluster here."""
+    """What this module asks a cluster."""
 
     def topics(self, names: tuple[str, ...] | None, pattern: str | None = None) -> dict[str, Topic]:
-        """The topics of these names, or that the pattern matches."""
+        """The topics with these names, or that the pattern matches."""
         ...
 
 
 def resume(
     checkpoint: Checkpoint, table: FileTable, application: str, cluster: Topics, options: SourceOptions, given: Mapping[str, str]
 ) -> tuple[int, dict[str, str]]:
-    """The number of this checkpoint's first batch, and the source's options: ``given``, or those that go on from the table."""
+    """The number of this checkpoint's first batch, and the source's options: ``given``, or those that continue from the table."""
     if checkpoint.planned() >= 0:
         start = checkpoint.start()
         return 0 if start is None else start.first_batch, dict(given)
@@ -44,7 +45,7 @@ def resume(
 
 
 def partitions_of(cluster: Topics, options: SourceOptions) -> dict[PartitionKey, TopicPartition]:
-    """The partitions that will be read, as tables know them."""
+    """The partitions to read, as keys of a table's progress."""
     assigned = options.assigned
     names = options.topics if assigned is None else tuple(sorted({at.topic for at in assigned}))
     topics = cluster.topics(names, options.pattern)
@@ -54,8 +55,8 @@ def partitions_of(cluster: Topics, options: SourceOptions) -> dict[PartitionKey,
 
 
 def after(progress: Progress, keys: Mapping[PartitionKey, TopicPartition]) -> str:
-    """``startingOffsets`` with which a query goes on where the table ends; partitions that it does not know, from their
-    beginning."""
+    """``startingOffsets`` for a query that continues where the table ends. Partitions that the table does not know start at
+    their beginning."""
     found: dict[str, dict[str, int]] = {}
     for key, at in sorted(keys.items()):
         span = progress.positions.get(key)

@@ -1,7 +1,7 @@
-"""The stream behind ``ingest``: the source ``tidelog``, whose tasks write files and give out one row that says which.
+"""The Spark source behind ``ingest``: its tasks write files and return one row each, which names the files.
 
-Everything that concerns offsets is the source's own (``tidelog.spark.source``): the same checkpoint, the same limits, the same
-errors about what was lost. Registered under a name of its own; nobody else uses it.
+Offsets are handled by the source ``tidelog`` (``tidelog.spark.source``): checkpoint, limits and errors about lost data are the
+same. It is registered under a name that only ``ingest`` uses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tidelog.spark.source import TidelogStreamReader
 
 FORMAT = "tidelog-bulk"
 LAYOUT = "bulk.layout"
-"""The one option that the source does not have: a Layout as JSON."""
+"""The option that this source adds: a Layout as JSON."""
 ROW = pa.schema(
     [
         ("topic", pa.string()),
@@ -41,7 +41,7 @@ ROW_SQL = "topic string, topic_id string, partition int, start bigint, end bigin
 
 
 def columns_of(options: SourceOptions) -> tuple[str, ...]:
-    """The columns of the files: those of the source; ``headers`` when they are asked for."""
+    """Columns of the files: those of the source, with ``headers`` if asked for."""
     return tuple(name for name in SQL_TYPES if name != "headers" or options.include_headers)
 
 
@@ -50,32 +50,32 @@ class BulkDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The word for ``format(...)``."""
+        """The name for ``format(...)``."""
         return FORMAT
 
     def schema(self) -> str:
-        """A row for each task."""
+        """One row for each task."""
         return ROW_SQL
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """There is none."""
+        """Batch reads are not supported."""
         raise ConfigError("The bulk lane is a stream: use tidelog.pipeline.bulk.ingest.")
 
     def streamReader(self, schema: StructType) -> BulkStreamReader:
-        """For ``ingest``."""
+        """The reader that ``ingest`` streams from."""
         given = {name: text for name, text in self.options.items() if name.lower() != LAYOUT}
         return BulkStreamReader(parse_options(given, streaming=True), Layout.from_json(self.options[LAYOUT]))
 
 
 class BulkStreamReader(TidelogStreamReader):
-    """Offsets as the source has them; tasks that write files."""
+    """Offsets as in ``tidelog.spark.source``; tasks write files."""
 
     def __init__(self, options: SourceOptions, layout: Layout) -> None:
         super().__init__(options, columns_of(options))
         self._layout = layout
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks; all of one attempt at a batch share a token."""
+        """The tasks. All tasks of one attempt share a token."""
         token = secrets.token_hex(8)
         return [InputPartition((part.value, token)) for part in super().partitions(start, end)]
 
@@ -92,7 +92,7 @@ class BulkStreamReader(TidelogStreamReader):
 
 
 def _written(task: ReadTask, token: str, layout: Layout, reader: PartitionReader) -> Any:
-    """Write what the reader brings; the task's row."""
+    """Write what the reader delivers; the task's row."""
     topic_id = "" if task.topic_id == ZERO_UUID else uuid_to_text(task.topic_id)
     writer = FileWriter(layout, task, topic_id=topic_id, token=token)
     try:

@@ -1,8 +1,7 @@
-"""Small files of a plain table made into large ones, and files that were replaced long ago taken away, beside whoever writes.
+"""Compact the small files of a plain table, and delete files that were replaced long ago, while writers run.
 
-Rows stay as they are: one commit exchanges the files of a partition for one with the same rows. A reader that began before
-reads the old files, which are there until ``expire`` is told how long that may take. Who dies in between leaves a file that no
-commit names.
+Rows stay as they are: one commit replaces files of a partition by one file with the same rows. Readers that started earlier read
+the old files until ``expire`` deletes them. A compaction that dies leaves a file that no commit names.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from tidelog.pipeline.sinks.base import SinkError
 
 TARGET_BYTES = 128 << 20
 SMALL = 0.75
-"""A file of at least this share of the target stays as it is: to write it anew would gain little."""
+"""A file of at least this share of the target is left alone: rewriting it would gain little."""
 FEWEST = 2
 PREFIX = "batch=compacted-"
 _SPARKS_OWN = frozenset({"_SUCCESS", "._SUCCESS.crc"})
-"""What Spark writes beside the files of a batch; each file has a checksum, ``.<name>.crc``, too."""
+"""What Spark writes beside the files of a batch. Each file also has a checksum, ``.<name>.crc``."""
 BATCH_ROWS = 64 << 10
 ROW_GROUP_BYTES = 32 << 20
-"""What is gathered (as Arrow) before a row group is written."""
+"""Bytes of Arrow data that are gathered before a row group is written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """How many files went and came."""
+    """How many files were removed and added."""
 
     removed: int
     added: int
 
 
 def groups(state: TableState, target_bytes: int = TARGET_BYTES) -> Iterator[tuple[DataFile, ...]]:
-    """Files that become one: of one partition, in the order of their paths, together not larger than the target. Pure."""
+    """Files to join: each group in one partition, in the order of paths, together at most the target size. Pure."""
     waiting: dict[tuple[tuple[str, str], ...], list[DataFile]] = {}
     for path in sorted(state.files):
         file = state.files[path]
@@ -56,7 +55,8 @@ def groups(state: TableState, target_bytes: int = TARGET_BYTES) -> Iterator[tupl
 
 
 def compact(table: ManifestTable, target_bytes: int = TARGET_BYTES) -> Exchanged:
-    """Every group into one file. SinkError when somebody else compacts the table at the same time, or a file is damaged."""
+    """Join every group into one file. SinkError when another process compacts the table at the same time, or a file is
+    damaged."""
     removed = added = 0
     for group in list(groups(table.state(), target_bytes)):
         made = _joined(table.data, group, table.state().columns)
@@ -70,9 +70,9 @@ def compact(table: ManifestTable, target_bytes: int = TARGET_BYTES) -> Exchanged
 
 
 def expire(table: ManifestTable, before_ms: int) -> int:
-    """Delete files that a commit before this time took out of the table (its file's time says when). How many.
+    """Delete files that a commit before this time removed from the table (by the commit file's time). Returns how many.
 
-    What compactions left that died before this time goes as well.
+    Files that compactions which died before this time left behind are deleted too.
     """
     there = set(table.state().files)
     gone = [path for path in table.replaced(before_ms) if path not in there and (table.data / path).exists()]
@@ -99,7 +99,7 @@ def _remove_empty(folder: Path, below: Path) -> None:
 
 
 def _joined(data: Path, group: tuple[DataFile, ...], kinds: Mapping[str, str]) -> DataFile:
-    """One file with the rows of all, on the disk. ``kinds``: Spark's types of the table's columns."""
+    """One file on the disk with the rows of all. ``kinds``: Spark's types of the table's columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -110,12 +110,12 @@ def _joined(data: Path, group: tuple[DataFile, ...], kinds: Mapping[str, str]) -
     target.parent.mkdir(parents=True)
     rows = sum(file.rows for file in group)
     try:
-        # Columns that came later are NULL in older files, and of two types the wider one holds both.
+        # Newer columns are NULL in older files; of two types the wider one holds both.
         schema = pa.unify_schemas(_schemas(data, group, kinds), promote_options="permissive")
         _write(target, schema, _batches(data, group))
         found = pq.read_metadata(target).num_rows
         if found != rows:
-            raise SinkError(f"{target} has {found} rows, and the files that it stands for have {rows}: one of them is damaged.")
+            raise SinkError(f"{target} has {found} rows, and the files that it replaces have {rows}: one of them is damaged.")
     except (OSError, pa.ArrowException, SinkError) as error:
         target.unlink(missing_ok=True)
         _remove_empty(target.parent, data)
@@ -131,12 +131,12 @@ def _open(path: Path) -> Any:
     """One at a time: there may be more small files than a process may have open."""
     import pyarrow.parquet as pq
 
-    # Spark writes times as INT96, which pyarrow would turn into nanoseconds, which Spark does not read.
+    # Spark writes times as INT96; pyarrow would turn them into nanoseconds, which Spark does not read.
     return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
 
 
 def _schemas(data: Path, group: tuple[DataFile, ...], kinds: Mapping[str, str]) -> list[Any]:
-    """Those that there are, each once."""
+    """The distinct schemas."""
     found: list[Any] = []
     for each in group:
         with _open(data / each.path) as file:
@@ -153,7 +153,7 @@ def _batches(data: Path, group: tuple[DataFile, ...]) -> Iterator[Any]:
 
 
 def _write(target: Path, schema: Any, batches: Iterable[Any]) -> None:
-    """Rows of many files in one row group: a group for each would leave the files as small as they were."""
+    """Rows of many files in one row group: a group for each would keep them small."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -171,7 +171,7 @@ def _write(target: Path, schema: Any, batches: Iterable[Any]) -> None:
 
 
 def _instants(schema: Any, kinds: Mapping[str, str]) -> Any:
-    """The times of columns that are ``timestamp`` are those of UTC: INT96 does not say so."""
+    """Mark the times of ``timestamp`` columns as UTC: INT96 does not say so."""
     import pyarrow as pa
 
     def known(kind: Any) -> Any:
@@ -202,7 +202,7 @@ def _fitted(batch: Any, schema: Any) -> Any:
 
 
 def measured(group: Iterable[DataFile]) -> dict[str, tuple[Any, Any, int]]:
-    """Lowest, highest and nulls of the columns that are measured in every file."""
+    """Lowest value, highest value and nulls of the columns that every file has statistics for."""
     files = tuple(group)
     shared = [name for name in files[0].columns if all(name in file.columns for file in files)]
     found = {}

@@ -1,13 +1,13 @@
-"""Delta tables, written without Spark's Delta: files that tasks wrote are added by ``deltalake``, with what is there of an
-application.
+"""Delta tables without Spark: files that tasks wrote are added through ``deltalake``, with the application's progress.
 
-The commit has the files with their statistics and ``txn`` actions: (application, batch id) as Spark's Delta sink writes it,
-and for each partition where its offsets begin and end (``<application>:<topic id>:<partition>:first|next``). Delta allows two
-commits of one application never to be concurrent: who read an older version than the one that is there fails, looks again and
-judges again. The identity is in ``commitInfo`` as ``userMetadata``, where Spark's Delta has it too.
+The commit has the files with their statistics and ``txn`` actions: (application, batch id) as Spark's Delta sink writes it, and
+for each partition where its offsets begin and end (``<application>:<topic id>:<partition>:first|next``). In Delta, two commits of
+one application never succeed concurrently: a writer that read an older version fails, reads again and decides again. The identity
+is in ``commitInfo`` as ``userMetadata``, where Spark's Delta has it too.
 
-``deltalake`` rather than the JVM's DeltaLog: no jar, no private Scala interface, and it was measured to be no cost of the
-driver's (docs/adr/0016-bulk-lane.md)."""
+``deltalake`` instead of the JVM's DeltaLog: it needs no jar and no private Scala interface, and measured no cost on the driver
+(docs/adr/0016-bulk-lane.md).
+"""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tidelog.spark.arrow import TYPES
 
 INSTALL = "pip install 'tidelog[delta]'"
 SOME_HISTORY = 100
-"""How many commits are looked through before all are."""
+"""How many commits are searched before all are."""
 _ATTEMPTS = 20
-"""How often a commit is tried beside other writers."""
+"""How often a commit is tried while others write."""
 _MEASURED = ("partition", "offset", "timestamp")
 
 
@@ -51,14 +51,12 @@ class DeltaFiles:
         self._layout = Layout(uri, tuple(partition_by), target_file_bytes=target_file_bytes, compression=compression)
 
     def check(self) -> None:
-        """See ``FileTable``."""
         try:
             import deltalake  # noqa: F401
         except ImportError as error:
             raise SinkError(f"The bulk lane writes Delta tables with deltalake, which is not installed: {INSTALL}.") from error
 
     def prepare(self, names: Sequence[str]) -> Layout:
-        """See ``FileTable``."""
         from deltalake import DeltaTable, Schema
 
         partition_by = list(self._layout.partition_by)
@@ -67,7 +65,7 @@ class DeltaFiles:
             fields.append(pa.field(DATE, pa.date32()))
         if not DeltaTable.is_deltatable(self._uri, self._storage):
             schema = Schema.from_arrow(pa.schema(fields))
-            # "ignore": another driver may be making it too.
+            # "ignore": another driver may create it at the same time.
             DeltaTable.create(self._uri, schema, mode="ignore", partition_by=partition_by, storage_options=self._storage)
         table = self._table()
         found = list(table.metadata().partition_columns)
@@ -83,7 +81,7 @@ class DeltaFiles:
         return self._layout
 
     def progress(self, application: str, keys: Sequence[PartitionKey] = ()) -> Progress:
-        """See ``FileTable``; of others, the partitions that the newest commits name: Delta cannot be asked for all."""
+        """Of other applications, only the partitions that the newest commits name: Delta cannot list them all."""
         table = self._table()
         written = self._written(table, application, SOME_HISTORY) or self._written(table, application, None)
         named = [_key(piece) for identity in written for piece in identity.ranges]
@@ -91,7 +89,6 @@ class DeltaFiles:
         return replace(found, last=next((identity for identity in written if identity.batch_id == found.batch_id), None))
 
     def commit(self, identity: BatchIdentity, files: Sequence[DataFile]) -> bool:
-        """See ``FileTable``."""
         from deltalake.exceptions import CommitFailedError
 
         problem: Exception | None = None
@@ -109,7 +106,7 @@ class DeltaFiles:
         raise SinkError(f"The table {self._uri} was changed by others {_ATTEMPTS} times while a batch was committed: {problem}.")
 
     def paths(self) -> set[str]:
-        """All paths in the table's log, removed files included: older versions are read by them until VACUUM."""
+        """All paths in the table's log, removed files included: older versions need them until VACUUM."""
         fs, base = file_system(self._uri)
         import pyarrow.fs as pafs
 
@@ -130,7 +127,7 @@ class DeltaFiles:
         return DeltaTable(self._uri, storage_options=self._storage)
 
     def _written(self, table: Any, application: str, commits: int | None) -> list[BatchIdentity]:
-        """The batches of this application in the newest commits, or in all that the log still has; the newest first."""
+        """The batches of this application in the newest commits, or in the whole log; newest first."""
         if table.transaction_version(application) is None:
             return []
         found = (BatchIdentity.from_json(commit.get("userMetadata")) for commit in table.history(commits))
@@ -156,7 +153,7 @@ class DeltaFiles:
 
 
 def statistics(file: DataFile) -> str:
-    """A file's statistics as Delta's log has them; timestamps in milliseconds, the highest one rounded up."""
+    """A file's statistics in the form of Delta's log: timestamps in milliseconds, the highest one rounded up."""
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
     for name in _MEASURED:
@@ -166,7 +163,7 @@ def statistics(file: DataFile) -> str:
         micros = name == "timestamp"
         low[name] = _moment(span[0] // 1000) if micros else span[0]
         high[name] = _moment(-(-span[1] // 1000)) if micros else span[1]
-    # A list has no statistics of its own in Delta, nor have columns that are only in directories.
+    # Delta has no statistics for lists, nor for columns that are only in directory names.
     counts = {name: span[2] for name, span in file.columns.items() if name != "headers" and name not in file.partition}
     return json.dumps({"numRecords": file.rows, "minValues": low, "maxValues": high, "nullCount": counts})
 

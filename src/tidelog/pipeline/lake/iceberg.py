@@ -1,8 +1,9 @@
-"""Iceberg tables, written without Spark's Iceberg: files that tasks wrote are added by ``pyiceberg``, on any version of PySpark.
+"""Iceberg tables without Spark: files that tasks wrote are added through ``pyiceberg``, on any version of PySpark.
 
 One commit adds the files as a snapshot, whose summary has the batch (``tidelog``), and sets the table property
-``tidelog-progress.<application>``, so that expired snapshots take nothing along. A commit says which snapshot it builds on,
-and the catalog takes it only while that is the newest one: who is overtaken looks again and judges again."""
+``tidelog-progress.<application>``, which survives expired snapshots. A commit names the snapshot that it builds on, and the
+catalog accepts it only while that is the newest: a writer that comes second reads again and decides again.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class IcebergFiles:
     """A table of an Iceberg catalog: ``catalog`` are pyiceberg's properties (type, uri, warehouse, ...), ``table``
     namespace.name.
 
-    ``partition_by`` as elsewhere; ``date`` is Iceberg's own ``day(timestamp)``. Columns stay in the files, as Iceberg wants them.
+    ``partition_by`` as for the other tables; ``date`` is Iceberg's ``day(timestamp)``. Partition columns stay in the files, as
+    Iceberg requires.
     """
 
     def __init__(
@@ -48,14 +50,12 @@ class IcebergFiles:
         self._loaded: Any = None
 
     def check(self) -> None:
-        """See ``FileTable``."""
         try:
             import pyiceberg  # noqa: F401
         except ImportError as error:
             raise SinkError(f"The bulk lane writes Iceberg tables with pyiceberg, which is not installed: {INSTALL}.") from error
 
     def prepare(self, names: Sequence[str]) -> Layout:
-        """See ``FileTable``."""
         from pyiceberg.exceptions import NamespaceAlreadyExistsError, TableAlreadyExistsError
 
         catalog = self._catalog()
@@ -63,7 +63,7 @@ class IcebergFiles:
         if not catalog.table_exists(self._name):
             with contextlib.suppress(NamespaceAlreadyExistsError):
                 catalog.create_namespace(self._name.rpartition(".")[0])
-            with contextlib.suppress(TableAlreadyExistsError):  # another driver was quicker
+            with contextlib.suppress(TableAlreadyExistsError):  # Another driver was faster.
                 self._create(schema)
         table = self._table()
         found = tuple(field.name for field in table.spec().fields)
@@ -86,11 +86,9 @@ class IcebergFiles:
                 spec.add_field(*(("timestamp", "day", DATE) if name == DATE else (name, "identity", name)))
 
     def progress(self, application: str, keys: Sequence[PartitionKey] = ()) -> Progress:
-        """See ``FileTable``."""
         return _progress(self._table(), application)
 
     def commit(self, identity: BatchIdentity, files: Sequence[DataFile]) -> bool:
-        """See ``FileTable``."""
         from pyiceberg.exceptions import CommitFailedException
 
         problem: Exception | None = None
@@ -108,7 +106,7 @@ class IcebergFiles:
         raise SinkError(f"The table {self._name} was changed by others {_ATTEMPTS} times while a batch was committed: {problem}.")
 
     def paths(self) -> set[str]:
-        """See ``FileTable``: the files of all snapshots that are kept."""
+        """The files of all snapshots that are kept."""
         table = self._table()
         root = f"{table.location()}/data/"
         found = table.inspect.all_files().column("file_path").to_pylist()
@@ -126,17 +124,17 @@ class IcebergFiles:
 
     def _add(self, table: Any, identity: BatchIdentity, after: Progress, files: Sequence[DataFile]) -> None:
         root = f"{table.location()}/data"
-        # In this copy only: pyiceberg would try again on top of who was quicker, without judging again.
+        # In this copy only: pyiceberg would retry on top of the other commit without deciding again.
         table.metadata.properties[_RETRIES] = "0"
         with table.transaction() as commit:
             commit.set_properties({f"{PROGRESS}.{identity.application}": json.dumps(after.to_json())})
             if not files:
-                # A snapshot all the same: by it, a driver that was overtaken is seen.
+                # An empty batch makes a snapshot too: a driver that came second recognizes it.
                 with commit.update_snapshot({RECORD: identity.to_json()}).fast_append():
                     pass
             else:
                 paths = [f"{root}/{file.path}" for file in files]
-                # Names of files are random: no need to read all manifests for doubles.
+                # File names are random: there is no need to search all manifests for duplicates.
                 commit.add_files(paths, snapshot_properties={RECORD: identity.to_json()}, check_duplicate_files=False)
 
 

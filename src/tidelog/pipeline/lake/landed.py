@@ -1,10 +1,10 @@
-"""Has this batch landed? What a table remembers of one application, and what follows for the batch at hand.
+"""Has this batch landed? What a table keeps about an application, and what follows for a batch.
 
-A table keeps, for each application (a sink of a pipeline), the number of its newest batch and, for each partition by topic
-id, the offsets that are there: from ``first`` to before ``next``, without a hole. They are committed together with the rows.
-So a batch that comes again (a driver that died after the commit, a second driver that should not be there) is seen by its
-offsets, whatever the checkpoint says. Progress never goes back: what is older than the table is either wholly there, or an
-error."""
+For each application (a sink of a pipeline) a table keeps the number of its newest batch and, for each partition by topic id, the
+offsets that it has: from ``first`` to before ``next``, without a gap. They are committed together with the rows. So a repeated
+batch (the driver died after the commit, or a second driver runs by mistake) is recognized by its offsets, whatever the checkpoint
+says. Progress never goes back: offsets below ``next`` are there completely, or it is an error.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from typing import Any
 from tidelog.pipeline.sinks.base import BatchIdentity, OffsetRange, SinkError
 
 PartitionKey = tuple[str, str, int]
-"""(topic, topic id as text, partition): a topic that was made again is another one."""
+"""(topic, topic id as text, partition): a topic that was deleted and created again is another one."""
 _NAMED = 5
 """How many partitions an error names."""
 
 
 class Verdict(Enum):
-    """What becomes of a batch."""
+    """What to do with a batch."""
 
     NEW = auto()
     LANDED = auto()
@@ -30,14 +30,14 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a table holds of one application. ``batch_id`` -1: nothing. ``last``: the newest batch, where the store keeps it."""
+    """What a table has of one application. ``batch_id`` -1: nothing. ``last``: the newest batch, where the store keeps it."""
 
     batch_id: int = -1
     last: BatchIdentity | None = None
     positions: dict[PartitionKey, tuple[int, int]] = field(default_factory=dict)
 
     def after(self, identity: BatchIdentity) -> Progress:
-        """With this batch in the table as well."""
+        """The progress with this batch added."""
         positions = dict(self.positions)
         for piece in identity.ranges:
             first, _ = positions.get(key_of(piece), (piece.start, piece.start))
@@ -45,36 +45,35 @@ class Progress:
         return Progress(identity.batch_id, identity, positions)
 
     def to_json(self) -> dict[str, Any]:
-        """As a store keeps it."""
+        """The stored form."""
         rows = [[*key, *span] for key, span in sorted(self.positions.items())]
         last = None if self.last is None else json.loads(self.last.to_json())
         return {"batch_id": self.batch_id, "last": last, "positions": rows}
 
     @classmethod
     def from_json(cls, said: dict[str, Any]) -> Progress:
-        """What ``to_json`` gave. SinkError when it is something else."""
+        """The inverse of ``to_json``. SinkError for other text."""
         try:
             positions = {(str(r[0]), str(r[1]), int(r[2])): (int(r[3]), int(r[4])) for r in said["positions"]}
             return cls(int(said["batch_id"]), BatchIdentity.from_json(json.dumps(said["last"])), positions)
         except (KeyError, IndexError, TypeError, ValueError):
-            raise SinkError(f"The table's record of what it holds cannot be read: {str(said)[:200]}.") from None
+            raise SinkError(f"The progress in the table cannot be read: {str(said)[:200]}.") from None
 
 
 def key_of(piece: OffsetRange) -> PartitionKey:
-    """Which partition of which topic."""
+    """The key of a range's partition."""
     return piece.topic, piece.topic_id, piece.partition
 
 
 def judge(progress: Progress, identity: BatchIdentity) -> Verdict:
-    """Whether the batch is new or there already. SinkError when it is neither: part of it is there, or other offsets under its
-    number."""
+    """Whether the batch is new or landed. SinkError if it is neither: part of it is there, or other offsets under its number."""
     if identity.batch_id > progress.batch_id:
         again = [piece for piece in identity.ranges if _touches(progress, piece)]
         if not again:
             return Verdict.NEW
         raise SinkError(
             f"{_name(identity)} brings {_said(again)}, and the table has these partitions up to {_positions(progress, again)} "
-            "already: its checkpoint did not write the table, or two pipelines share a name. Go on with startingOffsets="
+            "already: another checkpoint wrote the table, or two pipelines share a name. Continue with startingOffsets="
             f"{starting_offsets(progress)}, or give the pipeline another name."
         )
     if identity.batch_id == progress.batch_id and progress.last is not None:
@@ -102,7 +101,7 @@ def _covered(progress: Progress, piece: OffsetRange) -> bool:
 
 
 def missing(progress: Progress, identity: BatchIdentity) -> list[str]:
-    """Offsets between what the table has and where this batch begins: read by nobody, or by another table."""
+    """Offsets between the table's end and the batch's begin: never read, or read into another table."""
     found = []
     for piece in identity.ranges:
         span = progress.positions.get(key_of(piece))
@@ -112,7 +111,7 @@ def missing(progress: Progress, identity: BatchIdentity) -> list[str]:
 
 
 def starting_offsets(progress: Progress) -> str:
-    """Where the table ends, as the source's option ``startingOffsets``."""
+    """Where the table ends, in the form of the option ``startingOffsets``."""
     topics: dict[str, dict[str, int]] = {}
     for (topic, _, partition), (_, following) in sorted(progress.positions.items()):
         topics.setdefault(topic, {})[str(partition)] = following

@@ -2,18 +2,18 @@
 
 Layout below the table's directory::
 
-    _tidelog/00000000000000000007.json            commit 7: files added and removed, the batch, what the table holds afterwards
-    data/batch=<token>/topic=t/date=2026-01-01/*  the files; nobody looks for them here, commits name them
+    _tidelog/00000000000000000007.json            commit 7: files added and removed, the batch, the progress after it
+    data/batch=<token>/topic=t/date=2026-01-01/*  the files; commits name them, the folder is not listed
 
 A commit is a JSON object: ``format`` 1, ``version``, ``columns`` and ``partition_by`` (commit 0), ``identity`` (the batch, or
-null), ``progress`` (application -> what is there of it, of this commit's application only), ``adds``, ``removes``. Every
-``SNAPSHOT_EVERY`` commits a second file, ``<version>.snapshot.json``, has the sum of all commits so far; it is made anew from
-them when it is lost.
+null), ``progress`` (application -> its progress, for this commit's application only), ``adds``, ``removes``. Every
+``SNAPSHOT_EVERY`` commits a second file, ``<version>.snapshot.json``, has the sum of all commits so far; if it is lost, it is
+rebuilt from them.
 
-Invariants: a version is created once, by whoever is first (a hard link, which fails where the name exists); a batch is in one
-commit with its files; what no commit names is not in the table. Who loses the race for a version looks again, and judges
-again: that is what fences a second driver. Local and mounted disks only: stores without such a primitive are what Delta and
-Iceberg are for."""
+Invariants: a version is created once, by the first writer (a hard link, which fails where the name exists); a batch is in one
+commit with its files; a file that no commit names is not in the table. A writer that loses the race for a version reads the
+new one and decides again: that fences a second driver. Local and mounted disks only: for stores without hard links use Delta or
+Iceberg."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ DATE = "date"
 
 
 class Superseded(SinkError):
-    """Files that were to be replaced are not in the table any more. Nothing was committed."""
+    """Files to be replaced are no longer in the table. Nothing was committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A version of a table. ``columns``: name -> Spark's type, without those that only partition directories have."""
+    """A version of a table. ``columns``: name -> Spark's type, without columns that only partition directories have."""
 
     version: int = -1
     columns: dict[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class TableState:
         return TableState(commit["version"], columns, partition_by, files, progress)
 
     def to_json(self) -> dict[str, Any]:
-        """As a commit that stands for all up to this version."""
+        """As one commit that stands for all up to this version."""
         return {
             "format": FORMAT,
             "version": self.version,
@@ -103,16 +103,15 @@ class ManifestTable:
         return self._root / DATA
 
     def check(self) -> None:
-        """Nothing but pyarrow is needed."""
+        """Nothing: pyarrow is all that it needs."""
 
     def prepare(self, names: Sequence[str]) -> Layout:
-        """See ``FileTable``."""
         kept = {name: SQL_TYPES[name] for name in names if name not in self._layout.partition_by}
         self.create(kept, self._layout.partition_by)
         return self._layout
 
     def create(self, columns: dict[str, str], partition_by: Sequence[str]) -> None:
-        """Make the table where it is not there yet. SinkError when it is, and is cut into partitions in another way."""
+        """Create the table if it does not exist. SinkError if it exists with other partitions."""
         state = self.state()
         if state.version < 0:
             first = {"columns": columns, "partition_by": list(partition_by), "identity": None, "progress": {}}
@@ -132,7 +131,7 @@ class ManifestTable:
         return self.state().version >= 0
 
     def state(self) -> TableState:
-        """The newest version. SinkError when a commit is not there or cannot be read."""
+        """The newest version. SinkError when a commit is missing or cannot be read."""
         versions, snapshots = self._names()
         state = self._state
         if state.version < 0 and snapshots:
@@ -140,7 +139,7 @@ class ManifestTable:
         newest = max(versions, default=-1)
         if newest < state.version:
             raise SinkError(
-                f"The table {self._root} is at version {newest}, and was at {state.version}: it was taken away or replaced."
+                f"The table {self._root} is at version {newest}, and was at {state.version}: it was deleted or replaced."
             )
         for version in range(state.version + 1, newest + 1):
             state = state.after(self._read(f"{version:020}.json"))
@@ -148,22 +147,20 @@ class ManifestTable:
         return state
 
     def progress(self, application: str, keys: Sequence[PartitionKey] = ()) -> Progress:
-        """See ``FileTable``."""
         return self.state().progress.get(application, Progress())
 
     def commit(self, identity: BatchIdentity, files: Sequence[DataFile]) -> bool:
-        """See ``FileTable``."""
         return self.commit_as(identity, files, lambda _: {})
 
     def commit_as(
         self, identity: BatchIdentity, files: Sequence[DataFile], columns: Callable[[dict[str, str]], dict[str, str]]
     ) -> bool:
-        """As ``commit``; ``columns`` makes those of the table from now on out of those that it has: asked again each time that
-        somebody else was first."""
+        """Commit with ``columns``, which makes the table's columns from those that it has. It is called again each time that
+        another writer was first."""
         while True:
             state = self.state()
             if state.version < 0:
-                raise SinkError(f"There is no table in {self._root} any more: it was taken away while it was written to.")
+                raise SinkError(f"There is no table in {self._root} any more: it was deleted while it was written to.")
             progress = state.progress.get(identity.application, Progress())
             if judge(progress, identity) is Verdict.LANDED:
                 return False
@@ -178,9 +175,10 @@ class ManifestTable:
                 return True
 
     def replace(self, removes: Iterable[str], adds: Sequence[DataFile]) -> None:
-        """Files for files with the same rows, as compaction does it. Superseded when one of the former is not there any more.
+        """Replace files by files with the same rows (a compaction). Superseded when one of the old files is not in the table
+        any more.
 
-        After any other error nobody knows whether the commit is there.
+        After any other error it is unknown whether the commit is there.
         """
         old = sorted(removes)
         while True:
@@ -188,14 +186,14 @@ class ManifestTable:
             gone = [path for path in old if path not in state.files]
             if gone:
                 raise Superseded(
-                    f"{gone[0]} is not in the table {self._root} any more: somebody else has compacted it. Begin anew."
+                    f"{gone[0]} is not in the table {self._root} any more: another process has compacted it. Start again."
                 )
             commit: dict[str, Any] = {"identity": None, "progress": {}, "adds": [file.to_json() for file in adds], "removes": old}
             if self._put(state.version + 1, commit):
                 return
 
     def replaced(self, before_ms: int) -> list[str]:
-        """Files that commits before this time took out of the table, by the times of the commits' files."""
+        """Files that commits before this time removed from the table, by the times of the commits' files."""
         versions, _ = self._names()
         found: list[str] = []
         for version in sorted(versions):
@@ -205,10 +203,10 @@ class ManifestTable:
         return found
 
     def paths(self) -> set[str]:
-        """See ``FileTable``. Relative to ``data``."""
+        """Relative to ``data``."""
         versions, _ = self._names()
         kept = set(self.state().files)
-        for version in versions:  # older versions can be read as long as their commits are there
+        for version in versions:  # Older versions can be read as long as their commits exist.
             kept.update(file["path"] for file in self._read(f"{version:020}.json")["adds"])
         return kept
 
@@ -234,7 +232,7 @@ class ManifestTable:
         return found
 
     def _put(self, version: int, commit: dict[str, Any]) -> bool:
-        """Create a version. False when somebody else was first."""
+        """Create a version. False when another writer was first."""
         self._log.mkdir(parents=True, exist_ok=True)
         whole = {"format": FORMAT, "version": version, **commit}
         if not _create(self._log / f"{version:020}.json", whole):
@@ -246,7 +244,7 @@ class ManifestTable:
 
 
 def _create(path: Path, content: dict[str, Any]) -> bool:
-    """A file that is there whole and on the disk, or not at all; False when it is there already."""
+    """Create a file that is complete and on the disk, or not there at all. False when it exists."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with fresh.open("xb") as file:

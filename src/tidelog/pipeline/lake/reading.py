@@ -14,7 +14,7 @@ _BATCH = "batch"
 def read_table(spark: Any, path: str) -> Any:
     """The newest version of the table as a DataFrame. SinkError when there is no table.
 
-    The same with Spark alone: ``spark.read.option("basePath", <path>/data).schema(...).parquet(*files).drop("batch")``.
+    With Spark alone: ``spark.read.option("basePath", <path>/data).schema(...).parquet(*files).drop("batch")``.
     """
     table = ManifestTable(path)
     state = table.state()
@@ -35,5 +35,5 @@ def schema_of(state: TableState) -> dict[str, str]:
 
 
 def _typed(state: TableState, partitions: dict[str, str]) -> dict[str, str]:
-    """A table that a pipeline made says the types of its own partition columns."""
+    """A table that a pipeline made states the types of its partition columns."""
     return {name: state.columns.get(name, kind) for name, kind in partitions.items()}

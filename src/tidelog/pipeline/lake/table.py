@@ -1,4 +1,4 @@
-"""What a table of files offers to who writes files into it, and what is known of a file."""
+"""The interface of a table of files for its writers, and the description of a file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tidelog.pipeline.sinks.base import BatchIdentity
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A Parquet file. ``path`` is relative to the table's data. ``columns``: name -> [lowest, highest, nulls]; the first two may
-    be None. Timestamps are microseconds. ``created_ms`` is the writer's clock."""
+    """A Parquet file. ``path`` is relative to the table's data. ``columns``: name -> [lowest, highest, nulls]; the first two
+    may be None. Timestamps are microseconds. ``created_ms`` is the writer's clock."""
 
     path: str
     rows: int
@@ -24,12 +24,12 @@ class DataFile:
     created_ms: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """For a manifest."""
+        """The form in a manifest."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, said: dict[str, Any]) -> DataFile:
-        """What ``to_json`` gave."""
+        """The inverse of ``to_json``."""
         columns = {name: (span[0], span[1], int(span[2])) for name, span in said.get("columns", {}).items()}
         partition = {str(name): str(text) for name, text in said.get("partition", {}).items()}
         return cls(str(said["path"]), int(said["rows"]), int(said["size"]), partition, columns, int(said.get("created_ms", 0)))
@@ -37,9 +37,9 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How tasks write a table's files. Travels to executors.
+    """How tasks write a table's files. Sent to executors.
 
-    ``root``: an URI or a local path. ``partition_by``: of topic, partition and date (UTC, of the record's timestamp). ``keep``: a
+    ``root``: a URI or a local path. ``partition_by``: of topic, partition and date (UTC, of the record's timestamp). ``keep``: a
     partition column stays in the file too. ``grouped``: the files of one batch share a directory, ``batch=<token>``.
     """
 
@@ -51,12 +51,12 @@ class Layout:
     compression: str = "snappy"
 
     def to_json(self) -> str:
-        """As it travels."""
+        """The form sent to executors."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Layout:
-        """What ``to_json`` gave."""
+        """The inverse of ``to_json``."""
         said = json.loads(text)
         return cls(**{**said, "partition_by": tuple(said["partition_by"])})
 
@@ -68,16 +68,16 @@ class FileTable(Protocol):
         """SinkError when something is missing, with what to install or to change."""
 
     def prepare(self, names: Sequence[str]) -> Layout:
-        """Make the table when it is not there, with these columns of the source. SinkError when it is, with others."""
+        """Create the table with these columns of the source if it does not exist. SinkError if it exists with other columns."""
 
     def progress(self, application: str, keys: Sequence[PartitionKey] = ()) -> Progress:
-        """What is there of this application; of these partitions for certain."""
+        """The progress of this application; complete for these partitions."""
 
     def commit(self, identity: BatchIdentity, files: Sequence[DataFile]) -> bool:
-        """Add the files and remember the batch, both or none. False, and nothing is added, when the batch is there already.
+        """Add the files and the batch, both or neither. False, and nothing is added, when the table has the batch.
 
         SinkError when the table has other offsets under its number, or a part of its offsets.
         """
 
     def paths(self) -> set[str]:
-        """All files that the table, or a version of it that can still be read, is made of."""
+        """All files that the table uses, or a version of it that can still be read."""

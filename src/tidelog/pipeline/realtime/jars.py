@@ -1,7 +1,7 @@
-"""Spark's Kafka connector: which jars it is, fetched once and compared with their sums.
+"""Spark's Kafka connector: its jars, fetched once and compared with their checksums.
 
-One by one and not as a package with all that it asks for, because the connector asks for a library (the token provider) that is
-not published in its version; the one that is does as well.
+They are fetched one by one and without dependencies, because the connector depends on a version of one library (the token
+provider) that was never published; the version listed here works.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tidelog.model.errors import ConfigError
 
 CONNECTOR_NAME = "spark-sql-kafka-0-10"
 Retrieve = Callable[[tuple[str, str, str], Path], None]
-"""Puts the jar of a module (group, artifact, version) into a file; ConfigError when it cannot be had."""
+"""Fetches the jar of a module (group, artifact, version) into a file. ConfigError when that fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class Jar:
 
     @property
     def name(self) -> str:
-        """The file's."""
+        """The name of the file."""
         return f"{self.artifact}-{self.version}.jar"
 
     @property
     def module(self) -> tuple[str, str, str]:
-        """As Ivy and Maven name it."""
+        """The module in the form of Ivy and Maven."""
         return self.group, self.artifact, self.version
 
 
@@ -57,11 +57,11 @@ CONNECTOR = (
         "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
     ),
 )  # fmt: skip
-"""What PySpark 4.3.0 runs with: there is no connector 4.3.0 yet, and that of 4.2.0 works there."""
+"""The jars for PySpark 4.3.0: there is no connector 4.3.0 yet, and that of 4.2.0 works with it."""
 
 
 def fetched(folder: Path, retrieve: Retrieve, jars: tuple[Jar, ...] = CONNECTOR) -> list[Path]:
-    """The files, fetched where they are not in ``folder`` yet. ConfigError when they cannot be had or are others."""
+    """The files; those that ``folder`` lacks are fetched. ConfigError when that fails or a checksum differs."""
     folder.mkdir(parents=True, exist_ok=True)
     return [_one(folder, jar, retrieve) for jar in jars]
 
@@ -89,6 +89,6 @@ def _one(folder: Path, jar: Jar, retrieve: Retrieve) -> Path:
 def _check(file: Path, jar: Jar) -> None:
     if hashlib.sha256(file.read_bytes()).hexdigest() != jar.sha256:
         raise ConfigError(
-            f"{file.name} is not the one that was tried: remove it from the cache, or see what is between here and the "
-            "repository."
+            f"{file.name} has another checksum than expected: delete it from the cache, or find out what changes it on "
+            "the way from the repository."
         )

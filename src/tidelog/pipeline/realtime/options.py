@@ -1,4 +1,4 @@
-"""What Spark's Kafka connector is told: a pipeline's words in those of Java's clients. Pure."""
+"""Options of Spark's Kafka connector: a pipeline's keys in the terms of Java's clients. Pure."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LOGIN = {
 
 
 def java_settings(kafka: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a client as Java's know them. ConfigError for one that has another form there, with that form."""
+    """Client settings under Java's names. ConfigError for a setting that has another form in Java, with that form."""
     found = dict(kafka)
     for name, instead in _OTHERS.items():
         if name in found:
-            raise ConfigError(f"kafka.{name} is no setting of Java's client, which engine: jvm uses: say {instead}.")
+            raise ConfigError(f"kafka.{name} is not a setting of Java's client, which engine: jvm uses: say {instead}.")
     if "sasl.mechanisms" in found:
         found["sasl.mechanism"] = found.pop("sasl.mechanisms")
     user, password = found.pop("sasl.username", None), found.pop("sasl.password", None)
@@ -46,7 +46,7 @@ def _quoted(text: str) -> str:
 
 
 def source_options(model: PipelineModel, source: Source) -> dict[str, str]:
-    """For ``readStream.format("kafka")``. What was aborted is not read unless the pipeline says so."""
+    """For ``readStream.format("kafka")``. Aborted records are not read unless the pipeline asks for them."""
     settings = {"isolation.level": "read_committed"} | java_settings(dict(model.kafka))
     found = {f"kafka.{name}": value for name, value in settings.items()}
     found |= {"subscribe": ",".join(source.topics)} if source.topics else {"subscribePattern": source.pattern}
@@ -61,7 +61,8 @@ def source_options(model: PipelineModel, source: Source) -> dict[str, str]:
 
 
 def sink_options(model: PipelineModel, topic: str) -> dict[str, str]:
-    """For ``writeStream.format("kafka")``, without a reader's settings. A record leaves at once unless the pipeline says else."""
+    """For ``writeStream.format("kafka")``, without a reader's settings. A record is sent at once unless the pipeline says
+    otherwise."""
     settings = {"linger.ms": "0"} | java_settings(dict(model.kafka))
     kept = {f"kafka.{name}": value for name, value in settings.items() if not name.startswith(_READERS)}
     return kept | {"topic": topic}

@@ -1,4 +1,5 @@
-"""A flow as a query in real-time mode: a task for each partition that never rests, and an offset log after each ``trigger``."""
+"""A flow as a query in real-time mode: a task for each partition that never ends, and an offset log entry after each
+``trigger``."""
 
 from __future__ import annotations
 
@@ -22,15 +23,13 @@ from tidelog.spark.cluster import Cluster
 
 @dataclass(slots=True)
 class Written:
-    """What a run asks of a query's writer. Spark's sink counts nothing and remembers nothing: ``sinks`` has the names."""
+    """What a run asks of a query's writer. Spark's sink counts nothing and keeps no batch: ``sinks`` has the names alone."""
 
     counts: Counts = field(default_factory=Counts)
     sinks: dict[str, Any] = field(default_factory=dict)
 
 
 class RealTimeQuery:
-    """See ``queries.Query``."""
-
     def __init__(self, model: PipelineModel, flow: Flow, spark: Any) -> None:
         self._model = model
         self.flow = flow
@@ -42,9 +41,12 @@ class RealTimeQuery:
         self._asked_to_rest = -1
 
     def prepare(self, from_here: frozenset[str] = frozenset()) -> None:
-        """Topics are there, and there is a core for each of their partitions: a task that waits for one would wait for ever."""
+        """Check that topics exist and that there is a core for each of their partitions: a task without one would wait
+        indefinitely."""
         if from_here:
-            raise PipelineFailure("--from-here is for tables; with engine: jvm the checkpoint alone says where a query goes on.")
+            raise PipelineFailure(
+                "--from-here is for tables; with engine: jvm the checkpoint alone says where a query continues."
+            )
         cluster = Cluster(parse_settings(dict(self._model.kafka)))
         try:
             partitions, _ = partitions_of(cluster, self.flow.sources[0])
@@ -58,13 +60,13 @@ class RealTimeQuery:
             )
 
     def ends(self) -> dict[TopicPartition, int]:
-        """See ``queries.Query``. Nobody asks: it has no end to come to."""
+        """Not used: a query in real-time mode has no end."""
         return {}
 
     def start(self, *, once: bool) -> None:
         """Begin to run; returns at once."""
         if once:
-            raise PipelineFailure("--once has no meaning in real-time mode, which never comes to an end: leave it out.")
+            raise PipelineFailure("--once has no meaning in real-time mode, which does not end: leave it out.")
         model, source = self._model, self.flow.sources[0]
         frame = self._spark.readStream.format("kafka").options(**source_options(model, source)).load()
         good = decoded(frame, plan(source, None)).where("_error is null").drop(*ASIDE)
@@ -76,23 +78,23 @@ class RealTimeQuery:
         self.query = writer.trigger(realTime=f"{model.trigger_ms} milliseconds").start()
 
     def _as_records(self, rows: Any) -> Any:
-        """The columns that are a record's; a source without a transform goes on with its key."""
+        """The columns of a record; a source without a transform keeps its key."""
         if "key" not in rows.columns and "_key" in rows.columns:
             rows = rows.withColumnRenamed("_key", "key")
         if "headers" not in rows.columns and "_headers" in rows.columns:
             rows = rows.withColumnRenamed("_headers", "headers")
         if "value" not in rows.columns:
             raise PipelineFailure(
-                f"The sink {self.flow.sinks[0].name} writes records, and its rows have no column value: make one in a transform, "
+                f"The sink {self.flow.sinks[0].name} writes records, and its rows have no column value: add one in a transform, "
                 "like to_json(struct(*)) AS value."
             )
         return rows.select(*(name for name in ("key", "value", "headers", "partition") if name in rows.columns))
 
     @property
     def done(self) -> tuple[OffsetRange, ...]:
-        """What was read up to the last entry of the offset log."""
+        """The offsets up to the last entry of the offset log."""
         last = self.query.lastProgress if self.query is not None else None
-        # All of them are much to carry out of the JVM each time that somebody looks.
+        # The whole list is expensive to move out of the JVM at every call.
         for found in self.query.recentProgress if last is not None and last.batchId > self._seen else ():
             if found.batchId > self._seen:
                 self._seen = found.batchId
@@ -102,18 +104,17 @@ class RealTimeQuery:
         return self._done
 
     def columns(self) -> dict[str, dict[str, str]]:
-        """See ``queries.Query``."""
         return {source.name: columns_of(plan(source, None)) for source in self.flow.sources}
 
     def resting(self) -> bool:
-        """Whether an entry of the offset log came since this was first asked: what is read before it is not read again."""
+        """Whether the offset log has a new entry since the first call: what was read before it is not read again."""
         if self._asked_to_rest < 0:
             self._asked_to_rest = self._seen + 1
         return self.done is not None and self._seen >= self._asked_to_rest
 
 
 def ranges_of(progress: dict[str, Any]) -> tuple[OffsetRange, ...]:
-    """Out of a StreamingQueryProgress of the connector's source; Java's connector knows no topic ids."""
+    """From a StreamingQueryProgress of the connector's source. Java's connector has no topic ids."""
     found = []
     for source in progress.get("sources") or ():
         ends = _offsets(source.get("endOffset"))

@@ -1,1 +1,1 @@
-"""Where rows end. ``base`` is the contract; each kind of sink has a module of its own, imported when a pipeline names it."""
+"""Sinks. ``base`` is the contract; each kind has its own module, imported when a pipeline names it."""

@@ -1,10 +1,10 @@
-"""What every sink keeps to, and how a batch is known: the contract that makes a pipeline exactly once.
+"""The contract of sinks, and the identity of a batch: what makes a pipeline exactly once.
 
-A batch is known by its pipeline, sink and number, and by the offsets that it read of each topic (with the topic's id, so that a
-topic that was deleted and made again is another one). A sink writes rows and identity in one commit. A driver that died between
-two sinks runs the batch again with the same identity and the same offsets; a sink that has it already does nothing.
+A batch is identified by its pipeline, sink and number, and by the offsets that it read of each topic (with the topic's id, so
+that a topic that was deleted and created again is another one). A sink writes rows and identity in one commit. A driver that died
+between two sinks runs the batch again with the same identity and offsets; a sink that has it does nothing.
 
-Numbers of one pipeline and sink only grow, also over a checkpoint that was lost: the runner goes on from ``last_committed``.
+Numbers of one pipeline and sink only grow, over a lost checkpoint too: the runner continues from ``last_committed``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 RECORD = "tidelog"
-"""The key under which an identity lies in a table's commit metadata (Delta's userMetadata, Iceberg's snapshot properties)."""
+"""The key of an identity in a table's commit metadata (Delta's userMetadata, Iceberg's snapshot properties)."""
 
 
 class SinkError(Exception):
-    """A sink cannot do what was asked; the text says what was found and what to do."""
+    """A sink cannot do what was asked. The text says what was found and what to do."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,7 +34,7 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class BatchIdentity:
-    """One batch on its way into one sink. ``ranges`` are sorted, so that the same batch is always the same text."""
+    """One batch for one sink. ``ranges`` are sorted, so that the same batch is always the same text."""
 
     pipeline: str
     sink: str
@@ -43,18 +43,18 @@ class BatchIdentity:
 
     @property
     def application(self) -> str:
-        """Who writes, for stores that keep a number per writer (Delta's txnAppId)."""
+        """The writer's name, for stores that keep a number per writer (Delta's txnAppId)."""
         return f"tidelog:{self.pipeline}:{self.sink}"
 
     def to_json(self) -> str:
-        """As it lies beside the rows."""
+        """The stored form, beside the rows."""
         ranges = [[r.topic, r.topic_id, r.partition, r.start, r.end] for r in self.ranges]
         record = {"pipeline": self.pipeline, "sink": self.sink, "batch_id": self.batch_id, "ranges": ranges}
         return json.dumps({RECORD: record}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | None) -> BatchIdentity | None:
-        """None when the text is not one of ours: others may write to the same table."""
+        """The inverse of ``to_json``; None for other text, since others may write to the table."""
         try:
             record = json.loads(text or "")[RECORD]
             ranges = tuple(OffsetRange(str(r[0]), str(r[1]), int(r[2]), int(r[3]), int(r[4])) for r in record["ranges"])
@@ -76,15 +76,15 @@ def is_there(last: BatchIdentity | None, identity: BatchIdentity, place: str) ->
 
 
 class Sink(Protocol):
-    """A kind of sink, made for one sink of one pipeline. Used by one thread of the driver.
+    """One sink of one pipeline. For one thread of the driver.
 
-    ``remembers``: whether ``last_committed`` knows. One that cannot (a console) may see a batch twice.
+    ``remembers``: whether ``last_committed`` can know. A sink that cannot (a console) may see a batch twice.
     """
 
     remembers: bool
 
     def check(self, spark: Any) -> None:
-        """Before anything runs. SinkError when something is missing, with what to install or to change."""
+        """Check before anything runs. SinkError when something is missing, with what to install or to change."""
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
         """Rows (a batch DataFrame) and identity in one commit; nothing when ``identity`` is there already.
@@ -93,18 +93,18 @@ class Sink(Protocol):
         """
 
     def committed(self, identity: BatchIdentity) -> bool:
-        """Whether this batch is there."""
+        """Whether the sink has this batch."""
 
     def last_committed(self) -> BatchIdentity | None:
-        """The newest batch that the store itself remembers; None when it is new or cannot know (a console)."""
+        """The newest batch that the store has; None when it has none or cannot know (a console)."""
 
 
 @runtime_checkable
 class FillsIn(Protocol):
-    """A sink that can be told to write only rows that its table lacks."""
+    """A sink that can restrict itself to rows that its table lacks."""
 
     def fill_in(self, place: tuple[str, ...], unplaced: str = "") -> None:
-        """From now on append only rows of whose ``place`` (columns) the table has none. Upserts are so already.
+        """From now on append only rows whose ``place`` (columns) no row of the table has. Upserts need no restriction.
 
-        ``unplaced``: the column that tells rows apart where the place of one has a NULL.
+        ``unplaced``: the column that tells rows apart whose place has a NULL.
         """

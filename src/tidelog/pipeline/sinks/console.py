@@ -1,4 +1,4 @@
-"""Rows on the screen, for looking at a pipeline while it is made. It remembers nothing: a batch run again is shown again."""
+"""Rows on the screen, for looking at a pipeline under development. It keeps nothing: a batch that runs again is shown again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ DEFAULT_ROWS = "20"
 
 
 def make(spec: SinkSpec, pipeline: PipelineModel) -> ConsoleSink:
-    """See ``kinds``."""
     del pipeline
     return ConsoleSink(spec)
 
@@ -32,15 +31,14 @@ class ConsoleSink:
         """Nothing can be missing."""
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
-        """See ``Sink``."""
         print(f"-- {identity.sink}, batch {identity.batch_id}")  # noqa: T201  (that is what it is for)
         batch.show(self._rows, truncate=60)
 
     def committed(self, identity: BatchIdentity) -> bool:
-        """Not known."""
+        """False: it is not known."""
         del identity
         return False
 
     def last_committed(self) -> BatchIdentity | None:
-        """Not known."""
+        """None: it is not known."""
         return None

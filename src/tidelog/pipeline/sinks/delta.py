@@ -1,7 +1,7 @@
 """Rows into a Delta table, a batch in one commit.
 
-The commit carries the batch twice: as Delta's transaction (``txnAppId``, ``txnVersion``), by which Delta refuses a second
-one, and as JSON in ``userMetadata`` with the offsets, so that the table alone says how far it is. ``DESCRIBE HISTORY`` shows it.
+The commit carries the batch twice: as Delta's transaction (``txnAppId``, ``txnVersion``), for which Delta refuses a second
+commit, and as JSON in ``userMetadata`` with the offsets, so that the table alone has the position. ``DESCRIBE HISTORY`` shows it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 MERGE_SCHEMA = "spark.databricks.delta.schema.autoMerge.enabled"
 WIDENING = "delta.enableTypeWidening"
 SOME_HISTORY = 20
-# What Delta says to the slower one of two that make a table: dead letters of two sources, say. Nothing of it was committed.
+# Delta's error for the slower of two writers that create a table, such as dead letters of two sources. Nothing was committed.
 MADE_MEANWHILE = ("DELTA_PROTOCOL_CHANGED", "DELTA_METADATA_CHANGED")
 
 
 def make(spec: SinkSpec, pipeline: PipelineModel) -> DeltaSink:
-    """See ``kinds``."""
     return DeltaSink(spec, pipeline.name)
 
 
 class _Lacking(SinkError):
-    """Columns that the table lacks, to be told with what to do."""
+    """Columns that the table lacks; the message says what to do."""
 
 
 class DeltaSink:
@@ -49,7 +48,7 @@ class DeltaSink:
         self._unplaced = ""
 
     def check(self, spark: Any) -> None:
-        """Delta's classes are there, and what the table remembers is read."""
+        """Check that Delta's classes are there, and read the table's newest batch."""
         if spark.conf.get("spark.sql.extensions", "").find("DeltaSparkSessionExtension") < 0:
             raise SinkError(
                 f"The sink {self._spec.name} writes Delta, and this Spark session has no Delta: let `tidelog pipeline run` make "
@@ -60,20 +59,18 @@ class DeltaSink:
         self._last = self._remembered()
 
     def last_committed(self) -> BatchIdentity | None:
-        """What the table's own history says."""
+        """From the table's history."""
         return self._last
 
     def committed(self, identity: BatchIdentity) -> bool:
-        """Whether this batch is in the table. SinkError when its number is there with other offsets."""
+        """Whether the table has this batch. SinkError when its number is there with other offsets."""
         return is_there(self._last, identity, f"The table {self._path}")
 
     def fill_in(self, place: tuple[str, ...], unplaced: str = "") -> None:
-        """See ``FillsIn``."""
         if self._spec.mode is Mode.APPEND:
             self._place, self._unplaced = place, unplaced
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
-        """See ``Sink``."""
         if self.committed(identity):
             return
         for part in self._parts:
@@ -118,7 +115,7 @@ class DeltaSink:
         lacking = [column for column in self._place if column not in batch.columns]
         if lacking:
             raise SinkError(
-                f"The sink {spec.name} cannot tell which rows it has: keep {', '.join(lacking)} in its transform, or upsert."
+                f"The sink {spec.name} does not know which rows it has: keep {', '.join(lacking)} in its transform, or upsert."
             )
         (batch if self._place else newest_by_key(batch, spec)).createOrReplaceTempView(view)
         same = " AND ".join(f"t.`{key}` <=> s.`{key}`" for key in self._place or spec.keys)
@@ -146,8 +143,8 @@ class DeltaSink:
             spark.catalog.dropTempView(view)
 
     def _types(self, batch: Any, table: Any) -> None:
-        """SinkError for a type that the table's column cannot hold: MERGE would cut 1.5 to 1 without a word. Where the sink may
-        let types grow, the table is told that it may; Delta does the rest in the batch's own commit."""
+        """SinkError for a type that the table's column cannot hold: MERGE would cut 1.5 to 1 silently. If the sink may widen
+        types, the table gets the permission here; Delta widens in the batch's own commit."""
         wider, other = changed(table, batch.schema)
         if self._spec.evolution is not Evolution.MERGE:
             wider, other = [], other + wider
@@ -163,7 +160,7 @@ class DeltaSink:
                 self._spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('{WIDENING}' = 'true')")
 
     def _same_columns(self, batch: Any, table: Any) -> None:
-        """MERGE leaves out columns that the table lacks, without a word."""
+        """SinkError for columns that the table lacks: MERGE would drop them silently."""
         known = {name.lower() for name in table.names}
         more = [name for name in batch.columns if name.lower() not in known]
         if more:
@@ -227,23 +224,23 @@ def _columns(error: Exception, text: str) -> str:
 
 
 def same_place(place: tuple[str, ...], unplaced: str, known: frozenset[str]) -> str:
-    """Whether a row (s) is one of the table's (t), as SQL: by its place, or where that has a NULL by ``unplaced``.
+    """Whether a row (s) is one of the table's (t), as SQL: by its place, or by ``unplaced`` where the place has a NULL.
 
-    ``known``: the table's columns; one that it lacks is NULL in its rows.
+    ``known``: the table's columns; others are NULL in its rows.
     """
     placed = " AND ".join(f"{f't.`{key}`' if key in known else 'NULL'} = s.`{key}`" for key in place)
     return f"(({placed}) OR (({placed}) IS NULL AND t.`{unplaced}` <=> s.`{unplaced}`))"
 
 
 def not_older(spec: SinkSpec) -> str:
-    """Whether a row (s) may take the place of the table's (t), as SQL. An older record may come later: one that is replayed, or
-    by its own order one that was late."""
+    """Whether a row (s) may replace the table's (t), as SQL. An older record may come later: by a replay, or late by its own
+    order."""
     order = spec.order_by or "_offset"
     return f"(t.`{order}` IS NULL OR s.`{order}` >= t.`{order}`)"
 
 
 def newest_by_key(batch: Any, spec: SinkSpec) -> Any:
-    """The newest row of each key: by ``order_by``, else by the offset of the record, which orders the records of a key."""
+    """The newest row of each key: by ``order_by``, else by the record's offset, which orders the records of a key."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
@@ -253,7 +250,7 @@ def newest_by_key(batch: Any, spec: SinkSpec) -> Any:
             f"The sink {spec.name} upserts, and its rows have no column {order}: say order_by, the column that tells which of "
             "two rows with one key is newer, or keep _offset in the transform."
         )
-    window = Window.partitionBy(*(f"`{key}`" for key in spec.keys)).orderBy(  # a name may have a dot in it
+    window = Window.partitionBy(*(f"`{key}`" for key in spec.keys)).orderBy(  # A name may contain a dot.
         *(F.col(f"`{name}`").desc() for name in dict.fromkeys([order, "_offset"]) if name in batch.columns)
     )
     numbered = batch.withColumn("_tidelog_rank", F.row_number().over(window))

@@ -1,8 +1,8 @@
 """Rows into a table of HBase by its REST server: by key, or each record under the place that it came from.
 
-HBase has no transaction over rows, and needs none here: row keys, cells and their timestamps come out of the records alone, so a
-batch that is written again leaves the table as it was. When all rows are there, the batch's identity goes into the table
-``tidelog_batches`` beside it; without that a batch counts as not written. Why REST: docs/adr/0018-hbase-by-rest.md.
+HBase has no transaction over rows, and needs none here: row keys, cells and their timestamps depend on the records alone, so a
+batch that is written again leaves the table as it was. After all rows, the batch's identity goes into the table
+``tidelog_batches`` beside it; without the identity a batch counts as not written. Why REST: docs/adr/0018-hbase-by-rest.md.
 
 Name: ``hbase``. Options: ``url``, ``table``, ``family``, ``columns``, ``encoding``, ``user``, ``password``. Example::
 
@@ -33,14 +33,13 @@ PLACE = ("_topic", "_partition", "_offset")
 TIME = "_timestamp"
 FAMILY = "d"
 PATIENCE_S = 60.0
-"""How long a running pipeline waits for a REST server that went away."""
+"""How long a running pipeline waits for a REST server that is down."""
 _AT, _KEY = "_tidelog_at", "_tidelog_key_"
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _PLACED = re.compile(r"([^\s:,]+):([^\s,]+)")
 
 
 def make(spec: SinkSpec, pipeline: PipelineModel) -> HBaseSink:
-    """See ``kinds``."""
     return HBaseSink(spec, pipeline.name)
 
 
@@ -56,14 +55,14 @@ class HBaseSink:
         self._address = Address.read(spec.option("url"), spec.option("user"), spec.option("password"))
         self._family = spec.option("family", FAMILY)
         self._placed = placed_columns(spec)
-        # Dates like those of everybody else who writes to HBase: what is deleted there hides what is older, and no more.
+        # Dates as other writers to HBase use them: a delete hides what is older, and nothing else.
         self._order = spec.order_by or TIME
         self._last: BatchIdentity | None = None
         if spec.option("encoding", "text") not in ("text", "binary"):
             raise ConfigError(f"The sink {spec.name} has encoding: {spec.option('encoding')!r}, and it must be text or binary.")
 
     def check(self, spark: Any) -> None:
-        """HBase answers, its tables are there or are made, and what it remembers is read."""
+        """Check that HBase answers, create missing tables, and read the newest batch."""
         spec = self._spec
         if spec.partition_by or spec.evolution is not Evolution.NONE:
             raise SinkError(
@@ -79,18 +78,17 @@ class HBaseSink:
             self._last = self._remembered(gateway)
 
     def last_committed(self) -> BatchIdentity | None:
-        """What the table of batches says."""
+        """From the table of batches."""
         return self._last
 
     def committed(self, identity: BatchIdentity) -> bool:
-        """Whether this batch is in the table. SinkError when its number is there with other offsets."""
+        """Whether the table has this batch. SinkError when its number is there with other offsets."""
         return is_there(self._last, identity, f"The table {self._table}")
 
     def fill_in(self, place: tuple[str, ...], unplaced: str = "") -> None:
-        """Nothing is to be done for a backfill: rows that are there already are written as they are."""
+        """Nothing to do: rows that exist are written with the same values."""
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
-        """See ``Sink``."""
         with Gateway(self._address, patience_s=PATIENCE_S) as gateway:
             self._last = self._remembered(gateway)
             if self.committed(identity):
@@ -105,7 +103,7 @@ class HBaseSink:
                     raise SinkError(f"Rows of sink {self._spec.name} changed while they were written: run the batch again.")
             finally:
                 rows.unpersist()
-            # Dated by HBase's clock: one with a smaller date would stay hidden after somebody deleted the row.
+            # Dated by HBase's clock: with an earlier date it would stay hidden after a user deleted the row.
             for body, _ in Cells({"last": LAST.encode()}, ("row",)).requests(
                 [{"row": self._application, "last": identity.to_json()}]
             ):
@@ -129,7 +127,7 @@ class HBaseSink:
         return None if found is None else BatchIdentity.from_json(found.decode(errors="replace"))
 
     def _prepared(self, batch: Any) -> tuple[Any, Cells]:
-        """The rows with columns as they are written, those of the row key and the cells' timestamp; and how to write them."""
+        """The rows with the columns to write, those of the row key and the cells' timestamp; and how to write them."""
         from pyspark.sql import functions as F
 
         spec = self._spec
@@ -139,8 +137,8 @@ class HBaseSink:
         lacking = [name for name in dict.fromkeys((*keys, order, *self._placed)) if name not in kinds]
         if lacking:
             raise SinkError(
-                f"The rows of sink {spec.name} have no column {', '.join(lacking)}: keep it in the transform. Rows that are "
-                f"appended are called by {', '.join(PLACE)}, and cells are dated by order_by, or else by {TIME}."
+                f"The rows of sink {spec.name} have no column {', '.join(lacking)}: keep it in the transform. Appended rows "
+                f"have the key {', '.join(PLACE)}, and cells are dated by order_by, or else by {TIME}."
             )
         packed = {name: kind for name, kind in kinds.items() if kind in PACKED} if spec.option("encoding") == "binary" else {}
         columns = {name: self._placed.get(name, f"{self._family}:{name}".encode()) for name in kinds}
@@ -157,7 +155,7 @@ class HBaseSink:
         return batch.select(*values, *parts, at.alias(_AT)), cells
 
     def _judge(self, rows: Any, cells: Cells) -> None:
-        """Before a cell is written: rows without a key, without a date, or two of one name."""
+        """SinkError, before a cell is written, for rows without a key or a date, or two rows with one key."""
         from pyspark.sql import functions as F
 
         spec = self._spec
@@ -182,7 +180,7 @@ class HBaseSink:
 
 
 class Putting:
-    """What runs on executors: rows become cells, cells go to the REST server."""
+    """Runs on executors: rows become cells, and cells go to the REST server."""
 
     def __init__(self, address: Address, table: str, cells: Cells) -> None:
         self._address = address
@@ -190,7 +188,7 @@ class Putting:
         self._cells = cells
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """How many rows were put."""
+        """The number of rows written."""
         import pyarrow as pa
 
         written = 0
@@ -203,7 +201,7 @@ class Putting:
 
 
 def placed_columns(spec: SinkSpec) -> dict[str, bytes]:
-    """``columns``: which column goes to which family, as ``family:column``. ConfigError for what is not like that."""
+    """``columns``: the family of each column, as ``family:column``. ConfigError for another form."""
     found = {}
     for text in spec.option("columns").replace(",", " ").split():
         match = _PLACED.fullmatch(text)
@@ -227,7 +225,7 @@ def _as_written(name: str, kind: str, packed: bool) -> Any:
 
 
 def _as_key(name: str, kind: str) -> Any:
-    """A part of the row key. Offsets and partitions have zeros before them, so that a scan finds records in their order."""
+    """A part of the row key. Offsets and partitions are padded with zeros, so that a scan finds records in their order."""
     from pyspark.sql import functions as F
 
     digits = {"_partition": 10, "_offset": 19}.get(name)

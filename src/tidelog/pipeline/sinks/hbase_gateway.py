@@ -1,6 +1,6 @@
-"""HBase's REST server, as far as a sink needs it: tables looked at and made, rows put, a cell read.
+"""HBase's REST server, as far as a sink needs it: look at tables and create them, write rows, read a cell.
 
-All that is asked may be asked again, so what the network or a server that begins anew does is waited out for ``patience_s``.
+Every request may be repeated, so failures of the network and restarts of the server are retried for ``patience_s``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidelog.pipeline.sinks.base import SinkError
 from tidelog.pipeline.urls import has_user
 
 ANSWER_S = 60.0
-"""How long one answer may take: HBase's client in the REST server tries for a while itself."""
+"""Timeout of one answer. The HBase client inside the REST server retries for a while itself."""
 _PAUSE_S = 1.0
 _BUSY = (502, 503, 504)
 _MAX_ANSWER = 16 << 20
@@ -28,7 +28,7 @@ _MAX_ANSWER = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where REST servers are, and who asks. Travels to executors. ``urls``: tried in their order, again and again."""
+    """Where REST servers are, and the credentials. Sent to executors. ``urls``: tried in their order, repeatedly."""
 
     urls: tuple[str, ...]
     user: str = ""
@@ -62,7 +62,7 @@ class Gateway:
         self._close()
 
     def version(self) -> str:
-        """HBase's; that there is one shows that the server reaches its cluster."""
+        """HBase's version; an answer shows that the server reaches its cluster."""
         _, body = self._ask("GET", "/version/cluster")
         return str(json.loads(body).get("Version", "")) if body[:1] == b"{" else body.decode(errors="replace").strip()
 
@@ -77,11 +77,12 @@ class Gateway:
         self._ask("PUT", f"/{quote(table, safe=':')}/schema", json.dumps(schema).encode())
 
     def put(self, table: str, body: bytes) -> None:
-        """Rows of one request, see ``hbase_cells``. Each row is there whole or not; SinkError when one may not be there."""
+        """Write the rows of one request, see ``hbase_cells``. Each row is written whole or not; SinkError when one may be
+        missing."""
         self._ask("PUT", f"/{quote(table, safe=':')}/rows", body)
 
     def cell(self, table: str, row: str, column: str) -> bytes | None:
-        """The newest cell, or None."""
+        """The newest cell; None if there is none."""
         where = f"/{quote(table, safe=':')}/{quote(row, safe='')}/{quote(column, safe=':')}"
         status, body = self._ask("GET", where, missing=True)
         return None if status == 404 else base64.b64decode(json.loads(body)["Row"][0]["Cell"][0]["$"])
@@ -100,7 +101,7 @@ class Gateway:
             self._turn += 1
             if time.monotonic() + _PAUSE_S > deadline:
                 raise SinkError(
-                    f"HBase's REST server at {', '.join(self._address.urls)} does not do what it is asked ({problem}). See that "
+                    f"HBase's REST server at {', '.join(self._address.urls)} does not answer as it should ({problem}). See that "
                     "HBase is up, start the server where HBase is installed (`hbase rest start -p 8080`), or correct url. The "
                     "batch is written again at the next run; rows of it that are there already stay as they are."
                 )
@@ -122,7 +123,7 @@ class Gateway:
         response = self._connection.getresponse()
         answer = response.read(_MAX_ANSWER + 1)
         if len(answer) > _MAX_ANSWER:
-            raise SinkError(f"{self._url()} answered with more than {_MAX_ANSWER} bytes: it is no REST server of HBase.")
+            raise SinkError(f"{self._url()} answered with more than {_MAX_ANSWER} bytes: it is not HBase's REST server.")
         return response.status, answer
 
     def _url(self) -> str:
@@ -138,24 +139,24 @@ def _is_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, a bracket that is not closed
+    except ValueError:  # A port that is not a number, or an unclosed bracket.
         return False
 
 
 def _said(status: int, answer: bytes) -> str:
-    """What HBase says, and what to do about it."""
+    """HBase's message, and what to do about it."""
     text = _first(answer)
     whole: Any = answer[:2000]
     if b"NoSuchColumnFamily" in whole:
         return f"{text}. Add the family in HBase's shell (alter 'TABLE', 'FAMILY'), or say another one."
     if b"TableNotFound" in whole:
-        return f"{text}. The table was taken away while it was written to."
+        return f"{text}. The table was deleted while it was written to."
     if status in (401, 403):
-        return f"{text}. Say user and password of somebody who may do that, or let HBase's administrator grant it."
+        return f"{text}. Give the user and password of an account that may do that, or let HBase's administrator grant it."
     return text
 
 
 def _first(answer: bytes) -> str:
     """The line that matters: HBase's comes second, after the status in words."""
     lines = [line.strip() for line in answer[:2000].decode(errors="replace").splitlines() if line.strip()]
-    return (lines[1] if len(lines) > 1 else "".join(lines))[:300] or "nothing more was said"
+    return (lines[1] if len(lines) > 1 else "".join(lines))[:300] or "no further message"

@@ -1,12 +1,11 @@
 """Rows into an Iceberg table, a batch in one snapshot, on PySpark 4.1 (Iceberg 1.12 has no release for later ones).
 
-Iceberg's append retries over whatever others commit, so two drivers that both looked first would both land a batch. Therefore
+Iceberg's append retries on top of other commits, so two drivers that both checked first would both land a batch. Therefore
 a batch is staged before it is published (write-audit-publish): rows become a snapshot that is in no branch, with the batch in
 its summary and ``wap.id`` = application and number; publishing it is one atomic commit, in which Iceberg refuses a ``wap.id``
-that was published before. What a dead driver staged is seen by nobody, and goes with ``expire_snapshots``. Which batch is the
-newest is read from the snapshots of the table; where another writer came in between, publishing makes a snapshot without the
-summary, and what was in it is kept as a table property too. ``expire_snapshots`` must keep snapshots for longer than a
-pipeline may be down.
+that was published before. What a dead driver staged is invisible, and ``expire_snapshots`` removes it. The newest batch is read
+from the table's snapshots; if another writer committed in between, publishing makes a snapshot without the summary, so the
+batch is in a table property too. ``expire_snapshots`` must keep snapshots for longer than a pipeline may be down.
 
 Name: ``iceberg``. Options: ``table`` (catalog.namespace.name; the catalog is declared by ``spark.sql.catalog.*`` under
 ``spark:``). Example::
@@ -38,7 +37,6 @@ _TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours
 
 
 def make(spec: SinkSpec, pipeline: PipelineModel) -> IcebergSink:
-    """See ``kinds``."""
     return IcebergSink(spec, pipeline.name)
 
 
@@ -55,7 +53,7 @@ class IcebergSink:
         self._spark: Any = None
 
     def check(self, spark: Any) -> None:
-        """The versions fit, Iceberg's classes and the catalog are there, and the table can be staged to."""
+        """Check that the versions fit, Iceberg's classes and the catalog are there, and snapshots of the table can be staged."""
         version = tuple(int(part) for part in spark.version.split(".")[:2])
         if version not in JARS:
             raise SinkError(
@@ -81,15 +79,13 @@ class IcebergSink:
             self._keep(self._progress())
 
     def last_committed(self) -> BatchIdentity | None:
-        """What the table's snapshots say."""
+        """From the table's snapshots."""
         return self._progress().last
 
     def committed(self, identity: BatchIdentity) -> bool:
-        """See ``Sink``."""
         return judge(self._progress(), identity) is Verdict.LANDED
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
-        """See ``Sink``."""
         self._spark = batch.sparkSession
         if not self._exists():
             self._create(batch)
@@ -103,15 +99,17 @@ class IcebergSink:
         except Exception as error:
             if "DuplicateWAPCommit" not in str(error):
                 raise
-            if not self.committed(identity):  # raises, when other offsets landed under this number
-                raise SinkError(f"{self._table}: batch {identity.batch_id} was published, and is not there.") from error
+            if not self.committed(identity):  # Raises when other offsets landed under this number.
+                raise SinkError(
+                    f"{self._table}: batch {identity.batch_id} was published, but the table does not have it."
+                ) from error
             return
         if published != staged:
             self._keep(progress.after(identity))
 
     def _fit(self, rows: Any) -> None:
-        """SinkError for columns that the table may not get, and for types that it cannot hold: Spark leaves out the ones and cuts
-        the others (1.5 to 1) without a word. An append brings new columns itself; MERGE cannot, so the table gets them first."""
+        """SinkError for columns that the table may not get, and for types that it cannot hold: Spark would drop the columns
+        and cut the values (1.5 to 1) silently. An append adds new columns itself; MERGE cannot, so the table gets them first."""
         spec, table = self._spec, self._spark.table(self._table).schema
         wider, other = changed(table, rows)
         if spec.evolution is not Evolution.MERGE:
@@ -186,7 +184,7 @@ class IcebergSink:
 
     def _properties(self) -> dict[str, str]:
         wanted = {"write.wap.enabled": "true"}
-        if self._spec.mode is Mode.UPSERT:  # MERGE finds no column of a table that takes any
+        if self._spec.mode is Mode.UPSERT:  # In a table that accepts any schema, MERGE finds no columns.
             return wanted | {"write.spark.accept-any-schema": "false"}
         return wanted if self._spec.evolution is Evolution.NONE else wanted | {"write.spark.accept-any-schema": "true"}
 
@@ -207,15 +205,15 @@ class IcebergSink:
         self._spark.sql(f"ALTER TABLE {self._table} SET TBLPROPERTIES ({said})")
 
     def _keep(self, progress: Progress) -> None:
-        """Remember it outside of the snapshots as well: those of others may push ours out."""
+        """Store it outside of the snapshots too: snapshots of other writers may push ours out."""
         if progress.batch_id >= 0:
             self._set({f"{PROGRESS}.{self._application}": json.dumps(progress.to_json())})
 
     def _progress(self) -> Progress:
-        """The newest batch among the table's own snapshots, and what is kept beside them."""
+        """The newest batch among the table's own snapshots and properties."""
         if not self._exists():
             return Progress()
-        # Each session keeps tables that it has loaded for half a minute, and batches are written in a session of their own.
+        # Each session caches loaded tables for half a minute, and batches are written in another session.
         self._spark.catalog.refreshTable(self._table)
         rows = self._spark.sql(f"SELECT snapshot_id, parent_id, summary FROM {self._table}.snapshots").collect()
         heads = self._spark.sql(f"SELECT snapshot_id FROM {self._table}.refs WHERE name = 'main'").collect()
@@ -228,7 +226,8 @@ class IcebergSink:
 
 
 def newest(rows: list[Any], head: int | None, application: str, kept: str | None) -> Progress:
-    """What the published snapshots say of an application. ``rows``: all (snapshot_id, parent_id, summary); ``head``: main's."""
+    """The newest batch of an application in the published snapshots. ``rows``: all (snapshot_id, parent_id, summary);
+    ``head``: main's."""
     by_id = {row[0]: row for row in rows}
     found = Progress() if kept is None else Progress.from_json(json.loads(kept))
     at = by_id.get(head)

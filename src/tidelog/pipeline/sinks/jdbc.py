@@ -1,7 +1,7 @@
 """Rows into a table of a database, by Spark's JDBC writer and one transaction of the driver (``sql_publishing`` has the steps).
 
-The database needs transactions; its driver's jar comes by ``spark: {jars.packages: ...}``. Tables that are not there are made
-from the rows of the first batch. Staging tables are called ``tidelog_<application>_<random>`` and lie beside the table.
+The database needs transactions; ``spark: {jars.packages: ...}`` brings its driver's jar. A missing table is created from the rows
+of the first batch. Staging tables are called ``tidelog_<application>_<random>`` and are beside the table.
 
 Name: ``jdbc``. Options: ``url``, ``driver`` (a class), ``table``, ``user``, ``password``. Example::
 
@@ -26,12 +26,11 @@ from tidelog.pipeline.sinks.jdbc_connection import JvmConnection, connect, long_
 from tidelog.pipeline.sinks.sql_publishing import StageTorn, Target
 
 ATTEMPTS = 3
-"""How often a staging table is filled anew when a task filled a part of it twice."""
+"""How often a staging table is filled again after a task filled a part of it twice."""
 _TABLE = re.compile(r"\w+(\.\w+){0,2}")
 
 
 def make(spec: SinkSpec, pipeline: PipelineModel) -> JdbcSink:
-    """See ``kinds``."""
     return JdbcSink(spec, pipeline.name)
 
 
@@ -48,7 +47,7 @@ class JdbcSink:
         self._last: BatchIdentity | None = None
 
     def check(self, spark: Any) -> None:
-        """The driver's class is there, the database answers, and what it remembers is read."""
+        """Check that the driver's class is there and the database answers, and read the newest batch."""
         spec = self._spec
         if not _TABLE.fullmatch(self._table):
             raise SinkError(f"The sink {spec.name} has table: {self._table!r}, and it must be a name, or schema.name.")
@@ -63,17 +62,16 @@ class JdbcSink:
             self._last = sql_publishing.known(connection, self._application).last
 
     def last_committed(self) -> BatchIdentity | None:
-        """What the database says."""
+        """From the database."""
         return self._last
 
     def committed(self, identity: BatchIdentity) -> bool:
-        """Whether this batch is in the table. SinkError when its number is there with other offsets."""
+        """Whether the table has this batch. SinkError when its number is there with other offsets."""
         return is_there(self._last, identity, f"The table {self._table}")
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
-        """See ``Sink``."""
         with self._connected() as connection:
-            # Asked again: a commit whose answer was lost may have happened.
+            # Asked again: a commit whose answer was lost may have succeeded.
             self._last = sql_publishing.known(connection, identity.application).last
             if self.committed(identity):
                 return
@@ -104,7 +102,7 @@ class JdbcSink:
             return
 
     def _names(self, rows: Any) -> list[str]:
-        """The rows' columns as the table spells them. SinkError for one that it lacks."""
+        """The rows' columns in the table's spelling. SinkError for a column that the table lacks."""
         there = {name.lower(): name for name in self._reader(self._table).load().columns}
         lacking = [name for name in rows.columns if name.lower() not in there]
         if lacking:

@@ -1,4 +1,4 @@
-"""A connection of the driver to a database, by Java's JDBC inside Spark's JVM: the same driver class that Spark's tasks use."""
+"""A connection of the driver to a database, through JDBC inside Spark's JVM: with the driver class that Spark's tasks use."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ _USER = re.compile(r"((?://|:)[^\s:/@]+[:/])[^\s/@]+@")
 
 
 class JvmConnection:
-    """See ``sql_publishing.Connection``."""
-
     def __init__(self, connection: Any) -> None:
         connection.setAutoCommit(False)
         self._connection = connection
 
     def execute(self, sql: str, *values: str | int) -> int:
-        """See ``Connection``."""
         statement = self._prepared(sql, values)
         try:
             return int(statement.executeUpdate())
@@ -28,7 +25,6 @@ class JvmConnection:
             statement.close()
 
     def rows(self, sql: str, *values: str | int) -> list[tuple[Any, ...]]:
-        """See ``Connection``."""
         statement = self._prepared(sql, values)
         try:
             result = statement.executeQuery()
@@ -41,15 +37,13 @@ class JvmConnection:
             statement.close()
 
     def commit(self) -> None:
-        """See ``Connection``."""
         self._connection.commit()
 
     def rollback(self) -> None:
-        """See ``Connection``."""
         self._connection.rollback()
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         self._connection.close()
 
     def _prepared(self, sql: str, values: tuple[str | int, ...]) -> Any:
@@ -63,7 +57,7 @@ class JvmConnection:
 
 
 def connect(spark: Any, sink: str, options: dict[str, str]) -> JvmConnection:
-    """A new connection. SinkError when the driver is not there, or the database does not answer."""
+    """A new connection. SinkError when the driver is missing or the database does not answer."""
     jvm = spark._jvm
     name = options["driver"]
     registry = jvm.org.apache.spark.sql.execution.datasources.jdbc.DriverRegistry
@@ -72,7 +66,7 @@ def connect(spark: Any, sink: str, options: dict[str, str]) -> JvmConnection:
         driver = registry.get(name)
     except Exception as error:
         raise SinkError(
-            f"The sink {sink} needs the JDBC driver {name}, which this Spark session has not: say its artefact, like "
+            f"The sink {sink} needs the JDBC driver {name}, which this Spark session lacks: name its artifact, like "
             f"`spark: {{jars.packages: org.postgresql:postgresql:42.7.4}}`. ({_first(error)})"
         ) from error
     settings = jvm.java.util.Properties()
@@ -91,13 +85,13 @@ def connect(spark: Any, sink: str, options: dict[str, str]) -> JvmConnection:
 
 
 def masked(text: str) -> str:
-    """Without the passwords that a URL may have: as a property, behind a user, and as Oracle writes them."""
+    """The URL without passwords: as a property, behind a user, and in Oracle's form."""
     text = _PROPERTY.sub(r"\1=***", text)
     return _USER.sub(r"\1***@", text)
 
 
 def quoted(spark: Any, url: str) -> Callable[[str], str]:
-    """How this database writes a column's name, by Spark's dialects."""
+    """A column's name quoted for this database, by Spark's dialects."""
     dialect = spark._jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(url)
     return lambda name: str(dialect.quoteIdentifier(name))
 
@@ -110,6 +104,6 @@ def long_text(spark: Any, url: str) -> str:
 
 
 def _first(error: Exception) -> str:
-    """What Java said, without its stack."""
+    """Java's message without the stack."""
     text = str(getattr(error, "java_exception", error)).strip()
     return text.split("\n")[0][:300]

@@ -1,6 +1,6 @@
-"""Which kinds of sinks there are: what they may be told, and the module that has them.
+"""The kinds of sinks: the options of each, and its module.
 
-A module of a sink has ``make(model: SinkSpec, pipeline: PipelineModel) -> Sink`` and is imported when a pipeline names its kind.
+A sink's module has ``make(model: SinkSpec, pipeline: PipelineModel) -> Sink`` and is imported when a pipeline names its kind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SinkKind:
-    """One row of the table. ``options`` beside those that every sink has; ``required`` of them must be there."""
+    """One row of the table. ``options`` beside those that every sink has; ``required``: those without a default."""
 
     module: str
     options: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ KINDS: dict[str, SinkKind] = {
     "topic": SinkKind("tidelog.pipeline.sinks.topic", ("topic", "stagingTopic", "inlineBytes"), ("topic",), aside=False),
 }
 """``jars``: names of sets of jars that a session needs for it (``spark.jars``). ``fills_in``: a backfill can write to it, see
-``base.FillsIn``. ``aside``: it can take dead letters and quarantine, whose columns are not the user's to choose."""
+``base.FillsIn``. ``aside``: it can take dead letters and quarantine, whose columns the user does not choose."""
 
 
 def make_sink(spec: SinkSpec, pipeline: PipelineModel) -> Sink:

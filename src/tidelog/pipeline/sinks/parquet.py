@@ -1,8 +1,8 @@
 """Rows into a table of plain Parquet files, a batch in one commit of the table's own log (``lake.manifests`` has the format).
 
-Spark writes the files into a directory of this attempt, ``data/batch=<application>-<number>-<random>``; then one commit names
+Spark writes the files into a directory for this attempt, ``data/batch=<application>-<number>-<random>``; then one commit names
 them, with the batch and its offsets. A driver that dies in between leaves a directory that no commit names: readers
-(``read_table``) never see it, and it is removed when a batch of that number has landed.
+(``read_table``) do not see it, and it is removed after a batch of that number has landed.
 
 Name: ``parquet``. Options: ``path``. Example::
 
@@ -32,7 +32,6 @@ WIDER = {("tinyint", "smallint"), ("tinyint", "int"), ("smallint", "int"), ("int
 
 
 def make(spec: SinkSpec, pipeline: PipelineModel) -> ParquetSink:
-    """See ``kinds``."""
     return ParquetSink(spec, pipeline.name)
 
 
@@ -49,22 +48,20 @@ class ParquetSink:
         self._application = BatchIdentity(pipeline, spec.name, 0, ()).application
 
     def check(self, spark: Any) -> None:
-        """The table can be read, and is partitioned as asked for. What dead drivers left is cleared away."""
+        """Check that the table can be read and has the partitions asked for. Delete what dead drivers left."""
         state = self._table.state()
         if state.version >= 0 and state.partition_by != self._names:
-            self._table.create({}, self._names)  # tells which
+            self._table.create({}, self._names)  # Raises if not.
         self.clear_orphans()
 
     def last_committed(self) -> BatchIdentity | None:
-        """What the table's log says."""
+        """From the table's log."""
         return self._table.progress(self._application).last
 
     def committed(self, identity: BatchIdentity) -> bool:
-        """See ``Sink``."""
         return judge(self._table.progress(identity.application), identity) is Verdict.LANDED
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
-        """See ``Sink``."""
         if self.committed(identity):
             return
         for part in self._parts:
@@ -74,7 +71,7 @@ class ParquetSink:
         if state.version < 0:
             self._table.create(columns, self._names)
             state = self._table.state()
-        self._evolved(state.columns, columns)  # tells what does not fit before anything is written
+        self._evolved(state.columns, columns)  # Raises for what does not fit before anything is written.
         token = f"{_short(identity.application)}-{identity.batch_id}-{secrets.token_hex(4)}"
         folder = self._table.data / f"batch={token}"
         batch.write.partitionBy(*self._names).parquet(str(folder))
@@ -83,7 +80,7 @@ class ParquetSink:
             shutil.rmtree(folder, ignore_errors=True)
 
     def clear_orphans(self) -> int:
-        """Remove the directories of attempts that were not committed, up to the newest batch. How many."""
+        """Remove the directories of attempts that were not committed, up to the newest batch. Returns how many."""
         newest = self._table.progress(self._application).batch_id
         mine = f"batch={_short(self._application)}-"
         dead = []
@@ -102,7 +99,7 @@ class ParquetSink:
         return {field.name: field.dataType.simpleString() for field in batch.schema.fields}
 
     def _evolved(self, table: dict[str, str], rows: dict[str, str]) -> dict[str, str]:
-        """The table's columns from this batch on. SinkError when the sink may not change them so."""
+        """The table's columns from this batch on. SinkError when the sink may not change them."""
         spec, evolution = self._spec, self._spec.evolution
         merged = dict(table)
         for name, kind in rows.items():
@@ -127,7 +124,7 @@ class ParquetSink:
 
 
 def files_in(data: Path, folder: Path) -> list[DataFile]:
-    """The Parquet files that Spark wrote below ``folder``, on the disk, with their numbers of rows."""
+    """The Parquet files that Spark wrote below ``folder``, synced, with their numbers of rows."""
     import pyarrow.parquet as pq
 
     found = []

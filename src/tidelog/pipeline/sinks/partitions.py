@@ -1,6 +1,6 @@
 """How a sink's rows are put into folders: by columns, or by a time that is cut to year, month, day or hour.
 
-``day(event_time)`` makes the column ``event_time_day``; it is in the table like any other.
+``day(event_time)`` adds the column ``event_time_day`` to the table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FORM = re.compile(r"(?:(year|month|day|hour)\((\w+)\)|(\w+))")
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumn:
-    """One level of folders. ``unit`` is empty for a column as it is."""
+    """One level of folders. ``unit`` is empty for a plain column."""
 
     source: str
     unit: str = ""
@@ -41,7 +41,7 @@ class PartitionColumn:
 
 
 def partition_columns(said: tuple[str, ...]) -> tuple[PartitionColumn, ...]:
-    """ConfigError for what is neither a column nor a unit of one."""
+    """ConfigError for a text that is neither a column nor a unit of one."""
     found = []
     for text in said:
         match = _FORM.fullmatch(text.strip())

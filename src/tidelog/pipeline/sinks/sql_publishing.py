@@ -1,13 +1,12 @@
-"""A batch out of a staging table into a table of a database, with its identity, in one transaction. Plain SQL; no Spark.
+"""Move a batch from a staging table into a table of a database, with its identity, in one transaction. Plain SQL; no Spark.
 
-A database cannot give one transaction to many tasks. So tasks fill a table that only this attempt knows, and one connection of
-the driver moves its rows. ``tidelog_batches`` has a row for each application: its newest batch, and the staging table of the
-attempt that is on its way. An attempt takes the place of the one before by writing its own there; from then on the older one,
-of a driver that is believed dead and is not, publishes nothing any more.
+Many tasks cannot share one database transaction. So tasks fill a table that only this attempt knows, and one connection of the
+driver moves its rows. ``tidelog_batches`` has a row for each application: its newest batch, and the staging table of the present
+attempt. An attempt takes over by writing its own table there; an older one, of a driver that is believed dead and is not, can no
+longer publish.
 
-Spark may fill a part of the staging table twice (a task that ended, and whose word did not arrive). The rows are therefore
-counted in the transaction, as its last step: a task that comes late can only add rows, so where the number is right at the end it
-was right before.
+Spark may fill a part of the staging table twice (a task ended, and its report was lost). Therefore the rows are counted in the
+transaction, as its last step: a late task can only add rows, so a count that is right at the end was right before.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from tidelog.pipeline.sinks.base import BatchIdentity, SinkError
 
 BATCHES = "tidelog_batches"
 NOTHING = "-"
-"""No staging table, no batch: some databases take an empty text for NULL."""
+"""No staging table, no batch. Not the empty text: some databases take that for NULL."""
 
 
 class StageTorn(Exception):
@@ -31,11 +30,11 @@ class Connection(Protocol):
     """One connection, in a transaction from its first statement on. Values are texts, or None."""
 
     def execute(self, sql: str, *values: str | int) -> int:
-        """How many rows were changed."""
+        """Execute; the number of rows changed."""
         ...
 
     def rows(self, sql: str, *values: str | int) -> list[tuple[Any, ...]]:
-        """What was asked for."""
+        """The rows of a query."""
         ...
 
     def commit(self) -> None:
@@ -49,8 +48,8 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table and its columns as they are written in SQL: quoted. ``keys`` empty: rows are appended. ``order`` tells which of two
-    rows with one key is newer."""
+    """A table and its columns, quoted for SQL. ``keys`` empty: rows are appended. ``order`` decides which of two rows with one
+    key is newer."""
 
     table: str
     columns: tuple[str, ...]
@@ -60,7 +59,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the database knows of an application."""
+    """What the database has of an application."""
 
     batch_id: int
     last: BatchIdentity | None
@@ -68,7 +67,7 @@ class Known:
 
 
 def known(connection: Connection, application: str) -> Known:
-    """What is there of an application; its row is made when it is not there."""
+    """The row of an application, created if it is missing."""
     asked = f"SELECT batch_id, batch, stage FROM {BATCHES} WHERE application = ?"
     found = connection.rows(asked, application)
     if not found:
@@ -76,7 +75,7 @@ def known(connection: Connection, application: str) -> Known:
             connection.execute(f"INSERT INTO {BATCHES} VALUES (?, ?, ?, ?)", application, -1, NOTHING, NOTHING)
             connection.commit()
         except Exception:
-            connection.rollback()  # another driver was first
+            connection.rollback()  # Another driver was first.
             if not connection.rows(asked, application):
                 raise
         found = connection.rows(asked, application)
@@ -86,7 +85,7 @@ def known(connection: Connection, application: str) -> Known:
 
 
 def create_batches(connection: Connection, text_type: str) -> None:
-    """Make the table of batches when it is not there. ``text_type``: the database's type for long texts."""
+    """Create the table of batches if it is missing. ``text_type``: the database's type for long texts."""
     if not exists(connection, BATCHES):
         connection.execute(
             f"CREATE TABLE {BATCHES} (application VARCHAR(255) NOT NULL PRIMARY KEY, batch_id BIGINT NOT NULL, "
@@ -96,7 +95,7 @@ def create_batches(connection: Connection, text_type: str) -> None:
 
 
 def exists(connection: Connection, table: str) -> bool:
-    """Whether a table can be read: how to ask for its name differs from database to database."""
+    """Whether a table can be read. Catalogs differ from database to database, so a query is tried."""
     try:
         connection.rows(f"SELECT 1 FROM {table} WHERE 1 = 0")
     except Exception:
@@ -107,7 +106,7 @@ def exists(connection: Connection, table: str) -> bool:
 
 
 def begin(connection: Connection, application: str, stage: str) -> None:
-    """This attempt is the one that may publish. The staging table of the one before is dropped."""
+    """Make this attempt the one that may publish, and drop the staging table of the attempt before."""
     before = known(connection, application)
     if before.stage:
         drop(connection, before.stage)
@@ -127,8 +126,8 @@ def drop(connection: Connection, stage: str) -> None:
 
 
 def publish(connection: Connection, target: Target, stage: str, rows: int, identity: BatchIdentity) -> None:
-    """All rows of the staging table and the batch's identity, or neither. StageTorn when it has other than ``rows`` rows;
-    SinkError when another driver took the place of this one, or rows have no key."""
+    """Publish all rows of the staging table and the batch's identity, or neither. StageTorn when it has other than ``rows``
+    rows; SinkError when another driver took over, or rows have no key."""
     try:
         changed = connection.execute(
             f"UPDATE {BATCHES} SET batch_id = ?, batch = ? WHERE application = ? AND stage = ? AND batch_id < ?",
@@ -159,11 +158,11 @@ def _moves(target: Target, stage: str, connection: Connection) -> Sequence[str]:
     ((count,),) = connection.rows(f"SELECT COUNT(*) FROM {stage} WHERE {without}")
     if int(count):
         raise SinkError(
-            f"{count} rows for the table {table} have no key ({', '.join(target.keys)} IS NULL), so nobody could tell what they "
-            "replace: leave them out in a transform. Nothing of this batch was written."
+            f"{count} rows for the table {table} have no key ({', '.join(target.keys)} IS NULL) and would match nothing: "
+            "leave them out in a transform. Nothing of this batch was written."
         )
     same = " AND ".join(f"s.{key} = {table}.{key}" for key in target.keys)
-    # An older record may come later: one that is replayed, or one that was late by its own order.
+    # An older record may come later: by a replay, or late by its own order.
     newer = f"({table}.{target.order} IS NULL OR s.{target.order} >= {table}.{target.order})"
     return (
         f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {stage} s WHERE {same} AND {newer})",

@@ -1,4 +1,4 @@
-"""A topic of any Kafka cluster as a pipeline's sink: rows and the batch's identity in one transaction.
+"""A topic of any Kafka cluster as a sink: rows and the batch's identity in one transaction.
 
 The identity is the metadata of the offset that carries the batch's number (docs/adr/0014-topics-exactly-once-from-spark.md).
 """
@@ -33,28 +33,28 @@ _OPTIONS = ("topic", "stagingTopic", "inlineBytes")
 
 
 def make(spec: SinkSpec, pipeline: PipelineModel) -> TopicSink:
-    """See ``kinds``. Settings of the pipeline's cluster that are a reader's alone are not the sink's."""
+    """Of the pipeline's cluster settings, those for readers only are left out."""
     options = {f"kafka.{name}": value for name, value in pipeline.kafka if name not in _READERS}
     options |= {name: value for name, value in spec.options if name in _OPTIONS or name.startswith("kafka.")}
     return TopicSink(options, pipeline.name, spec.name)
 
 
 def pack(identity: BatchIdentity) -> str:
-    """The identity as it fits beside an offset. SinkError when it has too many partitions for that."""
+    """The identity in the space beside an offset. SinkError when it has too many partitions for that."""
     text = identity.to_json()
     if len(text) <= MAX_METADATA:
         return text
     packed = _COMPRESSED + base64.b85encode(zlib.compress(text.encode(), 9)).decode()
     if len(packed) > MAX_METADATA * MAX_PIECES:
         raise SinkError(
-            f"Batch {identity.batch_id} of {identity.pipeline} read {len(identity.ranges)} partitions, more than can be noted "
-            "with its rows in a topic: let several pipelines read them."
+            f"Batch {identity.batch_id} of {identity.pipeline} read {len(identity.ranges)} partitions, more than fit "
+            "beside an offset: let several pipelines read them."
         )
     return packed
 
 
 def unpack(text: str) -> BatchIdentity | None:
-    """The identity; None when it is none of ours."""
+    """The identity; None for text of other writers."""
     if text.startswith(_COMPRESSED):
         try:
             text = zlib.decompressobj().decompress(base64.b85decode(text[len(_COMPRESSED) :]), _MAX_TEXT).decode()
@@ -80,7 +80,7 @@ class TopicSink:
         self._cluster: Cluster | None = None
 
     def check(self, spark: Any) -> None:
-        """The topic is there, and so is the one in which batches wait. SinkError says what is wrong."""
+        """Check that the topic exists, and the topic in which batches wait. SinkError says what is wrong."""
         register(spark)
         try:
             cluster = self._connected()
@@ -91,39 +91,39 @@ class TopicSink:
             raise SinkError(f"The sink {self._sink} of {self._pipeline} cannot be written: {error}") from error
 
     def write(self, batch: Any, identity: BatchIdentity) -> None:
-        """Rows and identity in one transaction; nothing when they are there."""
+        """Write rows and identity in one transaction; nothing when the sink has the batch."""
         if self.committed(identity):
             return
         numbered = {
             "txnAppId": self._app,
             "txnVersion": str(identity.batch_id),
             "txnMetadata": pack(identity),
-            # The pipeline counts on from what the sink knows; a sink that is new to it begins anywhere.
+            # The pipeline counts on from the sink's number; a sink that is new to it may begin with any number.
             "firstBatch": str(identity.batch_id),
         }
         batch.write.format("tidelog").options(**self._given, **numbered).mode("append").save()
 
     def committed(self, identity: BatchIdentity) -> bool:
-        """Whether this batch is there. SinkError when its number is, with other offsets."""
+        """Whether the sink has this batch. SinkError when its number is there with other offsets."""
         found = self._last()
         if found is None or found[0] < identity.batch_id:
             return False
         if found[0] == identity.batch_id and found[1] != pack(identity):
             raise SinkError(
-                f"Batch {identity.batch_id} is in the topic already, of other offsets: another pipeline is named "
+                f"Batch {identity.batch_id} is in the topic already, with other offsets: another pipeline is named "
                 f"{self._pipeline} and has a sink {self._sink}, or the checkpoint was set back. Name one of them differently."
             )
         return True
 
     def last_committed(self) -> BatchIdentity | None:
-        """The newest batch that the cluster knows of this sink."""
+        """The newest batch that the cluster has of this sink."""
         found = self._last()
         if found is None:
             return None
         identity = unpack(found[1])
         if identity is None:
             raise SinkError(
-                f"The group {PREFIX}{self._app} has batch {found[0]} and not which offsets it read: somebody else commits to "
+                f"The group {PREFIX}{self._app} has batch {found[0]} without the offsets that it read: another client commits to "
                 "that group, or writes with that txnAppId. Name the pipeline or its sink differently."
             )
         return identity

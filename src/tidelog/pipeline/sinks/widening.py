@@ -1,4 +1,4 @@
-"""Which columns of a batch have another type than the table's, and which of those only grew wider. Pure: Spark's types alone."""
+"""Columns of a batch whose type differs from the table's, and which of those only grew wider. Pure: Spark's types alone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
 
 def changed(table: Any, rows: Any) -> tuple[list[str], list[str]]:
-    """(grown wider, anything else that the table's column cannot hold), told with both types. Structs, compared by name; what
-    only one of the two has is not looked at."""
+    """(columns that grew wider, other columns that the table cannot hold), each with both types. Structs are compared by field
+    name; fields that only one side has are ignored."""
     wider: list[str] = []
     other: list[str] = []
     _compare(table, rows, "", wider, other)
@@ -44,7 +44,7 @@ def added(table: Any, rows: Any) -> list[tuple[tuple[str, ...], str]]:
 
 
 def grown(table: Any, rows: Any) -> list[tuple[tuple[str, ...], str]]:
-    """Fields that only grew wider: their path, as in ``added``, and the type of the rows."""
+    """Fields that only grew wider: their path, as in ``added``, and the type in the rows."""
     found: list[tuple[tuple[str, ...], str]] = []
     _walk(table, rows, (), [], found)
     return found
@@ -73,13 +73,13 @@ def _walk(table: Any, rows: Any, path: tuple[str, ...], new: _Fields, wider: _Fi
 
 
 def grows(old: str, new: str) -> bool:
-    """Whether Delta makes a column wider by itself. A whole number that becomes one with a fraction is none of these."""
+    """Whether Delta widens a column by itself. From a whole number to a fraction it does not."""
     same = (old in _WHOLE) == (new in _WHOLE) and old.startswith("decimal") == new.startswith("decimal")
     return same and holds(new, old)
 
 
 def holds(column: str, value: str) -> bool:
-    """Whether a column of one type takes every value of the other as it is."""
+    """Whether a column of one type holds every value of the other unchanged."""
     if value in (column, "void") or (column, value) == ("timestamp", "date"):
         return True
     if column == "string":
@@ -93,7 +93,7 @@ def holds(column: str, value: str) -> bool:
 
 
 def _decimal(name: str) -> tuple[int, int] | None:
-    """Digits before and behind the point."""
+    """Digits before and after the point."""
     if name in _DIGITS:
         return _DIGITS[name], 0
     if not name.startswith("decimal("):

@@ -35,7 +35,6 @@ def canonical(document: Document, normalize: bool) -> str:
 
 
 def compare(reader: Document, writer: Document) -> Comparison:
-    """See ``Format.compare``."""
     return Comparison(
         differences(
             (_load(reader.text), [_load(text) for text in reader.references.values()]),

@@ -46,7 +46,6 @@ def canonical(document: Document, normalize: bool) -> str:
 
 
 def compare(reader: Document, writer: Document) -> Comparison:
-    """See ``Format.compare``."""
     new, old = _descriptor(reader.text), _descriptor(writer.text)
     if new is None or old is None:
         return Comparison([], [] if reader.text == writer.text else ["the text of a .proto file"])

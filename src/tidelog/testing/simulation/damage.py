@@ -35,8 +35,6 @@ class Place:
 
 
 class Damage:
-    """See the module."""
-
     def __init__(self, cluster: SimCluster, rng: random.Random) -> None:
         self.cluster, self.rng = cluster, rng
         self.places: list[Place] = []

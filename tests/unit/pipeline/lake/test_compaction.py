@@ -129,7 +129,7 @@ def test_of_two_that_compact_one_wins_and_the_other_leaves_nothing(tmp_path: Pat
         return joined(*given)
 
     monkeypatch.setattr(compaction, "_joined", slowly)
-    with pytest.raises(SinkError, match="somebody else has compacted it"):
+    with pytest.raises(SinkError, match="another process has compacted it"):
         compact(table)
     assert len(list(table.data.glob("batch=compacted-*/**/*.parquet"))) == 1 and len(rows_of(other)) == 2
 

@@ -104,7 +104,7 @@ def test_files_are_exchanged_by_one_commit_or_not_at_all(tmp_path: Path) -> None
     other = ManifestTable(str(tmp_path))
     writer.replace([file("a").path, file("b").path], [file("ab")])
     assert names(writer) == ["ab"]
-    with pytest.raises(SinkError, match="somebody else has compacted it"):
+    with pytest.raises(SinkError, match="another process has compacted it"):
         other.replace([file("a").path], [file("x")])
     assert {path.rpartition("/")[2] for path in writer.paths()} == {"a.parquet", "b.parquet", "ab.parquet"}
 
@@ -140,7 +140,7 @@ def test_a_table_that_was_taken_away_is_not_made_anew_in_the_middle(tmp_path: Pa
     writer.commit(batch(0, 0, 5), [])
     shutil.rmtree(tmp_path / "t")
     table(tmp_path / "t")
-    with pytest.raises(SinkError, match="is at version 0, and was at 1: it was taken away or replaced"):
+    with pytest.raises(SinkError, match="is at version 0, and was at 1: it was deleted or replaced"):
         writer.commit(batch(1, 5, 6), [])
     with pytest.raises(SinkError, match="There is no table"):
         ManifestTable(str(tmp_path)).commit(batch(0, 0, 5), [])

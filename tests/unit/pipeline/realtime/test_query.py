@@ -65,7 +65,7 @@ def test_offsets_may_be_text_or_not_there() -> None:
 def test_what_real_time_mode_has_not_is_told() -> None:
     with pytest.raises(PipelineFailure, match="--once has no meaning in real-time mode"):
         made().start(once=True)
-    with pytest.raises(PipelineFailure, match="the checkpoint alone says where a query goes on"):
+    with pytest.raises(PipelineFailure, match="the checkpoint alone says where a query continues"):
         made().prepare(frozenset({"out"}))
 
 

@@ -91,9 +91,9 @@ def test_a_server_that_is_not_there_is_told_with_what_to_do() -> None:
             (404, b"Not found\r\nNoSuchColumnFamilyException: family x does not exist"),
             "family x does not exist. Add the family in",
         ),
-        ((404, b"Not found\r\nTableNotFoundException: t"), "taken away while it was written to"),
-        ((403, b"Forbidden\r\nAccessDeniedException: etl"), "AccessDeniedException: etl. Say user and password"),
-        ((500, b""), "answered 500 to PUT /t/rows: nothing more was said"),
+        ((404, b"Not found\r\nTableNotFoundException: t"), "deleted while it was written to"),
+        ((403, b"Forbidden\r\nAccessDeniedException: etl"), "AccessDeniedException: etl. Give the user and password"),
+        ((500, b""), "answered 500 to PUT /t/rows: no further message"),
     ],
 )
 def test_what_hbase_refuses_is_told_with_what_to_do(server: Server, answer: Answer, said: str) -> None:

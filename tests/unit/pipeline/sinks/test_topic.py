@@ -32,7 +32,7 @@ def test_an_identity_comes_back_as_it_was(partitions: int) -> None:
 
 
 def test_one_that_is_too_long_is_told_before_anything_is_written() -> None:
-    with pytest.raises(SinkError, match="read 9000 partitions, more than can be noted"):
+    with pytest.raises(SinkError, match="read 9000 partitions, more than fit"):
         pack(identity(9000))
 
 
@@ -114,7 +114,7 @@ def test_a_cluster_that_does_not_answer_is_told(broker: Broker) -> None:
 def test_a_number_that_others_wrote_is_told(broker: Broker) -> None:
     told = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": "out", "txnAppId": "p:s", "txnVersion": "0"}
     commit(parse_sink_options(told, streaming=False), "p:s", 0, [])
-    with pytest.raises(SinkError, match="somebody else commits to that group"):
+    with pytest.raises(SinkError, match="another client commits to that group"):
         sink(broker).last_committed()
 
 
