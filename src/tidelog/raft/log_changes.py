@@ -17,7 +17,10 @@ from tidelog.raft.metadata_log import MetadataLog
 from tidelog.raft.snapshots import PART_SUFFIX, READ_ONLY, Snapshot, SnapshotId, read_snapshot
 from tidelog.raft.voter_history import BEFORE_THE_LOG, VoterSets, note_control
 from tidelog.raft.voters import VoterSet
-from tidelog.records.control import control_type
+from tidelog.records.batch import CorruptBatch
+from tidelog.records.control import ControlType, control_type, parse_voters
+from tidelog.records.record import iter_records
+from tidelog.storage.replay import iter_batches
 
 
 def log_shape(log: MetadataLog) -> LogShape:
@@ -42,6 +45,33 @@ def voter_sets(log: MetadataLog, snapshot: tuple[SnapshotId, Snapshot] | None, c
         if header.is_control:
             note_control(sets, header.base_offset, [(control_type(each.key), each.value) for each in records])
     return sets
+
+
+def voters_behind_damage(log: MetadataLog) -> list[VoterSet]:
+    """The voter sets in and behind the damaged range, as far as they can be read: a wrong checksum does not keep a set out, so
+    none of them is more than a hint. Blocks."""
+    found: list[VoterSet] = []
+    damage = log.damaged
+    for segment in log.log.segments:
+        position, in_file = 0, damage is not None and segment.path(".log") == damage.path
+        if damage is None or (segment.base_offset < damage.rotten.first_offset and not in_file):
+            continue
+        if in_file:
+            position = damage.rotten.position
+        while position < segment.size:
+            for header, batch in iter_batches(segment.file, position, segment.size):
+                found += _voters_in(batch) if header.is_control else ()
+                position += header.size
+            position = min((each.end for each in segment.rotten if each.end > position), default=segment.size)
+    return found
+
+
+def _voters_in(batch: memoryview) -> list[VoterSet]:
+    try:
+        records = [(control_type(each.key), each.value) for each in iter_records(batch)]
+        return [VoterSet.of(parse_voters(value)) for kind, value in records if kind == ControlType.KRAFT_VOTERS]
+    except CorruptBatch:
+        return []
 
 
 def append_control(log: MetadataLog, effect: AppendControl, now_ms: int) -> None:

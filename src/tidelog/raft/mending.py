@@ -12,10 +12,12 @@ from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import StorageFailure
 from tidelog.raft.config import RaftConfig
 from tidelog.raft.continuity import Damage
+from tidelog.raft.log_changes import voters_behind_damage
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.marks import read_lost_end, remove_lost_end, write_lost_end
 from tidelog.raft.metadata_log import MetadataLog
 from tidelog.raft.voter_history import VoterSets
+from tidelog.raft.voters import VoterSet
 
 GUIDE = "docs/guide/operations.md, under 'A damaged metadata log'"
 _logger = logging.getLogger(__name__)
@@ -24,14 +26,14 @@ _logger = logging.getLogger(__name__)
 def mend(log: MetadataLog, config: RaftConfig, sets: VoterSets, now_ms: int) -> LogEnd:
     """The end that the log has to reach before this replica may lead. Damage is out of the log when this returns. Blocks.
 
-    MetadataLogError when no other voter has the records, or the note of a former loss does not read; then nothing was changed.
+    MetadataLogError when no other voter has the records, when what can be read of the log disagrees on that, or when the note of
+    a former loss does not read; then nothing was changed.
     StorageFailure when the disk fails.
     """
     damage, lost_end = log.damaged, read_lost_end(log.fs, log.dir)
     before = LogEnd(log.last_epoch, log.end_offset)
     if damage is not None:
-        if config.can_vote and sets.voters.find(config.key) is not None and len(sets.voters.voters) == 1:
-            raise MetadataLogError(_refusal(log, damage))
+        _refuse_what_others_cannot_mend(log, damage, config, sets.voters)
         lost_end = max(lost_end, log.end_before_damage)
     try:
         if damage is not None:
@@ -47,13 +49,37 @@ def mend(log: MetadataLog, config: RaftConfig, sets: VoterSets, now_ms: int) -> 
     return lost_end
 
 
-def _refusal(log: MetadataLog, damage: Damage) -> str:
+def _refuse_what_others_cannot_mend(log: MetadataLog, damage: Damage, config: RaftConfig, voters: VoterSet) -> None:
+    """MetadataLogError when this node is the only voter, or when that depends on which part of the log is asked."""
+    if not config.can_vote:
+        return
     rotten = damage.rotten
-    return (
+    what = (
         f"{damage.path}: {_where(damage)}, with the metadata records {rotten.first_offset} to {rotten.next_offset - 1} of "
-        f"{log.end_before_damage.offset}: {damage.why}. A crash does not leave that, and this node is the only voter: no other "
-        f"has them. Nothing was changed. Restore {log.dir} from a backup, or see {GUIDE}"
+        f"{log.end_before_damage.offset}: {damage.why}. A crash does not leave that"
     )
+    alone = _is_only_voter(config, voters)
+    for behind in voters_behind_damage(log):
+        if _is_only_voter(config, behind) != alone:
+            raise MetadataLogError(
+                f"{what}. Before the damage the voters are {_ids(voters)}, in or behind it {_ids(behind)}: whether another "
+                "controller has the records is not certain. Nothing was changed. If other controllers of this cluster are "
+                "running, take this node's vote (metadata-quorum remove-controller), format an empty directory for it, and give "
+                f"that a vote (metadata-quorum add-controller). If not, restore {log.dir} from a backup, or see {GUIDE}"
+            )
+    if alone:
+        raise MetadataLogError(
+            f"{what}, and this node is the only voter: no other has them. Nothing was changed. Restore {log.dir} from a backup, "
+            f"or see {GUIDE}"
+        )
+
+
+def _is_only_voter(config: RaftConfig, voters: VoterSet) -> bool:
+    return voters.find(config.key) is not None and len(voters.voters) == 1
+
+
+def _ids(voters: VoterSet) -> str:
+    return ", ".join(map(str, voters.ids)) or "none"
 
 
 def _where(damage: Damage) -> str:

@@ -8,6 +8,7 @@ from tests.unit.raft.driver import CLUSTER, at, disk, voters
 from tests.unit.raft.written import SEGMENT, append, flip, flip_in_batch, flush, headers
 from tidelog.metadata.records import MetadataLogError
 from tidelog.raft.config import RaftConfig
+from tidelog.raft.log_changes import voter_sets, voters_behind_damage
 from tidelog.raft.log_opening import open_log
 from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.marks import read_flushed, read_lost_end
@@ -15,6 +16,7 @@ from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import MetadataLog, MetadataLogConfig
 from tidelog.raft.voter_history import VoterSets
 from tidelog.raft.voters import ReplicaKey, VoterSet
+from tidelog.records.control import ControlType, kraft_version_value, voters_value
 from tidelog.server.disk import DiskFileSystem
 
 FS = DiskFileSystem()
@@ -91,3 +93,40 @@ def test_a_second_loss_does_not_lower_the_first(tmp_path: Path) -> None:
     again = opened(tmp_path)
     assert repair(again, voters(1, 2, 3)) == LogEnd(2, 8)
     assert again.end_offset == 0
+
+
+def grown(path: Path, later: VoterSet, damaged_batch: int, at: int = 65) -> MetadataLog:
+    """Three batches; the second has the voter set ``later``."""
+    log = opened(path)
+    append(log, 1)
+    voters_record = (ControlType.KRAFT_VOTERS, voters_value(later.voters))
+    log.append_control([(ControlType.KRAFT_VERSION, kraft_version_value(1)), voters_record], 1, 1)
+    append(log, 1)
+    log.append_control([voters_record], 1, 1)
+    flush(log)
+    log.close()
+    flip_in_batch(Path(log.dir, SEGMENT), damaged_batch, at)
+    return opened(path)
+
+
+@pytest.mark.parametrize("damaged_batch", [0, 1])
+@pytest.mark.parametrize(("before", "later"), [((1,), (1, 2, 3)), ((1, 2, 3), (1,))], ids=["grown", "shrunk"])
+def test_a_log_that_disagrees_on_whether_others_vote_is_refused(
+    tmp_path: Path, before: tuple[int, ...], later: tuple[int, ...], damaged_batch: int
+) -> None:
+    log = grown(tmp_path, voters(*later), damaged_batch)
+    sets = voter_sets(log, None, voters(*before))
+    data = Path(log.dir, SEGMENT).read_bytes()
+    with pytest.raises(MetadataLogError, match=r"Before the damage the voters are 1.*in or behind it 1.*remove-controller"):
+        repair(log, sets.voters)
+    assert (Path(log.dir, SEGMENT).read_bytes(), asides(log)) == (data, [])
+
+
+def test_a_log_that_agrees_on_the_voters_is_mended(tmp_path: Path) -> None:
+    assert repair(grown(tmp_path, voters(1, 2), 0), voters(1, 2, 3)) == LogEnd(1, 7)
+
+
+def test_voters_behind_damage_are_found_in_later_segments_and_behind_a_damaged_length(tmp_path: Path) -> None:
+    log = grown(tmp_path, voters(1, 2, 3), 0, at=9)
+    assert [each.ids for each in voters_behind_damage(log)] == [(1, 2, 3), (1, 2, 3)]
+    assert voters_behind_damage(opened(tmp_path / "other")) == []
