@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tidelog.raft import election, inbound, voter_changes
+from tidelog.raft import continuity, election, inbound, voter_changes
 from tidelog.raft.effects import HighWatermarkMoved
 from tidelog.raft.follower_state import FollowerState
 from tidelog.raft.leader_state import LeaderState
@@ -127,6 +127,11 @@ def _minority_is_enough() -> list[Patch]:
     return [(election.Ballot, "granted", property(granted))]
 
 
+def _flipped_epoch_believed() -> list[Patch]:
+    """A start believes each batch that has the right checksum."""
+    return [(continuity.ContinuityCheck, "_fault", lambda self, header, batch: None)]
+
+
 MACHINE_BUGS: dict[str, Callable[[], list[Patch]]] = {
     "high watermark moved back": _high_watermark_moves_back,
     "divergence ignored": _divergence_ignored,
@@ -139,6 +144,7 @@ MACHINE_BUGS: dict[str, Callable[[], list[Patch]]] = {
     "leader without a quorum stays": _stale_leader_stays,
     "leader counts what is not synced": _leader_counts_itself_unsynced,
     "half the votes suffice": _minority_is_enough,
+    "flipped offset or epoch believed": _flipped_epoch_believed,
 }
 RUNNER_BUGS = ("vote not synced", "log not synced", "lost end forgotten")
 """Those of whoever runs the machine: the simulated replica has them built in."""

@@ -3,7 +3,8 @@
 Those of Kafka's own Raft simulation: epochs never go back; what is committed is on a majority's disks; one leader per epoch;
 high watermarks never go back; a log that does not begin at 0 begins at a snapshot; a leader never loads a snapshot; what is
 committed is the same everywhere. And: nobody votes twice in an epoch; an acknowledged record stays; whoever hears its leader
-grants no pre-vote; one voter comes or goes at a time; who cannot be heard by a majority stops leading.
+grants no pre-vote; one voter comes or goes at a time; who cannot be heard by a majority stops leading. And a voter whose log was
+damaged neither leads nor votes for a log with less than it had, and announces no end that it never had (``raft_rot``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tidelog.model.ids import ZERO_UUID
+from tidelog.raft.log_shape import LogEnd
 from tidelog.raft.voters import ReplicaKey
 
 if TYPE_CHECKING:
@@ -40,9 +42,17 @@ class Checkers:
     """A voter was given an empty log: what its disk held does not count any more for a while."""
 
     def leads(self, voter: SimVoter, epoch: int) -> None:
+        if voter.disk.log_end < voter.disk.lost_end:
+            raise Violation(
+                f"{voter.id} leads with {voter.disk.log_end}, and had {voter.disk.lost_end} before its log was damaged"
+            )
         before = self.leaders.setdefault(epoch, voter.id)
         if before != voter.id:
             raise Violation(f"epoch {epoch} has two leaders: {before} and {voter.id}")
+
+    def voted_for_end(self, voter: SimVoter, end: LogEnd) -> None:
+        if end < voter.disk.lost_end:
+            raise Violation(f"voter {voter.id} votes for a log up to {end}, and had {voter.disk.lost_end} before the damage")
 
     def voted(self, voter: SimVoter, epoch: int, candidate: ReplicaKey) -> None:
         before = self.votes.setdefault((voter.id, epoch), candidate)

@@ -128,13 +128,6 @@ class Disk:
         newest = max(self.snapshots, default=None)
         return LogEnd(self.log[-1].epoch if self.log else 0 if newest is None else newest.epoch, self.end)
 
-    def rot(self, rng: random.Random) -> None:
-        """Some batch is damaged: it is cut with all behind it, and how far the log reached is kept."""
-        if len(self.log) >= 2:
-            self.lost_end = max(self.lost_end, self.log_end)
-            self.log = self.log[: rng.randrange(1, len(self.log))]
-            self.safe = list(self.log)
-
     def lose_log(self) -> None:
         """A new, empty disk in the place of the log; the quorum-state file was kept."""
         self.log, self.safe, self.start = [], [], 0

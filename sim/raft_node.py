@@ -30,7 +30,7 @@ from tidelog.raft.effects import (
     Truncate,
 )
 from tidelog.raft.follower_state import FollowerState
-from tidelog.raft.log_shape import NOTHING_LOST
+from tidelog.raft.log_shape import NOTHING_LOST, LogEnd
 from tidelog.raft.machine import RaftMachine
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey, VoterSet
@@ -335,6 +335,7 @@ class SimVoter:
         if asked is None:
             return
         partition = asked.topics[0].partitions[0]
+        self.world.checkers.voted_for_end(self, LogEnd(partition.last_offset_epoch, partition.last_offset))
         if not partition.pre_vote:
             self.world.checkers.voted(
                 self, partition.replica_epoch, ReplicaKey(partition.replica_id, partition.replica_directory_id)

@@ -23,7 +23,7 @@ CHUNK = 100
 EXPECTED = (
     "crash", "pause", "cut", "one way", "isolate", "stop", "stop all", "skew", "leader elected", "log truncated", "log cleaned",
     "snapshot loaded", "voters changed", "voter added", "voter removed", "log lost",
-    "static quorum made dynamic",
+    "static quorum made dynamic", "rot", "damaged records fetched again",
 )  # fmt: skip
 """Faults and rare branches that a long run has to have reached."""
 

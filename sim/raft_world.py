@@ -18,6 +18,7 @@ from typing import Any
 from sim.raft_checkers import Checkers, Violation
 from sim.raft_disk import Disk
 from sim.raft_node import SimVoter
+from sim.raft_rot import flip_a_bit
 from tidelog.model.ids import Uuid
 from tidelog.model.machine import Token
 from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
@@ -373,8 +374,8 @@ class World:
             voter.disk.lose_log()
 
     def _rot(self, voter: SimVoter) -> None:
-        """What one voter of a static quorum had synced is damaged from some batch on; the next start takes it out. Others that
-        have all that is committed may stop at the same time, and come back."""
+        """A bit of what one voter of a static quorum had synced flips while it is down. Others that have all that is committed
+        may stop at the same time, and come back."""
         disk = voter.disk
         few = self.plan.voters < 3 or self.plan.dynamic or self.upgrade_ms is not None
         if few or not voter.alive or self.checkers.data_lost or not self.checkers.committed or len(disk.safe) < 2:
@@ -386,7 +387,8 @@ class World:
             return
         self.count("rot")
         self._down(voter, 100)
-        disk.rot(self.rng)
+        if disk.log and flip_a_bit(disk, voter.config, self.rng):
+            self.count("damaged records fetched again")
         for each in holders if self.rng.random() < 0.7 else ():
             self._down(each, 4000)
 
