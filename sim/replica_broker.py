@@ -173,9 +173,11 @@ class SimBroker:
         now_ms = self.world.now
         try:
             if isinstance(task, Append):
+                appended = 0
                 if len(task.records):
-                    following.append(partition, self.logs, memoryview(task.records), task.followed.leader_epoch, now_ms)
-                following.take_watermarks(partition, log, task.high_watermark, task.log_start_offset)
+                    records = memoryview(task.records)
+                    appended = following.append(partition, self.logs, records, task.followed.leader_epoch, now_ms)
+                partition.take_watermarks(task.high_watermark, task.log_start_offset, appended)
                 self.world.looked(self, partition)
                 return
         except KafkaError as error:

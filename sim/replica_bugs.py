@@ -8,49 +8,45 @@ from typing import Any
 
 from sim.replica_broker import SimBroker
 from tidelog.model.errors import ErrorCode
-from tidelog.replication import following, in_sync, replica_manager
-from tidelog.replication.in_sync import Leadership
+from tidelog.replication import acknowledging, in_sync, partition, reads
 from tidelog.replication.partition import Partition
-from tidelog.storage.log import UnifiedLog
 from tidelog.testing.simulation.patching import Patch, patched
 
 
 def _shrunk_without_the_controller() -> list[Patch]:
     """Who lags counts no more before the controller has agreed."""
-    honest = in_sync.shrink
+    honest = Partition.ask_isr
 
-    def shrink(partition: Partition, now_ms: int) -> None:
-        honest(partition, now_ms)
+    def ask(partition: Partition, isr: tuple[int, ...] | None) -> None:
+        honest(partition, isr)
         leadership = partition.leadership
-        if leadership is not None and leadership.pending is not None and len(leadership.pending) < len(partition.isr):
-            leadership.maximal_isr = frozenset(leadership.pending)
-            partition.isr = (*leadership.pending, *leadership.pending[:1])
-            partition.expose(now_ms)
+        if leadership is not None and isr is not None and len(isr) < len(partition.isr):
+            leadership.maximal_isr = frozenset(isr)
+            partition.isr = (*isr, *isr[:1])
+            partition.expose(partition.host.even_ms())
 
-    return [(replica_manager, "shrink", shrink)]
+    return [(Partition, "ask_isr", ask)]
 
 
 def _joined_too_early() -> list[Patch]:
     """A follower joins as soon as it is heard of, whatever it lacks."""
 
-    def expand(partition: Partition, leadership: Leadership, replica: Any) -> None:
-        if partition.host.may_join_isr(replica.broker_id, replica.broker_epoch):
-            leadership.pending = (*partition.isr, replica.broker_id)
-            leadership.maximal_isr = frozenset(leadership.pending)
-            partition.host.isr_wanted(partition)
+    def may_join(partition: Partition, replica: Any) -> bool:
+        return partition.host.brokers.may_join_isr(replica.broker_id, replica.broker_epoch)
 
-    return [(in_sync, "_expand", expand)]
+    return [(module, "may_join", may_join) for module in (in_sync, partition)]
 
 
 def _high_watermark_moves_back() -> list[Patch]:
-    def take(partition: Partition, log: UnifiedLog, high_watermark: int, log_start_offset: int) -> None:
-        log.update_high_watermark(min(high_watermark, log.log_end_offset))
+    def take(self: Partition, high_watermark: int, log_start_offset: int, appended: int) -> None:
+        assert self.log is not None
+        self.log.update_high_watermark(min(high_watermark, self.log.log_end_offset))
 
-    return [(following, "take_watermarks", take)]
+    return [(Partition, "take_watermarks", take)]
 
 
 def _divergence_ignored() -> list[Patch]:
-    return [(Partition, "_diverging", lambda self, log, offset, epoch: None)]
+    return [(reads, "_diverging", lambda partition, log, offset, epoch: None)]
 
 
 def _cut_at_the_high_watermark() -> list[Patch]:
@@ -68,18 +64,18 @@ def _cut_at_the_high_watermark() -> list[Patch]:
 
 def _too_few_in_sync() -> list[Patch]:
     """min.insync.replicas is not looked at."""
-    return [(Partition, "_count_required", lambda self, config: setattr(self, "min_insync_replicas", 1))]
+    return [(Partition, "_count_in_sync", lambda self: setattr(self, "spare_in_sync", len(self.isr) - 1))]
 
 
 def _stale_leader_acknowledges() -> list[Patch]:
     """An append counts as safe when the leader has it."""
-    honest = Partition.acknowledge
+    honest = acknowledging.acknowledge
 
-    def acknowledge(self: Partition, last_offset: int, acks: int) -> ErrorCode:
-        error = honest(self, last_offset, acks)
+    def acknowledge(partition: Partition, last_offset: int, acks: int) -> ErrorCode:
+        error = honest(partition, last_offset, acks)
         return ErrorCode.NONE if error is ErrorCode.REQUEST_TIMED_OUT else error
 
-    return [(Partition, "acknowledge", acknowledge)]
+    return [(acknowledging, "acknowledge", acknowledge)]
 
 
 BUGS: dict[str, Callable[[], list[Patch]]] = {

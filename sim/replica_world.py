@@ -31,7 +31,9 @@ from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.records.batch import iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import iter_records
-from tidelog.replication.partition import ACKS_ALL, Partition
+from tidelog.replication import acknowledging
+from tidelog.replication.acknowledging import ACKS_ALL
+from tidelog.replication.partition import Partition
 from tidelog.storage import reading
 from tidelog.storage.appending import AppendResult
 from tidelog.testing.simulation.disk import SimDisk
@@ -307,7 +309,7 @@ class ReplicaWorld:
     ) -> None:
         if partition.leader_epoch != epoch:
             return
-        error = partition.acknowledge(result.last_offset, ACKS_ALL)
+        error = acknowledging.acknowledge(partition, result.last_offset, ACKS_ALL)
         if error is ErrorCode.REQUEST_TIMED_OUT and self.now < until:
             broker.later(self.rng.randint(1, 10), lambda: self._acknowledge(broker, partition, epoch, result, values, until))
         elif error is ErrorCode.NONE:

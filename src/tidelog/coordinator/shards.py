@@ -110,7 +110,7 @@ class Shards(Generic[M]):
         for index, shard in list(self._shards.items()):
             partition = shard.partition
             moved = led.get(index) is not partition or shard.epoch != partition.leader_epoch
-            if moved or shard.failed or (shard.starved and _takes_records(partition) and self._world.leads(partition)):
+            if moved or shard.failed or (shard.starved and partition.spare_in_sync >= 0 and self._world.leads(partition)):
                 del self._shards[index]
                 shard.stop(ErrorCode.NOT_COORDINATOR)
         for index, partition in led.items():
@@ -183,7 +183,7 @@ class Shards(Generic[M]):
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         if not self._leads(shard):
             return ErrorCode.NOT_COORDINATOR
-        if shard.starved and _takes_records(shard.partition):
+        if shard.starved and shard.partition.spare_in_sync >= 0:
             self._reload_in(0)
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return shard if not writes or self._can_record(shard) else ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -204,7 +204,7 @@ class Shards(Generic[M]):
 
     def _can_record(self, shard: Shard[M]) -> bool:
         """Whether the shard can write records. A shard that was asked while it could not is marked, and reloaded when it can."""
-        if not _takes_records(shard.partition) or not self._world.leads(shard.partition):
+        if shard.partition.spare_in_sync < 0 or not self._world.leads(shard.partition):
             shard.starved = True
         elif shard.starved:
             self._reload_in(0)
@@ -328,7 +328,3 @@ class Shards(Generic[M]):
             shard.stop(ErrorCode.NOT_COORDINATOR)
         if shard.failed:
             self._reload_in(RELOAD_AFTER_MS)
-
-
-def _takes_records(partition: Partition) -> bool:
-    return len(partition.isr) >= partition.min_insync_replicas

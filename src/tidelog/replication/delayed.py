@@ -85,6 +85,21 @@ class Tail:
             watcher.changed(partition, key, new_bytes)
 
 
+class WatchedWithTail(Watched, Protocol):
+    """A partition, whose log end is watched too."""
+
+    @property
+    def tail(self) -> Tail: ...
+
+
+def tell_state_changed(partition: WatchedWithTail) -> None:
+    """Make every watcher of ``partition`` look again."""
+    if partition.watchers:
+        tell_watchers(partition, STATE_CHANGED)
+    if partition.tail.watchers:
+        partition.tail.tell(partition, STATE_CHANGED)
+
+
 class _Waiting:
     """A deadline, and what is watched until then."""
 

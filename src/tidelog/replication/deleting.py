@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from tidelog.replication.partition import Partition
+from tidelog.replication.partition_view import PartitionView
 
 
-def delete_records(partition: Partition, offset: int) -> tuple[ErrorCode, int]:
-    """Raise the log start offset to ``offset`` (-1: the high watermark). Returns the error, and the log start that every
-    replica has to reach; ``low_watermark`` shows their progress."""
+def new_log_start(partition: PartitionView, offset: int) -> tuple[ErrorCode, int]:
+    """The error of a request for ``offset`` (-1: the high watermark), and the log start offset that it asks for (-1: none)."""
     error = partition.check_leader(ids.NO_EPOCH)
     log = partition.log
     if error is not ErrorCode.NONE or log is None:
@@ -21,15 +16,10 @@ def delete_records(partition: Partition, offset: int) -> tuple[ErrorCode, int]:
     if log.config.compact and not log.config.delete:
         return ErrorCode.POLICY_VIOLATION, -1
     target = log.high_watermark if offset == -1 else offset
-    if target < 0 or target > log.high_watermark:
-        return ErrorCode.OFFSET_OUT_OF_RANGE, -1
-    if target > log.log_start_offset:
-        log.delete_records_before(target)
-        partition.look_at_log_start()
-    return ErrorCode.NONE, log.log_start_offset
+    return (ErrorCode.NONE, target) if 0 <= target <= log.high_watermark else (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
 
 
-def low_watermark(partition: Partition) -> int:
+def low_watermark(partition: PartitionView) -> int:
     """The smallest log start offset among the replicas on live brokers; -1 unless this broker leads."""
     log = partition.log
     if log is None or not partition.is_leader:
@@ -37,6 +27,6 @@ def low_watermark(partition: Partition) -> int:
     least = log.log_start_offset
     if partition.leadership is not None:
         for replica in partition.leadership.replicas.values():
-            if replica.log_start_offset < least and partition.host.is_alive(replica.broker_id):
+            if replica.log_start_offset < least and partition.host.brokers.is_alive(replica.broker_id):
                 least = replica.log_start_offset
     return least

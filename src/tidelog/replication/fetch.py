@@ -17,7 +17,7 @@ from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext, FetchPartition
 from tidelog.replication.nearest import preferred_replica, send_elsewhere
 from tidelog.replication.partition import Partition
-from tidelog.replication.reads import PartitionRead
+from tidelog.replication.reads import PartitionRead, read_partition
 from tidelog.replication.throttle import Throttles
 from tidelog.storage import reading
 
@@ -132,7 +132,8 @@ class Fetch:
             quota = None
         elif caller.broker_id not in partition.isr and quota.wait_ms(caller.last_fetch_ms) > 0:
             held_up = True
-        read = partition.read(
+        read = read_partition(
+            partition,
             wanted.fetch_offset,
             0 if held_up else left,
             min_one=self.bytes_read == 0 and not held_up,

@@ -25,7 +25,6 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import Rng
 from tidelog.replication.delayed import Parked, ParkedFetch, Watched
-from tidelog.replication.in_sync import follower_left
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
@@ -193,8 +192,9 @@ class FetchSession:
 
     def _leave(self, wanted: FetchPartition) -> None:
         self._unwatch(wanted)
-        if self.caller is not None and wanted.partition is not None:
-            follower_left(wanted.partition, self.caller)
+        partition = wanted.partition
+        if self.caller is not None and partition is not None and partition.leadership is not None and partition.log is not None:
+            partition.leadership.left(self.caller, partition.log.log_end_offset)
 
     def settle(self, wanted: FetchPartition, read: PartitionRead) -> None:
         """``wanted`` is answered with ``read``: it is no longer due, or it moves to the end of the due partitions."""

@@ -1,4 +1,4 @@
-"""What a follower does to its log on behalf of the leader: append, truncate, start over, apply the watermarks.
+"""What a follower does to its log on behalf of the leader: append, truncate, start over.
 
 Decided here: where a log that diverged from the leader's is truncated (KIP-101, KIP-595), and where a log starts that has nothing
 in common with it. Truncation below the high watermark happens only after the controller elected a leader that lacked committed
@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from tidelog.model import ids
 from tidelog.records.batch import CorruptBatch, read_header
-from tidelog.replication.delayed import tell_watchers
 from tidelog.replication.partition import Partition
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_manager import LogManager
@@ -38,8 +37,8 @@ def position(log: UnifiedLog) -> Position:
 
 
 def append(partition: Partition, logs: LogManager, records: memoryview, leader_epoch: int, now_ms: int) -> int:
-    """Append a leader's batches; returns their size in bytes. KafkaError for batches that a leader must not send,
-    StorageFailure.
+    """Append a leader's batches; returns their size in bytes, which ``Partition.take_watermarks`` asks for. KafkaError for
+    batches that a leader must not send, StorageFailure.
 
     Records are deleted one by one but sent in batches, so a leader's log may start within a batch. An empty log here that starts
     within the first batch takes that batch whole, and the deleted records stay deleted (blocks for syncs).
@@ -53,8 +52,6 @@ def append(partition: Partition, logs: LogManager, records: memoryview, leader_e
     log.append_as_follower(records, leader_epoch, now_ms)
     if first is not None:
         log.start_within_first_batch(start)
-    partition.unexposed_bytes += len(records)
-    partition.stats.replication_bytes_in += len(records)
     return len(records)
 
 
@@ -69,21 +66,6 @@ def _batch_around_start(log: UnifiedLog, records: memoryview) -> int | None:
         return None
     within = first.base_offset < start <= first.last_offset
     return first.base_offset if within and not validate_replicated(records, first.base_offset).error else None
-
-
-def take_watermarks(partition: Partition, log: UnifiedLog, high_watermark: int, log_start_offset: int) -> None:
-    """Apply the leader's high watermark and log start. Neither moves back."""
-    high_watermark = min(high_watermark, log.log_end_offset)
-    if high_watermark > log.high_watermark:
-        log.update_high_watermark(high_watermark)
-        if partition.watchers:
-            # Consumers that fetch from this follower.
-            tell_watchers(partition, partition.unexposed_bytes)
-        partition.unexposed_bytes = 0
-    start = min(log_start_offset, log.high_watermark)
-    if start > log.log_start_offset:
-        log.delete_records_before(start)
-        partition.look_at_log_start()
 
 
 def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end_offset: int) -> int:

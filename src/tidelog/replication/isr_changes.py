@@ -96,7 +96,7 @@ class IsrChanges:
             if _is_current(each):
                 self._wanted[each.partition] = None
 
-    def answered(self, response: AlterPartitionResponse, now_ms: int) -> bool:
+    def answered(self, response: AlterPartitionResponse, even_ms: int) -> bool:
         """Apply the controller's answer. False: it refused the whole request or left partitions unanswered; retry after a
         back-off."""
         if response.error_code:
@@ -108,23 +108,23 @@ class IsrChanges:
             for answer in topic.partitions:
                 each = asked.pop((bytes(topic.topic_id), answer.partition_index), None)
                 if each is not None and _is_current(each):
-                    self._settle(each, answer, now_ms)
+                    self._settle(each, answer, even_ms)
         again = [each for each in asked.values() if _is_current(each)]
         self._wanted.update((each.partition, None) for each in again)
         return not again
 
-    def _settle(self, asked: _Asked, answer: ResponsePartitionData, now_ms: int) -> None:
+    def _settle(self, asked: _Asked, answer: ResponsePartitionData, even_ms: int) -> None:
         partition, leadership = asked.partition, asked.partition.leadership
         assert leadership is not None
         if answer.error_code == ErrorCode.NONE:
             if answer.leader_epoch == partition.leader_epoch and answer.partition_epoch >= partition.partition_epoch:
                 self._count(partition.isr, answer.isr)
-                partition.take_over_isr(tuple(answer.isr), answer.partition_epoch, now_ms)
+                partition.take_over_isr(tuple(answer.isr), answer.partition_epoch, even_ms)
             return
         self.failures += 1
         if answer.error_code in _GIVE_UP:
             leadership.settle(partition.isr)
-            partition.expose(now_ms)
+            partition.expose(even_ms)
         elif answer.error_code not in _WAIT_FOR_METADATA:
             self._wanted[partition] = None
 

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tidelog.model.ids import TopicPartition
-
-if TYPE_CHECKING:
-    from tidelog.replication.partition import Partition
+from tidelog.replication.partition_view import PartitionView
 
 GRACE_MS = 300_000
 
@@ -41,7 +38,7 @@ class LateTransaction:
         )
 
 
-def late_transaction(partition: Partition, now_ms: int, max_timeout_ms: int) -> LateTransaction | None:
+def late_transaction(partition: PartitionView, now_ms: int, max_timeout_ms: int) -> LateTransaction | None:
     """The transaction that holds back this partition's readers, if it is late and this broker leads."""
     log = partition.log
     if log is None or not partition.is_leader:
@@ -71,7 +68,7 @@ class LateTransactions:
         self.count = 0
         """Partitions with a late transaction at the last look (PartitionsWithLateTransactionsCount)."""
 
-    def look(self, partitions: Iterable[Partition], now_ms: int, max_timeout_ms: int) -> list[str]:
+    def look(self, partitions: Iterable[PartitionView], now_ms: int, max_timeout_ms: int) -> list[str]:
         """Log lines for the transactions that were not late at the last look."""
         late = [found for each in partitions if (found := late_transaction(each, now_ms, max_timeout_ms)) is not None]
         news = [each for each in late if each not in self._named]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from tidelog.model.errors import ErrorCode
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
+from tidelog.replication import acknowledging
+from tidelog.replication.acknowledging import ACKS_ALL
 from tidelog.replication.delayed import ParkedAppend
 
 if TYPE_CHECKING:
     from tidelog.replication.partition import Partition
-
-ACKS_ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PendingMarker(ParkedAppend):
 
     def result(self) -> ErrorCode:
         """NONE when the marker is safe; REQUEST_TIMED_OUT while it is not; another error when the partition moved."""
-        return self._partition.acknowledge(self._last_offset, ACKS_ALL)
+        return acknowledging.acknowledge(self._partition, self._last_offset, ACKS_ALL)
 
 
 def write_marker(partition: Partition, marker: Marker, now_ms: int, deadline_ms: int) -> ErrorCode | PendingMarker:

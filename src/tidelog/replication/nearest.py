@@ -6,35 +6,31 @@ the one with the highest log end, then the one that caught up last. Without a re
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tidelog.model.errors import ErrorCode
+from tidelog.replication.partition_view import PartitionView
 from tidelog.replication.reads import PartitionRead
-
-if TYPE_CHECKING:
-    from tidelog.replication.partition import Partition
 
 NOBODY_ELSE = -1
 
 
-def preferred_replica(partition: Partition, rack: str, fetch_offset: int) -> int:
+def preferred_replica(partition: PartitionView, rack: str, fetch_offset: int) -> int:
     """The broker to read from instead of this leader; -1 when that is the leader itself."""
-    leadership, host = partition.leadership, partition.host
-    if leadership is None or not rack or host.rack_of(partition.broker_id) == rack:
+    leadership, brokers = partition.leadership, partition.host.brokers
+    if leadership is None or not rack or brokers.rack_of(partition.broker_id) == rack:
         return NOBODY_ELSE
     near = [
         replica
         for replica in leadership.replicas.values()
         if replica.log_start_offset <= fetch_offset <= replica.log_end_offset
-        and host.is_alive(replica.broker_id)
-        and host.rack_of(replica.broker_id) == rack
+        and brokers.is_alive(replica.broker_id)
+        and brokers.rack_of(replica.broker_id) == rack
     ]
     if not near:
         return NOBODY_ELSE
     return max(near, key=lambda each: (each.log_end_offset, each.caught_up_ms, -each.broker_id)).broker_id
 
 
-def send_elsewhere(partition: Partition, replica: int, leader_epoch: int) -> PartitionRead:
+def send_elsewhere(partition: PartitionView, replica: int, leader_epoch: int) -> PartitionRead:
     """The answer that sends a consumer to ``replica``, without records."""
     error = partition.check_leader(leader_epoch)
     log = partition.log

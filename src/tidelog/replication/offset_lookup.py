@@ -7,16 +7,14 @@ epoch is never below what a consumer of that epoch may have read, or the consume
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode
+from tidelog.replication.partition_view import PartitionView
 from tidelog.storage import reading
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.reading import TimestampOffset
-
-if TYPE_CHECKING:
-    from tidelog.replication.partition import Partition
 
 NONE = ErrorCode.NONE
 
@@ -31,7 +29,7 @@ class OffsetAnswer(NamedTuple):
 
 
 def list_offset(
-    partition: Partition, timestamp: int, current_leader_epoch: int, *, committed: bool, follower: bool = False
+    partition: PartitionView, timestamp: int, current_leader_epoch: int, *, committed: bool, follower: bool = False
 ) -> OffsetAnswer | TimestampLookup:
     """The offset for ``timestamp`` or a special value, with the epoch of the record found there.
 
@@ -58,7 +56,7 @@ class TimestampLookup:
 
     __slots__ = ("_committed", "_follower", "_log", "_partition", "_timestamp")
 
-    def __init__(self, partition: Partition, log: UnifiedLog, timestamp: int, committed: bool, follower: bool) -> None:
+    def __init__(self, partition: PartitionView, log: UnifiedLog, timestamp: int, committed: bool, follower: bool) -> None:
         self._partition = partition
         self._log = log
         self._timestamp = timestamp
@@ -88,7 +86,7 @@ class TimestampLookup:
         return OffsetAnswer(ErrorCode.OFFSET_NOT_AVAILABLE if not self._follower and _is_behind(partition, log) else NONE)
 
 
-def _is_behind(partition: Partition, log: UnifiedLog) -> bool:
+def _is_behind(partition: PartitionView, log: UnifiedLog) -> bool:
     """Whether a new leader's high watermark is below the start of its epoch: it would answer with less than the old leader
     did."""
     return log.high_watermark < partition.leader_epoch_start_offset
@@ -98,7 +96,7 @@ def _readable_end(log: UnifiedLog, committed: bool, follower: bool) -> int:
     return log.log_end_offset if follower else (log.last_stable_offset if committed else log.high_watermark)
 
 
-def offset_for_leader_epoch(partition: Partition, epoch: int, current_leader_epoch: int) -> OffsetAnswer:
+def offset_for_leader_epoch(partition: PartitionView, epoch: int, current_leader_epoch: int) -> OffsetAnswer:
     """Where ``epoch`` ended in this log."""
     error = partition.check_leader(current_leader_epoch)
     if error is not NONE or partition.log is None:
@@ -107,7 +105,7 @@ def offset_for_leader_epoch(partition: Partition, epoch: int, current_leader_epo
     return OffsetAnswer(NONE, end_offset, found)
 
 
-def end_of_epoch(partition: Partition, log: UnifiedLog, epoch: int) -> tuple[int, int]:
+def end_of_epoch(partition: PartitionView, log: UnifiedLog, epoch: int) -> tuple[int, int]:
     """The largest epoch not above ``epoch`` and its end offset; (-1, -1) when unknown."""
     if epoch == partition.leader_epoch:
         return epoch, log.log_end_offset

@@ -1,11 +1,22 @@
-"""The result of reading one partition for a fetch, before the bytes are loaded."""
+"""Reading one partition for a fetch: who may read what, and the result before the bytes are loaded."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from tidelog.model.errors import ErrorCode
+from tidelog.model import ids
+from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ports import FileSlice
+from tidelog.replication.offset_lookup import end_of_epoch
+from tidelog.replication.partition_view import PartitionView
+from tidelog.replication.replica import Caller
+from tidelog.replication.topic_stats import TopicStats
+from tidelog.storage import reading
+from tidelog.storage.log import UnifiedLog
+
+# Looking up an enum member costs more than looking up a global.
+NONE = ErrorCode.NONE
 
 
 class PartitionRead:
@@ -54,3 +65,88 @@ class PartitionRead:
         self.diverging: tuple[int, int] | None = None
         self.preferred_replica = -1
         self.caught_up = False
+
+
+class Readable(PartitionView, Protocol):
+    """A partition as reads need it."""
+
+    @property
+    def stats(self) -> TopicStats: ...
+    def note_follower(
+        self, log: UnifiedLog, caller: Caller, offset: int, log_start_offset: int, leader_epoch: int
+    ) -> ErrorCode: ...
+
+
+def read_partition(
+    partition: Readable,
+    fetch_offset: int,
+    max_bytes: int,
+    *,
+    min_one: bool,
+    committed: bool = False,
+    leader_epoch: int = ids.NO_EPOCH,
+    last_fetched_epoch: int = ids.NO_EPOCH,
+    caller: Caller | None = None,
+    follower_start: int = ids.NO_OFFSET,
+    any_replica: bool = False,
+) -> PartitionRead:
+    """Whole batches from the one that holds ``fetch_offset``, up to ``max_bytes``; with ``min_one`` at least the first.
+
+    Consumers see up to the high watermark, with ``committed`` up to the last stable offset, followers up to the log end.
+    ``caller`` is a follower whose log starts at ``follower_start`` and holds everything below ``fetch_offset``.
+    ``any_replica``: a consumer that may also read from a follower.
+    """
+    log = partition.log
+    if log is None or not partition.is_leader or leader_epoch >= 0:
+        error = partition.check_leader(leader_epoch, any_replica=any_replica)
+        if error is not NONE:
+            return PartitionRead(error)
+        assert log is not None
+    partition.stats.total_fetch_requests += 1
+    high_watermark = log.high_watermark
+    stable = log.last_stable_offset
+    start = log.log_start_offset
+    if last_fetched_epoch >= 0 and (diverging := _diverging(partition, log, fetch_offset, last_fetched_epoch)) is not None:
+        return diverging
+    if fetch_offset < start or fetch_offset > log.files.end_offset:
+        return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
+    upto = stable if committed else high_watermark
+    if caller is not None:
+        error = partition.note_follower(log, caller, fetch_offset, follower_start, leader_epoch)
+        if error is not NONE:
+            return PartitionRead(error)
+        # The follower learns at once what its fetch made safe.
+        high_watermark, stable = log.high_watermark, log.last_stable_offset
+        upto = log.log_end_offset
+    found = PartitionRead(NONE, high_watermark, stable, start)
+    if committed:
+        found.aborted = ()
+    found.caught_up = fetch_offset >= upto
+    if found.caught_up or (max_bytes <= 0 and not min_one):
+        return found
+    try:
+        result = reading.read(log, fetch_offset, max_bytes, upto=upto, min_one=min_one)
+        if result.error is not NONE:
+            return PartitionRead(result.error)
+        if result.slice is not None:
+            found.records, found.size = result.slice, result.slice.length
+            if committed and log.aborting:
+                aborted = reading.aborted_in(log, fetch_offset, result.slice, upto)
+                found.aborted = [(each.producer_id, each.first_offset) for each in aborted]
+    except StorageFailure as failure:
+        partition.host.storage_failed(failure)
+        return PartitionRead(ErrorCode.KAFKA_STORAGE_ERROR)
+    return found
+
+
+def _diverging(partition: PartitionView, log: UnifiedLog, fetch_offset: int, last_fetched_epoch: int) -> PartitionRead | None:
+    """The answer to a follower whose last batch is of ``last_fetched_epoch`` and whose log leaves the leader's; None when it does
+    not."""
+    epoch, end_offset = end_of_epoch(partition, log, last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        return PartitionRead(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch >= last_fetched_epoch and end_offset >= fetch_offset:
+        return None
+    read = PartitionRead(ErrorCode.NONE, log.high_watermark, log.last_stable_offset, log.log_start_offset)
+    read.diverging = (epoch, end_offset)
+    return read

@@ -24,9 +24,11 @@ from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, ZERO_UUID,
 from tidelog.model.ports import Rng
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext, FetchPartition, FetchSessionCache
-from tidelog.replication.in_sync import let_join, shrink
+from tidelog.replication.flushing import needs_flush, next_flush
+from tidelog.replication.in_sync import grown, shrunk
 from tidelog.replication.isr_changes import IsrChanges
 from tidelog.replication.partition import Partition
+from tidelog.replication.registered_brokers import RegisteredBrokers
 from tidelog.replication.replica_move import MoveState, ReplicaMove
 from tidelog.replication.throttle import Throttles
 from tidelog.replication.topic_stats import TopicStats
@@ -92,6 +94,7 @@ class ReplicaManager:
         self.even_ms = even_ms
         self.logs = logs
         self.image = ClusterImage()
+        self.brokers = RegisteredBrokers()
         self.sessions = FetchSessionCache(rng, slots=fetch_session_slots)
         self._background = background
         logs.on_roll = self._rolled
@@ -118,6 +121,7 @@ class ReplicaManager:
     def apply(self, delta: ClusterDelta, image: ClusterImage, now_ms: int) -> None:
         """Apply the changes that led to ``image``."""
         self.image = image
+        self.brokers.follow(image)
         self._room = CREATED_AT_ONCE if self.on_postponed is not None else sys.maxsize
         for topic_id in delta.topics.deleted:
             self._remove_topic(topic_id, now_ms)
@@ -129,11 +133,12 @@ class ReplicaManager:
         if delta.brokers.touched:
             # A broker that was fenced may rejoin the ISRs in which it has long caught up.
             for partition in self.partitions():
-                let_join(partition, now_ms)
+                partition.ask_isr(grown(partition, now_ms))
 
     def load(self, image: ClusterImage, now_ms: int) -> None:
         """Apply all of ``image``: at the start, or after a snapshot. Logs of partitions that are not in it become stray."""
         self.image = image
+        self.brokers.follow(image)
         self._room = sys.maxsize
         self._to_create.clear()
         for topic_id in [topic_id for topic_id in self._by_id if topic_id not in image.topics.by_id]:
@@ -245,32 +250,14 @@ class ReplicaManager:
     def isr_wanted(self, partition: Partition) -> None:
         self.isr_changes.want(partition)
 
-    def may_join_isr(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker is unfenced, not shutting down, and registered with this epoch (-1: unknown)."""
-        broker = self.image.brokers.get(broker_id)
-        return broker is not None and broker.active and broker_epoch in (-1, broker.epoch)
-
-    def is_alive(self, broker_id: int) -> bool:
-        """Whether the broker is registered and not fenced."""
-        broker = self.image.brokers.get(broker_id)
-        return broker is not None and not broker.fenced
-
-    def is_replaced(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether the broker has registered again with a higher epoch."""
-        broker = self.image.brokers.get(broker_id)
-        return broker is not None and 0 <= broker_epoch < broker.epoch
-
-    def rack_of(self, broker_id: int) -> str | None:
-        """The rack with which the broker registered."""
-        broker = self.image.brokers.get(broker_id)
-        return broker.rack if broker is not None else None
-
     def isr_step(self, now_ms: int) -> None:
         """Check for lagging followers; runs every half of replica.lag.time.max.ms."""
         for partition in self.partitions():
             if partition.leadership is not None:
-                shrink(partition, now_ms)
-                let_join(partition, now_ms)
+                partition.ask_isr(shrunk(partition, now_ms))
+                # A close follower outside the ISR that died silently held back the high watermark.
+                partition.expose(now_ms)
+                partition.ask_isr(grown(partition, now_ms))
 
     # -- finding partitions ---------------------------------------------------------------------------------------------
 
@@ -386,7 +373,7 @@ class ReplicaManager:
     def flush(self, partition: Partition) -> None:
         """Flush ``partition`` in the background. If a flush of it is running, the next one starts when that ends."""
         try:
-            job = partition.begin_flush()
+            job = next_flush(partition)
         except StorageFailure as failure:
             self.storage_failed(failure)
             return
@@ -400,7 +387,7 @@ class ReplicaManager:
             # After a failed sync the state of the disk is unknown: do not retry, take the dir offline.
             self.storage_failed(failure)
             return
-        if partition.needs_flush:
+        if needs_flush(partition):
             self.flush(partition)
 
     def _rolled(self, log: UnifiedLog) -> None:
@@ -481,10 +468,9 @@ class ReplicaManager:
             if not partition.is_leader:
                 continue
             leaders += 1
-            missing = len(partition.isr) - partition.min_insync_replicas
             under_replicated += len(partition.isr) < len(partition.replicas)
-            under_min += missing < 0
-            at_min += missing == 0
+            under_min += partition.spare_in_sync < 0
+            at_min += partition.spare_in_sync == 0
         return {
             "kafka_server_replicamanager_partitioncount": count,
             "kafka_server_replicamanager_leadercount": leaders,

@@ -38,3 +38,9 @@ class TopicStats:
     def add(self, other: TopicStats) -> None:
         for name in TopicStats.__slots__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def refused(self, size: int) -> None:
+        """A produce of ``size`` bytes to one partition was rejected."""
+        self.total_produce_requests += 1
+        self.failed_produce_requests += 1
+        self.bytes_rejected += size

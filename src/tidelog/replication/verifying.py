@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.partition import refused
+from tidelog.replication.acknowledging import refused
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.verification import Verification
 
@@ -53,4 +53,5 @@ def refuse_verification(partition: Partition, producer_id: int, proof: Verificat
     proof.served()
     if partition.log is not None and error not in _ASKED_AGAIN:
         partition.log.producers.verifications.abandon(producer_id, proof)
-    return partition.count_refused(size, refused(error))
+    partition.stats.refused(size)
+    return refused(error)

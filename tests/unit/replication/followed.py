@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, World, batch
 from tidelog.metadata.image import PartitionImage
 from tidelog.replication.partition import Partition
-from tidelog.replication.reads import PartitionRead
+from tidelog.replication.reads import PartitionRead, read_partition
 from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.verification import NOT_REQUIRED
@@ -35,6 +35,12 @@ def follow(
     partition: Partition, offset: int, now_ms: int = NOW_MS, *, broker_epoch: int = EPOCH, log_start: int = 0
 ) -> PartitionRead:
     """A fetch of broker 2, without a session."""
-    return partition.read(
-        offset, 1 << 20, min_one=True, caller=Caller(2, broker_epoch, now_ms), follower_start=log_start, leader_epoch=-1
+    return read_partition(
+        partition,
+        offset,
+        1 << 20,
+        min_one=True,
+        caller=Caller(2, broker_epoch, now_ms),
+        follower_start=log_start,
+        leader_epoch=-1,
     )

@@ -17,5 +17,5 @@ def test_deletions_wait_for_the_log_starts_of_followers_that_live() -> None:
     partition.delete_records(4)
     brokers = dict(world.image.brokers)
     brokers[2] = replace(brokers[2], fenced=True)
-    world.manager.image = replace(world.image, brokers=brokers)
+    world.set_brokers(brokers)
     assert low_watermark(partition) == 4

@@ -2,26 +2,27 @@ from __future__ import annotations
 
 from tests.unit.replication.followed import followed, produce
 from tests.unit.replication.world import NOW_MS
+from tidelog.replication.flushing import needs_flush, next_flush
 
 
 def test_a_flush_that_somebody_demands_takes_along_what_came_while_one_was_running() -> None:
     world, partition = followed()
     produce(partition, 2)
     partition.demand_flush(2)
-    assert partition.needs_flush and partition.begin_flush() is None, "one is running"
+    assert needs_flush(partition) and next_flush(partition) is None, "one is running"
     produce(partition, 1)
     partition.demand_flush(3)
     assert world.run_jobs() == 2
     assert partition.log is not None
-    assert partition.log.recovery_point == 3 and not partition.needs_flush
+    assert partition.log.recovery_point == 3 and not needs_flush(partition)
 
 
 def test_a_flush_of_a_partition_that_was_deleted_meanwhile_means_nothing() -> None:
     world, partition = followed()
     produce(partition, 2)
-    job = partition.begin_flush()
+    job = next_flush(partition)
     assert job is not None
     job.run()
     world.delete("t")
     partition.finish_flush(job, NOW_MS)
-    assert partition.begin_flush() is None
+    assert next_flush(partition) is None

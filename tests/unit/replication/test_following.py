@@ -44,11 +44,11 @@ def test_a_leaders_batches_keep_their_offsets_and_epochs_but_those_of_a_later_ep
 def test_watermarks_are_taken_over_as_far_as_the_log_goes_and_never_back() -> None:
     world, partition, log = follower()
     following.append(partition, world.logs, sent(0, 3, 5), 4, NOW_MS)
-    following.take_watermarks(partition, log, 9, 2)
+    partition.take_watermarks(9, 2)
     assert (log.high_watermark, log.log_start_offset) == (5, 2)
-    following.take_watermarks(partition, log, 3, 1)
+    partition.take_watermarks(3, 1)
     assert (log.high_watermark, log.log_start_offset) == (5, 2)
-    following.take_watermarks(partition, log, 5, 7)
+    partition.take_watermarks(5, 7)
     assert log.log_start_offset == 5
 
 

@@ -6,8 +6,10 @@ from tests.unit.replication.followed import EPOCH, follow, followed, led, produc
 from tests.unit.replication.world import NOW_MS, World, batch
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
-from tidelog.replication.in_sync import Leadership, follower_left, is_followed, shrink
+from tidelog.replication.in_sync import is_followed
+from tidelog.replication.leadership import Leadership
 from tidelog.replication.partition import Partition
+from tidelog.replication.reads import read_partition
 from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig
 
@@ -20,6 +22,12 @@ def high_watermark(partition: Partition) -> int:
 def leadership(partition: Partition) -> Leadership:
     assert partition.leadership is not None
     return partition.leadership
+
+
+def shrink(world: World, partition: Partition, even_ms: int) -> None:
+    """The check that runs every half of replica.lag.time.max.ms."""
+    assert partition in list(world.manager.partitions())
+    world.manager.isr_step(even_ms)
 
 
 def test_the_high_watermark_is_what_all_in_sync_replicas_hold_and_the_fetch_that_moves_it_is_told() -> None:
@@ -81,7 +89,7 @@ def test_brokers_that_are_fenced_stopping_or_of_another_epoch_do_not_join() -> N
         world, partition = followed(isr=(1,))
         brokers = dict(world.image.brokers)
         brokers[2] = replace(brokers[2], **change)
-        world.manager.image = replace(world.image, brokers=brokers)
+        world.set_brokers(brokers)
         follow(partition, 0)
         assert leadership(partition).pending is None, change
 
@@ -96,12 +104,12 @@ def test_a_fetch_of_an_incarnation_that_was_replaced_counts_for_nothing() -> Non
 
 
 def test_the_leader_waits_for_a_close_follower_outside_of_the_isr_but_not_for_one_that_lags() -> None:
-    _, partition = followed(isr=(1,))
+    world, partition = followed(isr=(1,))
     follow(partition, 0, NOW_MS)
     leadership(partition).settle((1,))
     produce(partition, 1, NOW_MS)
     assert high_watermark(partition) == 0
-    shrink(partition, NOW_MS + 30_001)
+    shrink(world, partition, NOW_MS + 30_001)
     assert high_watermark(partition) == 1
 
 
@@ -118,21 +126,21 @@ def test_it_stands_while_the_isr_is_smaller_than_min_insync_replicas() -> None:
 def test_who_lags_for_longer_than_allowed_is_to_leave_and_counts_until_the_controller_agrees() -> None:
     world, partition = followed()
     follow(partition, 0, NOW_MS)
-    shrink(partition, NOW_MS + 90_000)
+    shrink(world, partition, NOW_MS + 90_000)
     assert leadership(partition).pending is None, "it has all that there is"
     produce(partition, 1, NOW_MS + 90_000)
-    shrink(partition, NOW_MS + 30_000)
+    shrink(world, partition, NOW_MS + 30_000)
     assert leadership(partition).pending is None
-    shrink(partition, NOW_MS + 30_001)
+    shrink(world, partition, NOW_MS + 30_001)
     assert leadership(partition).pending == (1,)
     assert leadership(partition).maximal_isr == {1, 2} and high_watermark(partition) == 0
     assert world.manager.isr_changes.ready
 
 
 def test_one_change_is_asked_for_at_a_time() -> None:
-    _, partition = followed()
+    world, partition = followed()
     produce(partition)
-    shrink(partition, NOW_MS + 30_001)
+    shrink(world, partition, NOW_MS + 30_001)
     follow(partition, 1, NOW_MS + 30_002)
     assert leadership(partition).pending == (1,)
 
@@ -142,7 +150,7 @@ def test_a_fetch_from_a_broker_that_is_no_replica_is_told_to_come_again() -> Non
     world.create("t")
     partition = world.partition("t")
     assert follow(partition, 0).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    with_epoch = partition.read(0, 100, min_one=True, leader_epoch=0, caller=None)
+    with_epoch = read_partition(partition, 0, 100, min_one=True, leader_epoch=0, caller=None)
     assert with_epoch.error == ErrorCode.NONE
 
 
@@ -165,7 +173,7 @@ def test_a_follower_of_a_quiet_partition_joins_when_its_broker_is_unfenced_altho
     world, partition = followed(isr=(1,))
     produce(partition)
     fenced = replace(world.image.brokers[2], fenced=True)
-    world.image = world.manager.image = replace(world.image, brokers={**world.image.brokers, 2: fenced})
+    world.set_brokers({**world.image.brokers, 2: fenced})
     follow(partition, 1)
     assert leadership(partition).pending is None
     world.replay(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=EPOCH, fenced=-1))
@@ -175,7 +183,7 @@ def test_a_follower_of_a_quiet_partition_joins_when_its_broker_is_unfenced_altho
 def test_who_has_not_asked_for_anything_lately_does_not_join_on_its_own() -> None:
     world, partition = followed(isr=(1,))
     fenced = replace(world.image.brokers[2], fenced=True)
-    world.image = world.manager.image = replace(world.image, brokers={**world.image.brokers, 2: fenced})
+    world.set_brokers({**world.image.brokers, 2: fenced})
     follow(partition, 0)
     world.now_ms += 30_001
     world.replay(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=EPOCH, fenced=-1))
@@ -187,10 +195,10 @@ def test_a_follower_that_left_the_session_with_a_quiet_partition_is_not_asked_fo
     world, partition = followed()
     produce(partition)
     caller = Caller(2, EPOCH, NOW_MS)
-    partition.read(1, 1 << 20, min_one=True, caller=caller, follower_start=0, leader_epoch=-1)
-    follower_left(partition, Caller(2, EPOCH, NOW_MS))
+    read_partition(partition, 1, 1 << 20, min_one=True, caller=caller, follower_start=0, leader_epoch=-1)
+    leadership(partition).left(Caller(2, EPOCH, NOW_MS), 1)
     assert leadership(partition).replicas[2].is_asking, "that was another of its fetchers"
-    follower_left(partition, caller)
+    leadership(partition).left(caller, 1)
     world.create("t", led((1,), partition_epoch=1))
     assert leadership(partition).pending is None
     produce(partition)

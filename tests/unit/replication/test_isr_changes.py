@@ -113,8 +113,7 @@ def test_a_change_that_nobody_wants_any_more_is_not_asked_for() -> None:
 
 def test_a_shrink_that_was_agreed_to_is_counted() -> None:
     world, partition = followed()
-    partition.leadership.pending = (1,)  # type: ignore[union-attr]
-    world.manager.isr_wanted(partition)
+    partition.ask_isr((1,))
     changes = world.manager.isr_changes
     ask(changes)
     changes.answered(answer(partition, isr=[1]), NOW_MS)

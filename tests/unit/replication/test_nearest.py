@@ -7,6 +7,7 @@ from tests.unit.replication.world import World
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.nearest import preferred_replica, send_elsewhere
 from tidelog.replication.partition import Partition
+from tidelog.replication.reads import read_partition
 
 
 def racked(**racks: str | None) -> tuple[World, Partition]:
@@ -14,7 +15,7 @@ def racked(**racks: str | None) -> tuple[World, Partition]:
     produce(partition, 4)
     follow(partition, 3)
     brokers = {number: replace(world.image.brokers[number], rack=racks[f"b{number}"]) for number in (1, 2)}
-    world.manager.image = replace(world.image, brokers=brokers)
+    world.set_brokers(brokers)
     return world, partition
 
 
@@ -31,7 +32,7 @@ def test_nobody_is_sent_to_a_broker_that_is_fenced() -> None:
     world, partition = racked(b1="a", b2="b")
     brokers = dict(world.manager.image.brokers)
     brokers[2] = replace(brokers[2], fenced=True)
-    world.manager.image = replace(world.manager.image, brokers=brokers)
+    world.set_brokers(brokers)
     assert preferred_replica(partition, "b", 2) == -1
 
 
@@ -48,7 +49,7 @@ def test_a_follower_serves_consumers_up_to_its_high_watermark() -> None:
     image = replace(followed()[0].image.topics.by_name["t"].partitions[0], leader=1)
     world.create("t", image)
     partition = world.partition("t")
-    assert partition.read(0, 100, min_one=True).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    read = partition.read(0, 100, min_one=True, any_replica=True)
+    assert read_partition(partition, 0, 100, min_one=True).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    read = read_partition(partition, 0, 100, min_one=True, any_replica=True)
     assert (read.error, read.high_watermark, read.caught_up) == (ErrorCode.NONE, 0, True)
-    assert partition.read(9, 100, min_one=True, any_replica=True).error == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert read_partition(partition, 9, 100, min_one=True, any_replica=True).error == ErrorCode.OFFSET_OUT_OF_RANGE

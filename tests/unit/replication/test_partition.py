@@ -4,8 +4,10 @@ from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
+from tidelog.replication.acknowledging import acknowledge
 from tidelog.replication.offset_lookup import OffsetAnswer, list_offset
 from tidelog.replication.partition import Partition
+from tidelog.replication.reads import read_partition
 from tidelog.replication.replica import Caller
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.log_config import LogConfig
@@ -31,7 +33,7 @@ def test_an_append_of_the_only_replica_is_visible_at_once() -> None:
     result = append(partition, batch(b"a", b"b"))
     assert (result.error, result.first_offset, result.last_offset) == (ErrorCode.NONE, 0, 1)
     assert partition.is_safe(1, -1) and partition.is_safe(1, 1)
-    read = partition.read(0, 1 << 20, min_one=True)
+    read = read_partition(partition, 0, 1 << 20, min_one=True)
     assert (read.error, read.high_watermark, read.last_stable_offset, read.log_start_offset) == (ErrorCode.NONE, 2, 2, 0)
     assert read.records is not None and read.size == read.records.length
 
@@ -41,7 +43,7 @@ def test_a_fetch_of_damaged_records_is_told_so_and_one_behind_them_is_served() -
     sizes = [len(append_one(partition)) for _ in range(3)]
     assert partition.log is not None
     partition.log.active.rotten = (RottenRange(sizes[0], sizes[0] + sizes[1], 1, 2),)
-    first, damaged, behind = (partition.read(offset, 1 << 20, min_one=True) for offset in range(3))
+    first, damaged, behind = (read_partition(partition, offset, 1 << 20, min_one=True) for offset in range(3))
     assert (first.error, first.size) == (ErrorCode.NONE, sizes[0])
     assert (damaged.error, damaged.records, damaged.high_watermark) == (ErrorCode.CORRUPT_MESSAGE, None, -1)
     assert (behind.error, behind.size) == (ErrorCode.NONE, sizes[2])
@@ -58,7 +60,7 @@ def test_a_follower_refuses_to_append_and_to_serve_reads() -> None:
     world.create("t", PartitionImage((1, 2), (1, 2), 2, leader_epoch=3, directories=(b"A" * 16, b"C" * 16)))
     partition = world.partition("t")
     assert append(partition, batch()).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert partition.read(0, 100, min_one=True).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert read_partition(partition, 0, 100, min_one=True).error == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.delete_records(-1) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
@@ -69,7 +71,7 @@ def test_the_leader_epoch_of_a_request_fences_both_ways_before_leadership_is_loo
     assert partition.check_leader(2) == ErrorCode.FENCED_LEADER_EPOCH
     assert partition.check_leader(4) == ErrorCode.UNKNOWN_LEADER_EPOCH
     assert partition.check_leader(3) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert partition.read(0, 100, min_one=True, leader_epoch=2).error == ErrorCode.FENCED_LEADER_EPOCH
+    assert read_partition(partition, 0, 100, min_one=True, leader_epoch=2).error == ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_acks_all_needs_min_insync_replicas_and_acks_one_does_not() -> None:
@@ -92,8 +94,8 @@ def test_with_another_replica_in_sync_the_high_watermark_waits_for_it() -> None:
     partition = world.partition("t")
     assert append(partition, batch(), acks=-1).error == ErrorCode.NONE
     assert not partition.is_safe(0, -1) and partition.is_safe(0, 1)
-    assert partition.read(0, 100, min_one=True).size == 0
-    assert partition.read(0, 100, min_one=True, caller=Caller(2, -1, NOW_MS)).size > 0
+    assert read_partition(partition, 0, 100, min_one=True).size == 0
+    assert read_partition(partition, 0, 100, min_one=True, caller=Caller(2, -1, NOW_MS)).size > 0
     alone = PartitionImage((1, 2), (1,), 1, partition_epoch=1, directories=(b"A" * 16, b"C" * 16))
     partition.update_metadata(alone, NOW_MS + 30_001)
     assert partition.is_safe(0, -1)
@@ -103,12 +105,12 @@ def test_records_that_must_be_flushed_are_neither_visible_nor_acknowledged_befor
     world, partition = one_partition(LogConfig(flush_messages=1))
     append(partition, batch(b"a"))
     append(partition, batch(b"b"))
-    assert partition.acknowledge(0, 1) == ErrorCode.REQUEST_TIMED_OUT
+    assert acknowledge(partition, 0, 1) == ErrorCode.REQUEST_TIMED_OUT
     assert not partition.is_safe(0, -1)
-    assert partition.read(0, 100, min_one=True).size == 0
+    assert read_partition(partition, 0, 100, min_one=True).size == 0
     assert world.run_jobs() == 2, "the first flush began with one batch, the second takes what came meanwhile"
-    assert partition.acknowledge(1, 1) == ErrorCode.NONE == partition.acknowledge(1, -1)
-    assert partition.read(0, 1000, min_one=True).high_watermark == 2
+    assert acknowledge(partition, 1, 1) == ErrorCode.NONE == acknowledge(partition, 1, -1)
+    assert read_partition(partition, 0, 1000, min_one=True).high_watermark == 2
 
 
 def test_one_flush_serves_everybody_who_appended_before_it_began() -> None:
@@ -142,7 +144,7 @@ def test_a_failed_flush_takes_the_log_dir_offline_and_acknowledges_nothing() -> 
     world.disk.broken.append(("/data0", "sync"))
     world.run_jobs()
     assert partition.log is None
-    assert partition.acknowledge(0, 1) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert acknowledge(partition, 0, 1) == ErrorCode.KAFKA_STORAGE_ERROR
     assert append(partition, batch()).error == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -151,7 +153,7 @@ def test_a_failed_write_and_a_failed_lookup_are_storage_errors() -> None:
     append(partition, batch())
     world.disk.broken.append(("/data0", "write"))
     assert append(partition, batch()).error == ErrorCode.KAFKA_STORAGE_ERROR
-    assert partition.read(0, 100, min_one=True).error == ErrorCode.KAFKA_STORAGE_ERROR
+    assert read_partition(partition, 0, 100, min_one=True).error == ErrorCode.KAFKA_STORAGE_ERROR
     assert list_offset(partition, -2, -1, committed=False) == OffsetAnswer(ErrorCode.KAFKA_STORAGE_ERROR)
     assert partition.delete_records(-1) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
 
@@ -187,11 +189,11 @@ def test_reads_beyond_the_ends_are_out_of_range_but_the_end_itself_is_empty() ->
     _, partition = one_partition()
     append(partition, batch(b"a", b"b", b"c"))
     partition.delete_records(2)
-    assert partition.read(1, 100, min_one=True).error == ErrorCode.OFFSET_OUT_OF_RANGE
-    assert partition.read(4, 100, min_one=True).error == ErrorCode.OFFSET_OUT_OF_RANGE
-    end = partition.read(3, 100, min_one=True)
+    assert read_partition(partition, 1, 100, min_one=True).error == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert read_partition(partition, 4, 100, min_one=True).error == ErrorCode.OFFSET_OUT_OF_RANGE
+    end = read_partition(partition, 3, 100, min_one=True)
     assert (end.error, end.size, end.aborted, end.log_start_offset) == (ErrorCode.NONE, 0, None, 2)
-    assert partition.read(3, 100, min_one=True, committed=True).aborted == ()
+    assert read_partition(partition, 3, 100, min_one=True, committed=True).aborted == ()
 
 
 def test_a_follower_whose_log_diverges_is_told_where() -> None:
@@ -199,9 +201,9 @@ def test_a_follower_whose_log_diverges_is_told_where() -> None:
     append(partition, batch(b"a", b"b"))
     partition.update_metadata(led_by_us(leader_epoch=2))
     append(partition, batch(b"c"))
-    assert partition.read(5, 100, min_one=True, last_fetched_epoch=0).diverging == (0, 2)
-    assert partition.read(3, 100, min_one=True, last_fetched_epoch=1).diverging == (0, 2)
-    assert partition.read(2, 100, min_one=True, last_fetched_epoch=0).diverging is None
+    assert read_partition(partition, 5, 100, min_one=True, last_fetched_epoch=0).diverging == (0, 2)
+    assert read_partition(partition, 3, 100, min_one=True, last_fetched_epoch=1).diverging == (0, 2)
+    assert read_partition(partition, 2, 100, min_one=True, last_fetched_epoch=0).diverging is None
 
 
 def test_deleting_records_raises_the_log_start_and_nothing_else() -> None:
@@ -233,11 +235,11 @@ def test_readers_of_committed_records_stop_at_an_open_transaction() -> None:
     _, partition = one_partition()
     append(partition, batch(b"before"))
     append(partition, batch(b"open", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True))
-    assert partition.read(0, 1 << 20, min_one=True).high_watermark == 2
-    committed = partition.read(0, 1 << 20, min_one=True, committed=True)
+    assert read_partition(partition, 0, 1 << 20, min_one=True).high_watermark == 2
+    committed = read_partition(partition, 0, 1 << 20, min_one=True, committed=True)
     assert committed.last_stable_offset == 1
-    assert committed.size < partition.read(0, 1 << 20, min_one=True).size
-    assert partition.read(1, 1 << 20, min_one=True, committed=True).size == 0
+    assert committed.size < read_partition(partition, 0, 1 << 20, min_one=True).size
+    assert read_partition(partition, 1, 1 << 20, min_one=True, committed=True).size == 0
     assert list_offset(partition, -1, -1, committed=True) == OffsetAnswer(ErrorCode.NONE, 1, 0)
 
 
@@ -251,7 +253,7 @@ def test_the_list_of_aborted_transactions_is_that_of_what_was_read() -> None:
         assert partition.append_own(memoryview(marker), NOW_MS).error == ErrorCode.NONE
     world.run_jobs()
     assert partition.log is not None and len(partition.log.segments) > 2
-    read = partition.read(0, 1 << 20, min_one=True, committed=True)
+    read = read_partition(partition, 0, 1 << 20, min_one=True, committed=True)
     first_segment_ends = partition.log.segments[1].base_offset
     assert read.aborted and len(read.aborted) < 5
     assert all(first_offset < first_segment_ends for _, first_offset in read.aborted)

@@ -9,6 +9,7 @@ from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import CorruptBatch, iter_headers
 from tidelog.replication import replica_move
+from tidelog.replication.flushing import next_flush
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_move import FlushStep, MoveState, ReadStep, ReplicaMove
 from tidelog.storage import reading
@@ -208,7 +209,7 @@ def test_a_target_that_fails_leaves_the_replica_where_it_is() -> None:
 def test_a_flush_of_the_old_log_that_ends_late_says_nothing_about_the_new_one() -> None:
     world = world_with(3)
     partition = world.partition("t")
-    late = partition.begin_flush()
+    late = next_flush(partition)
     assert late is not None
     finish(begin(world))
     write(world, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -202,6 +203,11 @@ class World:
         topics = TopicsImage(by_id, {image.name: image for image in by_id.values()})
         self.image = ClusterImage(brokers=self.image.brokers, topics=topics)
         self.manager.load(self.image, self.now_ms)
+
+    def set_brokers(self, brokers: dict[int, BrokerImage]) -> None:
+        """The brokers of the cluster are these now; partitions have not looked yet."""
+        self.image = self.manager.image = replace(self.image, brokers=brokers)
+        self.manager.brokers.follow(self.image)
 
     def replay(self, *records: Any) -> None:
         """What the metadata log says next."""

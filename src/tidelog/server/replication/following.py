@@ -217,14 +217,14 @@ class Following:
         partition = followed.partition
         here = partition.log
         assert here is not None
-        now_ms = self._runtime.even_ms()
+        now_ms, appended = self._runtime.even_ms(), 0
         try:
             if len(records):
-                following.append(partition, self._replicas.logs, memoryview(records), followed.leader_epoch, now_ms)
+                appended = following.append(partition, self._replicas.logs, memoryview(records), followed.leader_epoch, now_ms)
                 self._count(followed, len(records), now_ms)
                 if here.log_end_offset - here.recovery_point >= here.config.flush_messages:
                     unflushed.append((partition, here.log_end_offset))
-            following.take_watermarks(partition, here, high_watermark, log_start_offset)
+            partition.take_watermarks(high_watermark, log_start_offset, appended)
         except KafkaError as error:
             log.error("%s sent what cannot be appended: %s", self, error)
             self.machine.refuse(followed, self._runtime.steady_ms())

@@ -195,9 +195,8 @@ def _partitions(partitions: Iterator[Partition]) -> list[list[Sample]]:
             current.append((labels, log.high_watermark))
             oldest.append((labels, log.log_start_offset))
             unstable.append((labels, log.high_watermark - log.last_stable_offset))
-        spare = len(partition.isr) - partition.min_insync_replicas
-        under_min.append((labels, int(spare < 0)))
-        at_min.append((labels, int(spare == 0)))
+        under_min.append((labels, int(partition.spare_in_sync < 0)))
+        at_min.append((labels, int(partition.spare_in_sync == 0)))
         count = len(partition.replicas)
         replicas.append((labels, count))
         all_replicas.append((labels, count))

@@ -25,8 +25,10 @@ from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import ProduceResult, ProduceTopicResult, ProduceView, encode_produce_response
 from tidelog.protocol.primitives import write_compact_string
 from tidelog.records.batch import FLAGS_POSITION, TRANSACTIONAL_BIT, read_producer
+from tidelog.replication import acknowledging
+from tidelog.replication.acknowledging import refused
 from tidelog.replication.delayed import ParkedAppend
-from tidelog.replication.partition import Partition, refused
+from tidelog.replication.partition import Partition
 from tidelog.replication.verifying import begin_verification, refuse_verification
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.validation import DeepValidation
@@ -222,7 +224,7 @@ class _Acks(Waiting):
         work = self._work
         for entry in self._unsafe:
             assert entry.partition is not None and isinstance(entry.result, AppendResult)
-            error = entry.partition.acknowledge(entry.result.last_offset, work.acks)
+            error = acknowledging.acknowledge(entry.partition, entry.result.last_offset, work.acks)
             if error is not _NONE:
                 entry.result = refused(error)
         return work.answer()

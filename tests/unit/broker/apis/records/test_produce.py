@@ -19,6 +19,7 @@ from tidelog.protocol.fastpath import ProduceResult, ProduceView, encode_produce
 from tidelog.protocol.framing import decode_response_header
 from tidelog.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from tidelog.replication.markers import Marker, write_marker
+from tidelog.replication.reads import read_partition
 from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig
 
@@ -446,14 +447,14 @@ def test_a_wall_clock_that_is_set_while_acks_all_waits_shrinks_no_isr_and_expose
     world = World()
     world.create("a", FOLLOWED)
     partition = world.partition("a")
-    partition.read(0, 100, min_one=True, caller=Caller(2, 5, NOW_MS))
+    read_partition(partition, 0, 100, min_one=True, caller=Caller(2, 5, NOW_MS))
     pending = Pending(*send(world, view(("a", 0, batch(b"1")), acks=-1)))
     world.clock_set_by_ms = set_by_ms
     behind = Pending(*send(world, view(("a", 0, batch(b"2")), acks=-1)))
     assert behind.parked is not None and behind.parked.deadline_ms == NOW_MS + set_by_ms + 1000
     world.manager.isr_step(world.now_ms)
     assert not world.manager.isr_changes.ready and not pending.done and not behind.done
-    partition.read(2, 100, min_one=True, caller=Caller(2, 5, NOW_MS))
+    read_partition(partition, 2, 100, min_one=True, caller=Caller(2, 5, NOW_MS))
     pending.go_on()
     behind.go_on()
     assert (one(pending.answer).error_code, one(behind.answer).base_offset) == (0, 1)
@@ -463,7 +464,7 @@ def test_a_leader_alone_in_its_isr_waits_for_a_close_follower_by_the_even_clock(
     world = World()
     world.create("a", PartitionImage((1, 2), (1,), 1, directories=(b"A" * 16, b"C" * 16)))
     partition = world.partition("a")
-    partition.read(0, 100, min_one=True, caller=Caller(2, 5, NOW_MS))
+    read_partition(partition, 0, 100, min_one=True, caller=Caller(2, 5, NOW_MS))
     assert partition.leadership is not None
     partition.leadership.settle((1,))  # the controller refused the follower for now
     world.clock_set_by_ms = 3_600_000
@@ -494,7 +495,7 @@ def test_a_produce_that_waits_for_replicas_lets_the_connection_go_on_and_is_answ
     behind.correlation_id = 43
     second = produce(behind, view(("a", 0, batch(b"2")), version=9, acks=-1))
     assert isinstance(second, Waiting)
-    world.partition("a").read(2, 100, min_one=True, caller=Caller(2, -1, NOW_MS))
+    read_partition(world.partition("a"), 2, 100, min_one=True, caller=Caller(2, -1, NOW_MS))
     assert first.parked.done and second.parked.done
     assert one(first.go_on(), 13).base_offset == 0
     (frame,) = second.go_on()
@@ -514,7 +515,7 @@ def test_an_isr_that_shrinks_below_the_minimum_while_waiting_is_told_after_the_a
     world = World()
     world.create("a", FOLLOWED, config=LogConfig(min_insync_replicas=2))
     pending = Pending(*send(world, view(("a", 0, batch()), acks=-1)))
-    world.partition("a").read(1, 100, min_one=True, caller=Caller(2, -1, NOW_MS))
+    read_partition(world.partition("a"), 1, 100, min_one=True, caller=Caller(2, -1, NOW_MS))
     world.partition("a").update_metadata(PartitionImage((1, 2), (1,), 1, partition_epoch=1))
     pending.go_on()
     assert one(pending.answer).error_code == ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
