@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 FILE = "pipeline.yaml"
 REASONS_SHOWN = 10
+PREVIEW_WIDTH = 40
+"""Characters of a value that a preview shows."""
 _TIMES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d")
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -97,6 +99,30 @@ def run(file: str, once: bool, continuous: bool, realtime: bool, metrics_port: i
         f"{summary.records:,} records read, {summary.undecodable:,} undecodable, {summary.broken:,} broke a rule"
         + (", stopped" if summary.stopped else "")
     )
+
+
+@command.command("preview", context_settings=_HELP)
+@click.argument("file", default=FILE, type=click.Path())
+@click.option("--records", default=100, show_default=True, type=click.IntRange(1), help="Read so many of each source's newest.")
+@click.option("--rows", default=10, show_default=True, type=click.IntRange(1), help="Show so many of each source and transform.")
+def preview_rows(file: str, records: int, rows: int) -> None:
+    """Show what the newest records become: decoded, and after each transform. Writes nothing."""
+    model = _load(file)
+    from tidelog.pipeline.failures import PipelineFailure, sentence
+
+    try:
+        from tidelog.pipeline.previewing import preview
+        from tidelog.pipeline.session import session_for
+
+        for shown in preview(model, session_for(model), records):
+            print(f"{shown.name}: {shown.rows.count():,} rows", flush=True)
+            for problem in shown.problems:
+                print(f"  {problem}", flush=True)
+            shown.rows.show(rows, truncate=PREVIEW_WIDTH)
+    except (ConfigError, PipelineFailure) as error:
+        raise click.ClickException(str(error)) from None
+    except Exception as error:
+        raise click.ClickException(sentence(error)) from error
 
 
 @command.command("replay-dlq", context_settings=_HELP)
