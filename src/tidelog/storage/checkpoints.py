@@ -151,10 +151,15 @@ def read_partition_metadata(fs: FileSystem, directory: str) -> bytes | None:
         raise BadCheckpoint(path, f"has no topic_id of 16 bytes: {raw!r}") from problem
 
 
+def is_one_character_off(found: bytes, expected: bytes) -> bool:
+    """Whether two topic ids are equal but for the bits of one character at most."""
+    return (int.from_bytes(found, "big") ^ int.from_bytes(expected, "big")).bit_count() <= _BITS_OF_A_CHARACTER
+
+
 def is_damaged_id(path: str, found: bytes, expected: bytes) -> bool:
     """Whether the topic id in ``partition.metadata`` differs from the expected one in a single character. Ids are random, so
     two topics never have such ids: a bit of the file has flipped. Logged at ERROR."""
-    if (int.from_bytes(found, "big") ^ int.from_bytes(expected, "big")).bit_count() > _BITS_OF_A_CHARACTER:
+    if not is_one_character_off(found, expected):
         return False
     _logger.error("%s: topic id %s is %s with damage: the file is written again", path, found.hex(), expected.hex())
     return True

@@ -17,6 +17,7 @@ from tidelog.model.ports import FileSystem, Lock, Rng
 from tidelog.storage import checkpoints
 from tidelog.storage.boot import kernel_survived, note_kernel
 from tidelog.storage.checkpoints import BadCheckpoint, MetaProperties
+from tidelog.storage.flushed_marks import FLUSHED_CHECKPOINT, CutMark, FlushedMark, encode_flushed, read_flushed_marks
 from tidelog.storage.log import UnifiedLog
 
 DELETE_SUFFIX = "-delete"
@@ -40,12 +41,13 @@ def find_partition_dir(fs: FileSystem, path: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """What is to stand in the three offset checkpoints of a log dir. ``number``: a later set has a higher one."""
+    """What is to stand in the offset checkpoints of a log dir. ``number``: a later set has a higher one."""
 
     number: int
     recovery_points: dict[TopicPartition, int]
     log_start_offsets: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
+    flushed: dict[TopicPartition, FlushedMark]
 
 
 class LogDir:
@@ -58,6 +60,7 @@ class LogDir:
         "checkpoint_under_way",
         "clean",
         "failure",
+        "flushed",
         "fs",
         "high_watermarks",
         "kernel_noted",
@@ -66,6 +69,7 @@ class LogDir:
         "log_start_offsets",
         "logs",
         "meta",
+        "number",
         "path",
         "previous_broker_epoch",
         "recovery_points",
@@ -89,12 +93,15 @@ class LogDir:
         """From the marker of a clean shutdown; -1 when there was none."""
         self.logs: dict[TopicPartition, UnifiedLog] = {}
         self._made = 0
-        self._newest = Checkpoints(0, {}, {}, {})
+        self._newest = Checkpoints(0, {}, {}, {}, {})
         self._latest = self._newest
         # What the files say; never changed in place, because a thread replaces them.
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_start_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
+        self.flushed: dict[TopicPartition, FlushedMark] = {}
+        self.number = 0
+        """Of the checkpoint that the files are of."""
 
     @property
     def directory_id(self) -> bytes:
@@ -153,6 +160,8 @@ class LogDir:
         self.recovery_points = self._offsets(checkpoints.RECOVERY_POINTS)
         self.log_start_offsets = self._offsets(checkpoints.LOG_START_OFFSETS)
         self.high_watermarks = self._offsets(checkpoints.HIGH_WATERMARKS)
+        self.number, self.flushed = read_flushed_marks(self.fs, self.path)
+        self._made = self.number
 
     def _offsets(self, name: str) -> dict[TopicPartition, int]:
         try:
@@ -205,6 +214,12 @@ class LogDir:
                 if log.log_start_offset > log.segments[0].base_offset
             },
             {partition: log.high_watermark for partition, log in logs.items()},
+            {
+                partition: FlushedMark(
+                    log.topic_id, log.recovery_point if closed else log.files.recovery_checkpoint, log.recovery_point
+                )
+                for partition, log in logs.items()
+            },
         )
         return self._latest
 
@@ -232,16 +247,21 @@ class LogDir:
         ):
             path = f"{self.path}/{name}"
             checkpoints.replace_file(self.fs, path, checkpoints.encode_offsets(offsets), temporary=path + suffix)
+        path = f"{self.path}/{FLUSHED_CHECKPOINT}"
+        checkpoints.replace_file(self.fs, path, encode_flushed(contents.number, contents.flushed), temporary=path + suffix)
         self.recovery_points, self.log_start_offsets = contents.recovery_points, contents.log_start_offsets
+        self.flushed = contents.flushed
 
-    def lower(self, partition: TopicPartition, recovery_point: int, log_start_offset: int) -> None:
-        """Before records follow a cut, or go into a new log: a checkpoint of what was there before would be taken for theirs, and
-        a torn tail for rot. Blocks when one is higher; OSError when the disk fails. On the loop."""
+    def cut_mark(self, partition: TopicPartition, log: UnifiedLog) -> CutMark | None:
+        """What has to be noted in the partition's directory before records follow a cut, or go into a new place: a checkpoint of
+        what was there before would be taken for theirs, and a torn tail for rot. None when no checkpoint says too much."""
         latest = self._latest  # a thread may be about to write it
         points = max(each.get(partition, 0) for each in (self.recovery_points, latest.recovery_points))
         starts = max(each.get(partition, 0) for each in (self.log_start_offsets, latest.log_start_offsets))
-        if points > recovery_point or starts > log_start_offset:
-            self.write_checkpoints(self.checkpoint_contents())
+        marks = max(each[partition].flushed if partition in each else 0 for each in (self.flushed, latest.flushed))
+        if points <= log.files.recovery_checkpoint and starts <= log.log_start_offset and marks <= log.recovery_point:
+            return None
+        return CutMark(self._made, log.log_end_offset, log.log_start_offset)
 
     def mark_clean(self, broker_epoch: int) -> None:
         """The last write of a clean stop."""

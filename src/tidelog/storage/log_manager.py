@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import RESERVED_UUIDS, TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, is_damaged_id
 from tidelog.storage.flush import FlushJob
+from tidelog.storage.flushed_marks import note_cut
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
@@ -107,6 +109,8 @@ class LogManager:
                     log_dir.kernel_survived,
                     *log_dir.checkpointed(partition),
                     self.producer_expiration_ms,
+                    flushed=log_dir.flushed.get(partition),
+                    checkpoint=log_dir.number,
                 )
                 jobs.append(LoadJob(self.fs, log_dir, request, self.rng))
         return jobs
@@ -187,7 +191,6 @@ class LogManager:
             return log
         log_dir = self._choose_dir(directory_id)
         try:
-            log_dir.lower(partition, 0, 0)
             log = create_log(
                 self.fs,
                 f"{log_dir.path}/{partition}",
@@ -228,14 +231,19 @@ class LogManager:
         log.name(topic_id)
 
     def truncate(self, log: UnifiedLog, offset: int, now_ms: int, syncs: Deferred | None = None, *, fully: bool = False) -> None:
-        """``truncate_to``, or with ``fully`` a start at ``offset``; checkpoints follow. Blocks; StorageFailure: disk fails."""
+        """``truncate_to``, or with ``fully`` a start at ``offset``; notes the cut if a checkpoint says more, with the ``syncs``
+        where they are given. Blocks; StorageFailure: disk fails."""
         log_dir = self._dir_of[log.topic_partition]
         try:
             if fully:
                 log.truncate_fully_and_start_at(offset, now_ms)
             else:
                 log.truncate_to(offset, now_ms, syncs)
-            log_dir.lower(log.topic_partition, log.files.recovery_checkpoint, log.log_start_offset)
+            mark = log_dir.cut_mark(log.topic_partition, log)
+            if mark is not None and syncs is not None:
+                syncs.append(partial(note_cut, self.fs, log.files, mark))
+            elif mark is not None:
+                note_cut(self.fs, log.files, mark)
         except StorageFailure as failure:
             self.fail_dir(failure.log_dir, failure.detail)
             raise
@@ -311,7 +319,8 @@ class LogManager:
         old_dir = self._dir_of[partition]
         path = f"{log_dir.path}/{partition}"
         try:
-            log_dir.lower(partition, copy.files.recovery_checkpoint, copy.log_start_offset)
+            if (mark := log_dir.cut_mark(partition, copy)) is not None:
+                note_cut(self.fs, copy.files, mark)
             self.fs.rename(copy.dir, path)
             self.fs.sync_dir(log_dir.path)
         except OSError as problem:

@@ -29,6 +29,7 @@ from tidelog.storage.checkpoints import (
 )
 from tidelog.storage.epochs import LeaderEpochCache
 from tidelog.storage.flush import FLUSH_FAILED, Unflushed
+from tidelog.storage.flushed_marks import FlushedMark, believed, read_cut
 from tidelog.storage.index import CorruptIndex
 from tidelog.storage.known_damage import KnownDamage, read_damaged
 from tidelog.storage.log import UnifiedLog
@@ -73,6 +74,9 @@ class LoadRequest:
     producer_expiration_ms: int = DEFAULT_EXPIRATION_MS
     read_all: bool = False
     """Whether to read the part below the recovery point as well."""
+    flushed: FlushedMark | None = None
+    checkpoint: int = 0
+    """The number of the checkpoint that ``flushed`` is of."""
 
 
 def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None = None) -> UnifiedLog:
@@ -94,7 +98,8 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
             if not reads or segments[-1].next_offset < end or (agreed and segments[-1].next_offset != end):
                 recover_segment(segments[-1], request.config.index_interval_bytes, epochs, Trust(end, complete=True))
         elif segments:
-            trust = Trust(request.recovery_point, request.kernel_survived and not sync_failed)
+            request, trust = _trusted(fs, request, topic_id)
+            trust = replace(trust, kernel_survived=request.kernel_survived and not sync_failed)
             read_from = 0 if request.read_all else request.recovery_point
             segments = recover(segments, trust, request.config.index_interval_bytes, epochs, read_from=read_from)
         if sync_failed:
@@ -115,6 +120,14 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
         raise StorageFailure(directory.rpartition("/")[0], f"{directory} cannot be loaded: {problem}") from problem
     except OSError as problem:
         raise StorageFailure(directory.rpartition("/")[0], f"{directory} cannot be loaded: {problem}") from problem
+
+
+def _trusted(fs: FileSystem, request: LoadRequest, topic_id: bytes | None) -> tuple[LoadRequest, Trust]:
+    """The request with the offsets that are to be believed after an unclean stop."""
+    cut = None if request.read_all else read_cut(fs, request.directory)
+    found = believed(request.recovery_point, request.log_start_offset, request.flushed, request.checkpoint, cut, topic_id)
+    request = replace(request, recovery_point=found.recovery_point, log_start_offset=found.log_start_offset)
+    return request, Trust(found.flushed, exact=found.exact)
 
 
 def _assemble(

@@ -10,6 +10,7 @@ from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.storage import checkpoints, reading
 from tidelog.storage.checkpoints import MetaProperties
+from tidelog.storage.flushed_marks import CutMark, read_cut
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_manager import LogManager
 from tidelog.storage.truncation import Deferred
@@ -279,7 +280,7 @@ def test_records_are_as_old_as_one_clock_says_and_files_go_when_the_other_does()
     assert len(logs.removals_due(NOW_MS + 3 * hour_ms + 60_000)) == 1
 
 
-def test_truncation_lowers_the_checkpointed_recovery_point() -> None:
+def test_a_truncation_is_noted_while_a_checkpoint_says_more() -> None:
     disk = SimDisk()
     logs = manager(disk, "/a")
     log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
@@ -289,9 +290,58 @@ def test_truncation_lowers_the_checkpointed_recovery_point() -> None:
     (job,) = logs.checkpoint_jobs()
     job.run()
     logs.truncate(log, 2, NOW_MS)
-    assert checkpoints.read_offsets(disk, "/a/recovery-point-offset-checkpoint") == {partition(0): 1}
+    assert read_cut(disk, log.dir) == CutMark(1, 2, 0)
     logs.truncate(log, 700, NOW_MS, fully=True)
     assert (log.log_start_offset, log.log_end_offset) == (700, 700)
+    assert read_cut(disk, log.dir) == CutMark(1, 2, 0), "the checkpoint says less than is true"
+
+
+def test_a_later_checkpoint_takes_the_place_of_a_noted_cut() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for _ in range(5):
+        append(log, batch())
+    log.flush()
+    for _ in range(2):
+        (job,) = logs.checkpoint_jobs()
+        job.run()
+        logs.checkpointed(job)
+        logs.truncate(log, 2, NOW_MS)
+        for _ in range(5):
+            append(log, batch())
+        log.flush()
+    (job,) = logs.checkpoint_jobs()
+    job.run()
+    assert read_cut(disk, log.dir) == CutMark(2, 2, 0)
+    disk.flip(log.active.path(".log"), log.active.size - 2, 1)
+    disk.boots += 1
+    again = manager(disk.kill(), "/a").get(partition(0))
+    assert again is not None
+    assert (again.log_end_offset, [each.first_offset for each in again.active.rotten]) == (7, [6])
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_single_record_at_the_flushed_end_is_not_cut_and_its_offset_not_used_again(clean: bool) -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for _ in range(5):
+        append(log, batch())
+    log.flush()
+    (job,) = logs.checkpoint_jobs()
+    job.run()
+    logs.checkpointed(job)
+    if clean:
+        logs.close()
+    assert recovery_points(disk) == {partition(0): 5 if clean else 4}
+    disk.flip(log.active.path(".log"), log.active.size - 2, 1)
+    disk.boots += 1  # the machine was restarted: nothing above the flushed end is believed
+    again = manager(disk.kill(), "/a").get(partition(0))
+    assert again is not None
+    assert append(again, batch()).first_offset == 5
+    if not clean:
+        assert [(each.first_offset, each.next_offset) for each in again.active.rotten] == [(4, 5)]
 
 
 def recovery_points(disk: SimDisk) -> dict[TopicPartition, int]:
@@ -316,7 +366,6 @@ def test_a_topic_that_is_created_again_does_not_get_the_recovery_point_of_the_ol
     log = logs.get_or_create(partition(0), b"\6" * 16, NOW_MS)
     if pending:
         job.run()
-    assert recovery_points(disk) == checkpoints.read_offsets(disk, "/a/log-start-offset-checkpoint") == {}
     append(log, batch(2))
     disk.sync_dir("/a")
     disk.sync_dir(log.dir)
@@ -328,7 +377,7 @@ def test_a_topic_that_is_created_again_does_not_get_the_recovery_point_of_the_ol
 
 
 @pytest.mark.parametrize("pending", [False, True])
-def test_a_cut_in_the_active_segment_lowers_the_recovery_point_before_the_next_append(pending: bool) -> None:
+def test_a_cut_in_the_active_segment_counts_before_the_next_append(pending: bool) -> None:
     disk = SimDisk()
     logs = manager(disk, "/a")
     log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
@@ -344,7 +393,6 @@ def test_a_cut_in_the_active_segment_lowers_the_recovery_point_before_the_next_a
         sync()
     if pending:
         job.run()
-    assert recovery_points(disk).get(partition(0), 0) <= 3
     append(log, batch(2))
     log.active.file.write(log.active.size, bytes(300))
     again = manager(disk.kill(), "/a").get(partition(0))
