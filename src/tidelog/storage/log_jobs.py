@@ -80,6 +80,25 @@ class RemovalJob:
             self.error = problem
 
 
+class Removals:
+    """Files and directories to be removed later, once no reader uses them any more."""
+
+    __slots__ = ("_jobs",)
+
+    def __init__(self) -> None:
+        self._jobs: list[RemovalJob] = []
+
+    def add(self, log_dir: LogDir, due_ms: int, what: str, remove: Callable[[], None]) -> None:
+        """``remove`` may run in any thread from ``due_ms`` on; ``what``: for messages."""
+        self._jobs.append(RemovalJob(log_dir, due_ms, what, remove))
+
+    def due(self, now_ms: int) -> list[RemovalJob]:
+        """Jobs that are due; they leave the list."""
+        due = [job for job in self._jobs if job.due_ms <= now_ms]
+        self._jobs = [job for job in self._jobs if job.due_ms > now_ms]
+        return due
+
+
 def tree_remover(fs: FileSystem, path: str) -> Callable[[], None]:
     """Removes a directory and everything below it."""
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from tidelog.model.errors import ConfigError, StorageFailure
-from tidelog.model.ids import RESERVED_UUIDS, TopicPartition
+from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, is_damaged_id
 from tidelog.storage.flush import FlushJob
@@ -22,8 +22,9 @@ from tidelog.storage.flushed_marks import note_cut
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
-from tidelog.storage.log_dir import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, LogDir, check_same_owner, set_aside_name
-from tidelog.storage.log_jobs import CheckpointJob, LoadJob, RemovalJob, tree_remover
+from tidelog.storage.log_dir import DELETE_SUFFIX, FUTURE_SUFFIX, STRAY_SUFFIX, LogDir, set_aside_name
+from tidelog.storage.log_dirs import LogDirs
+from tidelog.storage.log_jobs import CheckpointJob, LoadJob, RemovalJob, Removals, tree_remover
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS
 from tidelog.storage.recovery import LoadRequest
 from tidelog.storage.truncation import Deferred
@@ -47,7 +48,8 @@ class LogManager:
     ) -> None:
         """``config_for`` returns a topic's settings by name. With ``cluster_id`` None, any cluster id is accepted."""
         self.fs = fs
-        self.dirs = [LogDir(fs, path.rstrip("/") or "/") for path in dirs]
+        self._dirs = LogDirs(fs, dirs)
+        self.dirs = self._dirs.all
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.rng = rng
@@ -57,41 +59,20 @@ class LogManager:
         """Called for every segment that was closed: that log's flush job is due."""
         self._logs: dict[TopicPartition, UnifiedLog] = {}
         self._dir_of: dict[TopicPartition, LogDir] = {}
-        self._removals: list[RemovalJob] = []
+        self._removals = Removals()
         self.copies: dict[TopicPartition, tuple[LogDir, UnifiedLog]] = {}
         """Logs that are being copied to another dir: the destination and the unfinished copy."""
 
     # --- starting ------------------------------------------------------------------------------------------------------
 
     def open_dirs(self) -> None:
-        """Locks the dirs and checks their identity. A dir that fails is offline; StorageFailure when none is left, ConfigError
-        when one is in use, not formatted, or belongs to another node."""
-        for log_dir in self.dirs:
-            try:
-                log_dir.open()
-            except OSError as problem:
-                log_dir.fail(StorageFailure(log_dir.path, f"cannot be opened: {problem}"))
-        self._assert_one_online()
-        self.cluster_id = check_same_owner(self.dirs, self.node_id, self.cluster_id)
-        for log_dir in self.dirs:
-            if log_dir.failure is None:
-                try:
-                    log_dir.adopt(self.cluster_id, self.node_id, self.rng)
-                    log_dir.read_state()
-                except OSError as problem:
-                    log_dir.fail(StorageFailure(log_dir.path, f"cannot be opened: {problem}"))
-        self._assert_one_online()
-
-    def _assert_one_online(self) -> None:
-        if all(log_dir.failure is not None for log_dir in self.dirs):
-            failure = self.dirs[0].failure
-            assert failure is not None
-            raise failure
+        """Opens the dirs (``LogDirs.open``). StorageFailure when none can be used, ConfigError for one that must not be."""
+        self.cluster_id = self._dirs.open(self.node_id, self.cluster_id, self.rng)
 
     def load_jobs(self) -> list[LoadJob]:
         """A job per partition directory; they may run in any order and in parallel."""
         jobs: list[LoadJob] = []
-        self._forget_unfinished_copies()
+        self._dirs.discard_unfinished_copies()
         for log_dir in self.online_dirs():
             try:
                 partitions, removals = log_dir.scan()
@@ -99,7 +80,7 @@ class LogManager:
                 self.fail_dir(log_dir.path, f"cannot be listed: {problem}")
                 continue
             for path in removals:
-                self._removals.append(RemovalJob(log_dir, 0, path, tree_remover(self.fs, path)))
+                self._removals.add(log_dir, 0, path, tree_remover(self.fs, path))
             for partition in partitions:
                 request = LoadRequest(
                     f"{log_dir.path}/{partition}",
@@ -114,18 +95,6 @@ class LogManager:
                 )
                 jobs.append(LoadJob(self.fs, log_dir, request, self.rng))
         return jobs
-
-    def _forget_unfinished_copies(self) -> None:
-        """Deletes unfinished copies whose partition still exists (they can be restarted); leaves others for the operator."""
-        for log_dir in self.online_dirs():
-            try:
-                for name in log_dir.unfinished_copies():
-                    partition = name.rpartition(".")[0]
-                    if any(self.fs.exists(f"{other.path}/{partition}") for other in self.online_dirs()):
-                        path = f"{log_dir.path}/{name}"
-                        self.fs.rename(path, f"{path.removesuffix(FUTURE_SUFFIX)}{DELETE_SUFFIX}")
-            except OSError as problem:
-                self.fail_dir(log_dir.path, f"cannot be listed: {problem}")
 
     def loaded(self, job: LoadJob) -> None:
         """Takes the result of a job. A log that fails to load takes its dir offline. ConfigError for a partition in two dirs."""
@@ -165,7 +134,7 @@ class LogManager:
 
     def online_dirs(self) -> list[LogDir]:
         """Dirs that are online."""
-        return [log_dir for log_dir in self.dirs if log_dir.online]
+        return self._dirs.online()
 
     def dir_of(self, partition: TopicPartition) -> LogDir | None:
         """The dir of a partition's log."""
@@ -189,7 +158,7 @@ class LogManager:
             if log.topic_id is None:
                 self._name(log, topic_id)
             return log
-        log_dir = self._choose_dir(directory_id)
+        log_dir = self._dirs.choose(directory_id)
         try:
             log = create_log(
                 self.fs,
@@ -205,19 +174,6 @@ class LogManager:
             raise self._failed(log_dir, f"create {partition}", problem) from problem
         self._add(log_dir, log)
         return log
-
-    def _choose_dir(self, directory_id: bytes | None) -> LogDir:
-        online = self.online_dirs()
-        if not online:
-            raise StorageFailure(self.dirs[0].path, "no log dir is online")
-        for log_dir in online:
-            if log_dir.directory_id == directory_id:
-                return log_dir
-        offline = [log_dir for log_dir in self.dirs if not log_dir.online]
-        if offline and directory_id is not None and directory_id not in RESERVED_UUIDS:
-            # An empty log in another dir would look as if all data had been lost.
-            raise StorageFailure(offline[0].path, "a partition may lie in this dir, which is offline: no other one is begun")
-        return min(online, key=lambda log_dir: len(log_dir.logs))
 
     def _name(self, log: UnifiedLog, topic_id: bytes) -> None:
         """Writes a missing or unusable partition.metadata, now that the topic id is known."""
@@ -256,9 +212,7 @@ class LogManager:
         if log is not None:
             log_dir = self._dir_of[partition]
             path = self._rename_away(log, DELETE_SUFFIX)
-            self._removals.append(
-                RemovalJob(log_dir, now_ms + log.config.file_delete_delay_ms, path, tree_remover(self.fs, path))
-            )
+            self._removals.add(log_dir, now_ms + log.config.file_delete_delay_ms, path, tree_remover(self.fs, path))
 
     def set_aside(self, partition: TopicPartition, now_ms: int) -> str | None:
         """A partition that the metadata does not place here: kept as ``-stray`` for the operator; returns its new path."""
@@ -306,7 +260,7 @@ class LogManager:
         """Cancels a copy and deletes its files. Nothing to do when there is none."""
         log_dir, copy = self.copies.pop(partition, (None, None))
         if log_dir is not None and copy is not None:
-            self._removals.append(RemovalJob(log_dir, now_ms, copy.dir, tree_remover(self.fs, copy.dir)))
+            self._removals.add(log_dir, now_ms, copy.dir, tree_remover(self.fs, copy.dir))
 
     def put_copy_in_place(self, partition: TopicPartition, now_ms: int) -> None:
         """Makes the copy the partition's log; the old log is deleted like any other. StorageFailure when a dir fails.
@@ -328,7 +282,7 @@ class LogManager:
         copy.files.moved_to(path)
         copy.files.names_changed()
         gone = self._rename_away(old, DELETE_SUFFIX)
-        self._removals.append(RemovalJob(old_dir, now_ms + old.config.file_delete_delay_ms, gone, tree_remover(self.fs, gone)))
+        self._removals.add(old_dir, now_ms + old.config.file_delete_delay_ms, gone, tree_remover(self.fs, gone))
         self._add(log_dir, copy)
 
     # --- recurring work ------------------------------------------------------------------------------------------------
@@ -360,15 +314,13 @@ class LogManager:
             if result.segments:
                 log_dir = self._dir_of[log.topic_partition]
                 due_ms = now_ms + result.due_ms - records_ms
-                self._removals.append(RemovalJob(log_dir, due_ms, f"segments of {log.topic_partition}", result.remove))
+                self._removals.add(log_dir, due_ms, f"segments of {log.topic_partition}", result.remove)
                 reasons.extend(result.reasons)
         return reasons
 
     def removals_due(self, now_ms: int) -> list[RemovalJob]:
         """Jobs that are due, removed from the list; run them, then call ``removed``."""
-        due = [job for job in self._removals if job.due_ms <= now_ms]
-        self._removals = [job for job in self._removals if job.due_ms > now_ms]
-        return due
+        return self._removals.due(now_ms)
 
     def removed(self, job: RemovalJob) -> None:
         """A failed removal takes its dir offline."""
@@ -400,18 +352,15 @@ class LogManager:
 
     def fail_dir(self, path: str, detail: str) -> list[TopicPartition]:
         """Takes a dir offline; returns its partitions."""
-        for log_dir in self.dirs:
-            if log_dir.path == path:
-                failure = StorageFailure(path, detail)
-                log_dir.fail(failure)
-                lost = list(log_dir.logs)
-                for partition, log in log_dir.logs.items():
-                    log.files.fail_with(failure)
-                    del self._logs[partition]
-                    del self._dir_of[partition]
-                log_dir.logs = {}
-                return lost
-        raise ValueError(f"{path} is none of the log dirs")
+        log_dir, failure = self._dirs.at(path), StorageFailure(path, detail)
+        log_dir.fail(failure)
+        lost = list(log_dir.logs)
+        for partition, log in log_dir.logs.items():
+            log.files.fail_with(failure)
+            del self._logs[partition]
+            del self._dir_of[partition]
+        log_dir.logs = {}
+        return lost
 
     def _failed(self, log_dir: LogDir, what: str, problem: OSError) -> StorageFailure:
         self.fail_dir(log_dir.path, f"{what}: {problem}")
