@@ -37,6 +37,7 @@ POLL_S = 0.2
 LAST_BATCH_S = 60.0
 BEGIN_S = 60.0
 BEGIN_POLL_S = 0.05
+POLLS_PER_LOOK = 4
 BEGIN_TRIALS = 12
 NO_WORKER = "Python worker failed to connect back"
 Watch = Callable[[str, tuple[OffsetRange, ...], Counts], None]
@@ -135,8 +136,10 @@ class Run:
     def _to_the_end(self, *, once: bool) -> bool:
         """Run the queries until they end, one fails, or ``stop`` is called. Returns whether they ended by themselves."""
         for query in self._queries:
-            begin(query, once=once)
-        while any(query.query.isActive for query in self._queries):
+            begin(query, once=once, look=self._look, say=self._say)
+            if self._stopping or self._failed():
+                break
+        while any(query.query is not None and query.query.isActive for query in self._queries):
             self._look()
             if self._stopping:
                 self._end()
@@ -156,7 +159,7 @@ class Run:
         return False
 
     def _failed(self) -> bool:
-        return any(query.query.exception() is not None for query in self._queries)
+        return any(query.query is not None and query.query.exception() is not None for query in self._queries)
 
     def _end(self, patience_s: float = LAST_BATCH_S) -> None:
         """Stop the queries, each after its present batch if that ends in time."""
@@ -214,20 +217,27 @@ class Run:
         )
 
 
-def begin(query: Query, *, once: bool) -> None:
-    """Start a query and wait until its source answers.
+def begin(query: Query, *, once: bool, look: Callable[[], None], say: Callable[[str], None]) -> None:
+    """Start a query and wait until its source answers. ``look`` is called meanwhile: queries that began before are at work.
 
-    Spark gives the Python process of a source ten seconds to start. Several that start at once on few cores need longer, so
-    queries start one after another; one that is still too slow is started again: it has read nothing.
+    Spark gives the Python process of a source ten seconds to start, and has no setting for that. Several that start at once on
+    few cores need longer, so queries begin one after another. One whose process was too slow begins again, as it has read nothing
+    yet, and ``say`` gets a line about it.
     """
-    for _ in range(BEGIN_TRIALS):
+    for trial in range(1, BEGIN_TRIALS + 1):
         query.start(once=once)
         deadline = time.monotonic() + BEGIN_S
+        polls = 0
         while query.query.isActive and query.query.status["message"].startswith("Initializing") and time.monotonic() < deadline:
+            if polls % POLLS_PER_LOOK == 0:
+                look()
+            polls += 1
             time.sleep(BEGIN_POLL_S)
         failed = None if query.query.isActive else query.query.exception()
         if failed is None or NO_WORKER not in str(failed):
             return
+        name = query.flow.name
+        say(f"{name}: Spark's Python process did not start within 10 s: too little CPU (start {trial} of {BEGIN_TRIALS})")
 
 
 def stop_on_signals(run: Run) -> None:

@@ -50,6 +50,8 @@ class Query:
     """A flow's query whose starts go as told."""
 
     def __init__(self, *starts: Started) -> None:
+        self.flow = SimpleNamespace(name="events")
+        self.looks, self.lines = 0, list[str]()
         self._starts = list(starts)
         self.starts = 0
         self.query: Any = None
@@ -59,10 +61,13 @@ class Query:
         self.query = self._starts[min(self.starts, len(self._starts) - 1)]
         self.starts += 1
 
+    def look(self) -> None:
+        self.looks += 1
+
 
 def begun(*starts: Started) -> Query:
     query = Query(*starts)
-    begin(cast(FlowQuery, query), once=True)
+    begin(cast(FlowQuery, query), once=True, look=query.look, say=query.lines.append)
     return query
 
 
@@ -73,8 +78,14 @@ def test_it_returns_when_the_source_answers() -> None:
 
 
 def test_a_process_that_was_too_slow_begins_again_and_not_for_ever() -> None:
-    assert begun(Started(["Initializing sources"], SLOW), Started([])).starts == 2
+    query = begun(Started(["Initializing sources"], SLOW), Started([]))
+    assert query.starts == 2
+    assert query.lines == ["events: Spark's Python process did not start within 10 s: too little CPU (start 1 of 12)"]
     assert begun(Started([], SLOW)).starts == BEGIN_TRIALS
+
+
+def test_what_began_before_is_looked_at_while_a_query_begins() -> None:
+    assert begun(Started([*["Initializing sources"] * 5, "Getting offsets from tidelog"])).looks == 2
 
 
 def test_any_other_failure_is_left_to_the_run() -> None:
@@ -98,7 +109,6 @@ class Batches(Query):
         super().__init__()
         self._ends = list(ends)
         self.done: tuple[OffsetRange, ...] = ()
-        self.flow = SimpleNamespace(name="events")
         self.writer = SimpleNamespace(counts=Counts(records=50), sinks={"lake": None})
 
     def prepare(self, from_here: frozenset[str]) -> None:
@@ -148,3 +158,16 @@ def test_a_run_of_what_is_there_ends_where_nothing_comes_any_more(monkeypatch: p
     monkeypatch.setattr(running, "query_of", lambda *_: query)
     Run(model_of(ONE), None, print).run(once=True)
     assert query.starts == 2
+
+
+def test_queries_that_did_not_begin_are_left_alone_when_the_run_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = Batches(50), Batches(50)
+    queries = iter((first, second))
+    monkeypatch.setattr(running, "query_of", lambda *_: next(queries))
+    two = ONE.replace("[t]}}", "[t]}, more: {topics: [u]}}").replace(
+        "sinks: {", "sinks: {more: {type: delta, from: more, path: more}, "
+    )
+    run = Run(model_of(two), None, print)
+    run.stop()
+    assert run.run(once=True).stopped
+    assert (first.starts, second.starts) == (1, 0)
