@@ -230,6 +230,14 @@ def chosen(arguments: list[str]) -> tuple[int, set[str]]:
     return count, set(names)
 
 
+def uncommitted(root: Path) -> list[str]:
+    """Tracked files with changes, but for those that this program writes."""
+    status = ["git", "status", "--porcelain", "--untracked-files=no"]
+    said = subprocess.run(status, cwd=root, capture_output=True, text=True, check=False).stdout
+    written = {RESULTS.relative_to(ROOT).as_posix(), PAGE.relative_to(ROOT).as_posix()}
+    return sorted({line[3:] for line in said.splitlines()} - written)
+
+
 def main(arguments: list[str]) -> int:
     """Run, write, and say what has no reason."""
     if not arguments:
@@ -246,7 +254,10 @@ def main(arguments: list[str]) -> int:
         return 2
     gaps = read_gaps(GAPS.read_text())
     results = {name: Result(**row) for name, row in json.loads(RESULTS.read_text()).items()} if RESULTS.exists() else {}
-    revision = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if changed := uncommitted(ROOT):
+        print(f"commit first, so that the results name what was judged: {', '.join(changed)}", file=sys.stderr)
+        return 2
+    revision = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     status = 0
     for judge in JUDGES:
         if (wanted and judge.name not in wanted) or not (count == 1 or judge.of_several):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
-from tools.judges import JUDGES, LAUNCHER, NoVerdict, chosen, expected_settings, page, read_gaps, reason_for, verdict
+from tools.judges import JUDGES, LAUNCHER, NoVerdict, chosen, expected_settings, page, read_gaps, reason_for, uncommitted, verdict
 
 SAID = """log: somewhere
 FAIL  Test.one()[1] | expected <1>
@@ -64,3 +67,23 @@ def test_the_number_of_nodes_is_told_from_the_names() -> None:
     for wrong in (["--nodes"], ["--nodes", "0"], ["--nodes", "x"]):
         with pytest.raises(ValueError):
             chosen(wrong)
+
+
+def test_results_name_a_commit_so_a_changed_tree_is_not_judged(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=t", "-c", "user.email=t@localhost"]
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init")
+    for name in ("compat/results.json", "docs/compat.md", "code.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("before")
+    git("add", "-A")
+    git("commit", "-m", "All of it")
+    assert uncommitted(tmp_path) == []
+    (tmp_path / "compat/results.json").write_text("after")
+    (tmp_path / "docs/compat.md").write_text("after")
+    (tmp_path / "new.txt").write_text("not tracked")
+    assert uncommitted(tmp_path) == []
+    (tmp_path / "code.py").write_text("after")
+    assert uncommitted(tmp_path) == ["code.py"]
