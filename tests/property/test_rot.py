@@ -38,6 +38,7 @@ KINDS = {
     "recovery-point-offset-checkpoint": "/a",
     "replication-offset-checkpoint": "/a",
     "log-start-offset-checkpoint": "/a",
+    "tidelog-flushed-checkpoint": "/a",
     "meta.properties": "/a",
     ".kafka_cleanshutdown": "/a",
     ".tidelog_boot": "/a",

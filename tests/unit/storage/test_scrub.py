@@ -59,6 +59,33 @@ def test_every_flip_is_found_in_one_pass_and_readers_are_told(seed: int) -> None
     assert (ErrorCode.CORRUPT_MESSAGE in errors) == bool(expected)
 
 
+def test_one_pass_finds_each_bit_of_each_file_with_a_checksum() -> None:
+    """But for the leader epoch of a batch, which no checksum covers: it has to contradict the batches beside it."""
+    disk = SimDisk()
+    log = new_log(disk, LogConfig(segment_bytes=250))
+    for number in range(5):
+        append(log, batch(2, value=bytes(8), producer=(7, 0, number * 2)), leader_epoch=3 + number // 3)
+    log.flush()
+    assert len(log.segments) == 3
+    missed = set()
+    for segment in log.segments:
+        for position in range(segment.size):
+            for bit in range(8):
+                disk.flip(segment.path(".log"), position, bit)
+                if scrub(log) != 1:
+                    missed.add(position % (segment.size if segment is log.active else segment.size // 2))
+                disk.flip(segment.path(".log"), position, bit)
+                segment.rotten = ()
+    assert missed == {12, 13, 14, 15}
+    path = f"{DIRECTORY}/{log.segments[1].base_offset:020d}.snapshot"
+    assert damaged_snapshots(log, log.segments) == []
+    for position in range(disk.stat(path).size):
+        for bit in range(8):
+            disk.flip(path, position, bit)
+            assert damaged_snapshots(log, log.segments) == [path]
+            disk.flip(path, position, bit)
+
+
 def _only_in_the_epoch_of_the_last_batch(log: UnifiedLog) -> bool:
     """The leader epoch has no checksum, and of the last batch no later one shows that it is wrong."""
     for segment in log.segments:
