@@ -6,6 +6,8 @@ is ``inert``, because such a listener itself is refused (``config.listeners``).
 
 from __future__ import annotations
 
+from typing import Final
+
 from tidelog.config.options import (
     AT_LEAST_0,
     AT_LEAST_1,
@@ -30,6 +32,8 @@ from tidelog.config.options import (
     Option,
 )
 
+SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT"})
+"""Security protocols that a listener may speak."""
 NO_SASL = "SASL is not supported yet; a node with a SASL listener does not start"
 NO_SSL = "TLS is not supported yet; a node with an SSL listener does not start"
 NO_TOKENS = "delegation tokens are not issued yet"

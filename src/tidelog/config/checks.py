@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from tidelog.config.broker import BROKER_OPTIONS
+from tidelog.config.broker_security import SERVED_PROTOCOLS
 from tidelog.config.leftovers import explain_unknown
 from tidelog.config.listeners import check_advertised, check_listeners
 from tidelog.config.options import Option
@@ -125,7 +126,7 @@ def _roles_and_quorum(config: NodeValues) -> Iterator[str]:
 
 
 def _listeners(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
-    yield from check_listeners(config.endpoints)
+    yield from check_listeners(config.endpoints, SERVED_PROTOCOLS)
     yield from check_advertised(config.advertised_endpoints)
     names = {point.listener for point in config.endpoints}
     controllers = {name.upper() for name in config.controller_listener_names}

@@ -6,14 +6,13 @@ The forms are Kafka's: ``PLAINTEXT://host:9092``, ``PLAINTEXT://:9092`` (every i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tidelog.model.errors import ConfigError
 
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT"})
 _ENDPOINT: Final = re.compile(
     r"(?P<name>[A-Za-z0-9_.-]+)://(?:\[(?P<ipv6>[0-9A-Fa-f:.%A-Za-z]+)\]|(?P<host>[^\[\]:/?#]*)):(?P<port>[0-9]{1,5})"
 )
@@ -109,12 +108,12 @@ def parse_voters(option: str, items: Iterable[str]) -> tuple[Voter, ...]:
     return tuple(result)
 
 
-def check_listeners(endpoints: Iterable[EndPoint]) -> list[str]:
-    """What is wrong with the listeners together: two on one port, or a protocol that cannot be served."""
+def check_listeners(endpoints: Iterable[EndPoint], served: Collection[str]) -> list[str]:
+    """What is wrong with the listeners together: two on one port, or a protocol that is not ``served``."""
     problems: list[str] = []
     taken: dict[int, list[EndPoint]] = {}
     for point in endpoints:
-        if point.protocol not in SERVED_PROTOCOLS:
+        if point.protocol not in served:
             problems.append(
                 f"listeners: {point} speaks {point.protocol}, which is not served yet. A node that took the connection in plain "
                 "text would be open where you expect it closed; map the listener to PLAINTEXT or remove it."

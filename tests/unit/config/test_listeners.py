@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidelog.config.broker_security import SERVED_PROTOCOLS
 from tidelog.config.listeners import (
     EndPoint,
     Voter,
@@ -57,7 +58,7 @@ def test_a_name_stands_for_one_listener() -> None:
 
 def test_two_listeners_may_share_a_port_only_as_ipv4_and_ipv6() -> None:
     def problems(*items: str) -> list[str]:
-        return check_listeners(parse_endpoints("listeners", items, MAP))
+        return check_listeners(parse_endpoints("listeners", items, MAP), SERVED_PROTOCOLS)
 
     assert not problems("PLAINTEXT://127.0.0.1:9092", "INSIDE://[::1]:9092")
     assert not problems("PLAINTEXT://127.0.0.1:0", "INSIDE://127.0.0.1:0")
@@ -66,7 +67,7 @@ def test_two_listeners_may_share_a_port_only_as_ipv4_and_ipv6() -> None:
 
 
 def test_a_listener_with_a_protocol_that_is_not_served_is_a_problem() -> None:
-    (problem,) = check_listeners(parse_endpoints("listeners", ["SSL://:9093"], MAP))
+    (problem,) = check_listeners(parse_endpoints("listeners", ["SSL://:9093"], MAP), SERVED_PROTOCOLS)
     assert "SSL://:9093 speaks SSL, which is not served yet" in problem
 
 
