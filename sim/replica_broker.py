@@ -54,6 +54,8 @@ class SimBroker:
         """Entries of the world's metadata log."""
         self.fetchers: dict[int, ReplicaFetcher] = {}
         self.where: dict[Partition, ReplicaFetcher] = {}
+        self.repairs: set[Partition] = set()
+        """Partitions with a repair under way."""
         if not disk.exists(ROOT):
             disk.make_dirs(ROOT)
             file = disk.open(f"{ROOT}/meta.properties", create=True)

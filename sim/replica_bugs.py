@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
+from sim import replica_rot
 from sim.replica_broker import SimBroker
 from tidelog.model.errors import ErrorCode
-from tidelog.replication import acknowledging, in_sync, partition, reads
+from tidelog.replication import acknowledging, in_sync, partition, reads, repair
 from tidelog.replication.partition import Partition
+from tidelog.replication.reads import read_partition
+from tidelog.replication.repair import Readiness
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.splice import SpliceFailed, SpliceJob
 from tidelog.testing.simulation.patching import Patch, patched
 
 
@@ -78,6 +83,58 @@ def _stale_leader_acknowledges() -> list[Patch]:
     return [(acknowledging, "acknowledge", acknowledge)]
 
 
+def _mended_across_epochs() -> list[Patch]:
+    """A repair asks for no leader epoch and looks at none, nor at the high watermark, nor at what it has written."""
+    honest, honest_check = read_partition, SpliceJob._check
+
+    def check(self: SpliceJob, copy: Any) -> Iterator[int]:
+        try:
+            yield from honest_check(self, copy)
+        except SpliceFailed:
+            self.mended.adopt_indexes(self._indexer)
+
+    def read(self: Partition, fetch_offset: int, max_bytes: int, **how: Any) -> Any:
+        if how.get("any_replica"):
+            how["leader_epoch"] = -1
+        return honest(self, fetch_offset, max_bytes, **how)
+
+    return [
+        (repair, "has_the_epoch", lambda log, header: True),
+        (repair, "is_committed", lambda log, end: True),
+        (replica_rot, "read_partition", read),
+        (SpliceJob, "_check", check),
+    ]
+
+
+def _mended_while_written() -> list[Patch]:
+    """The active segment is replaced, too, without what was appended to it meanwhile."""
+    honest = repair.readiness
+
+    def readiness(log: UnifiedLog, damage: repair.Damage) -> Readiness:
+        return Readiness.READY if honest(log, damage) is Readiness.ROLL else honest(log, damage)
+
+    def stands(self: SpliceJob) -> bool:
+        return self.segment in self.log.segments and self.rotten in self.segment.rotten
+
+    def put_in_place(self: SpliceJob) -> None:
+        replaced = self.segment is self.log.active
+        put(self)
+        if replaced:
+            self.log.files.segments.active = self.mended
+
+    put = SpliceJob.put_in_place
+    return [(repair, "readiness", readiness), (SpliceJob, "stands", property(stands)), (SpliceJob, "put_in_place", put_in_place)]
+
+
+def _forgotten_not_mended() -> list[Patch]:
+    """The damaged range is forgotten, its bytes stay."""
+
+    def put_in_place(self: SpliceJob) -> None:
+        self.segment.rotten = self.mended.rotten
+
+    return [(SpliceJob, "put_in_place", put_in_place)]
+
+
 BUGS: dict[str, Callable[[], list[Patch]]] = {
     "ISR shrunk without the controller": _shrunk_without_the_controller,
     "joined before it caught up": _joined_too_early,
@@ -86,6 +143,9 @@ BUGS: dict[str, Callable[[], list[Patch]]] = {
     "cut at the high watermark": _cut_at_the_high_watermark,
     "min.insync.replicas ignored": _too_few_in_sync,
     "leader alone acknowledges": _stale_leader_acknowledges,
+    "mended across leader epochs": _mended_across_epochs,
+    "mended while written": _mended_while_written,
+    "forgotten, not mended": _forgotten_not_mended,
 }
 
 

@@ -17,7 +17,22 @@ from sim.replica_bugs import BUGS, planted
 from sim.replica_world import ReplicaWorld, Violation
 
 CHUNK = 20
-EXPECTED = ("acknowledged", "power loss", "kill", "stop", "pause", "cut", "cut from controller", "diverged", "isr changed")
+EXPECTED = (
+    "acknowledged",
+    "power loss",
+    "kill",
+    "stop",
+    "pause",
+    "cut",
+    "cut from controller",
+    "diverged",
+    "isr changed",
+    "flip",
+    "flip of other records",
+    "found by the scrub",
+    "mended",
+    "changed under repair",
+)
 """Faults and rare branches that a long run has to have reached."""
 STORM_MS = 20_000
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sim.replica_broker import SimBroker, directory_id
+from sim.replica_rot import Rot, mend, scrub
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.result import ControllerResult, ControllerSettings
 from tidelog.metadata.image import ClusterImage, PartitionImage
@@ -28,14 +29,15 @@ from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from tidelog.protocol.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
-from tidelog.records.batch import iter_headers
+from tidelog.records.batch import crc_is_valid, iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import iter_records
-from tidelog.replication import acknowledging
+from tidelog.replication import acknowledging, repair
 from tidelog.replication.acknowledging import ACKS_ALL
 from tidelog.replication.partition import Partition
 from tidelog.storage import reading
 from tidelog.storage.appending import AppendResult
+from tidelog.storage.rotten_range import rotten_with
 from tidelog.testing.simulation.disk import SimDisk
 
 BROKERS = (1, 2, 3)
@@ -92,6 +94,7 @@ class ReplicaWorld:
         self.acknowledged: dict[bytes, tuple[int, int]] = {}
         self.watermarks: dict[tuple[int, int], tuple[object, int]] = {}
         self.produced = 0
+        self.rot = Rot(self)
         self._incarnation = 0
 
     # -- time and messages ----------------------------------------------------------------------------------------------
@@ -193,6 +196,8 @@ class ReplicaWorld:
         broker.later(0, lambda: self._register(broker, incarnation))
         broker.later(self.rng.randint(1, 200), broker.isr_step)
         broker.later(self.rng.randint(1, 200), broker.house_step)
+        broker.later(self.rng.randint(1, 1_500), lambda: scrub(broker))
+        broker.later(self.rng.randint(1, 400), lambda: mend(broker))
 
     def _register(self, broker: SimBroker, incarnation: int) -> None:
         request = BrokerRegistrationRequest(
@@ -256,7 +261,7 @@ class ReplicaWorld:
         self._look_after_the_fragile_one()
         broker = self.brokers[self.rng.choice(BROKERS)]
         kind = self.rng.choices(
-            ["power loss", "kill", "stop", "pause", "cut", "cut from controller", "loss"], [3, 2, 2, 2, 4, 3, 2]
+            ["power loss", "kill", "stop", "pause", "cut", "cut from controller", "loss", "flip"], [3, 2, 2, 2, 4, 3, 2, 3]
         )[0]
         if kind in ("power loss", "kill"):
             if broker.up and broker.epoch >= 0 and self.fragile in (None, broker.id):
@@ -264,6 +269,8 @@ class ReplicaWorld:
         elif kind == "stop":
             if broker.up and broker.epoch >= 0 and broker.paused_until <= self.now:
                 self._end(broker, kind)
+        elif kind == "flip":
+            self.rot.flip(self._may_be_damaged())
         elif kind == "pause":
             broker.paused_until = self.now + self.rng.randint(100, 4_000)
             self.note(kind)
@@ -275,8 +282,23 @@ class ReplicaWorld:
             self.note(kind)
         self.at(self.rng.randint(50, 1_500), self._fault)
 
+    def _may_be_damaged(self) -> list[SimBroker]:
+        return [each for each in self.brokers.values() if each.up and each.epoch >= 0 and self.fragile in (None, each.id)]
+
+    def _flip_other_records(self) -> None:
+        """A leader that is cut off and does not know of the next one may hold other records for a while."""
+        if not self.calm:
+            self._look_after_the_fragile_one()
+            self.rot.flip(self._may_be_damaged(), other_records=True)
+            self.at(self.rng.randint(20, 400), self._flip_other_records)
+
     def _look_after_the_fragile_one(self) -> None:
-        if self.fragile is not None and all(self.fragile in self.partition_image(index).isr for index in range(PARTITIONS)):
+        whole = self.rot.look()
+        if (
+            whole
+            and self.fragile is not None
+            and all(self.fragile in self.partition_image(index).isr for index in range(PARTITIONS))
+        ):
             broker = self.brokers[self.fragile]
             if broker.up and broker.epoch == self.controller.image.brokers[broker.id].epoch:
                 self.fragile = None
@@ -348,14 +370,17 @@ class ReplicaWorld:
             image = self.partition_image(index)
             if sorted(image.isr) != sorted(BROKERS):
                 self.violated(f"partition {index} is not whole again: {image}")
-            held = []
+            held, files = [], []
             for broker in self.brokers.values():
                 found = broker.manager.by_name(TOPIC, index)
                 assert isinstance(found, Partition) and found.log is not None
                 self.looked(broker, found)
                 held.append(dict(values_of(found, 0, found.log.log_end_offset)))
                 found.log.check()
-            if any(each != held[0] for each in held):
+                files.append(b"".join(segment.file.read(0, segment.size) for segment in found.log.segments))
+                if repair.damages(found.log):
+                    self.violated(f"partition {index} of broker {broker.id} is still damaged: {repair.damages(found.log)}")
+            if any(each != held[0] for each in held) or any(each != files[0] for each in files):
                 self.violated(f"logs of partition {index} differ")
             for value, (where, offset) in self.acknowledged.items():
                 if where == index and held[0].get(offset) != value:
@@ -386,6 +411,7 @@ class ReplicaWorld:
         self._until(self.now + 1_000)
         self.at(0, self._produce)
         self.at(500, self._fault)
+        self.at(600, self._flip_other_records)
         self._until(self.now + storm_ms)
         self.calm, self.loss = True, 0.0
         self.cut_until = {}
@@ -402,20 +428,27 @@ class ReplicaWorld:
 
 
 def values_of(partition: Partition, start: int, end: int) -> list[tuple[int, bytes]]:
-    """(offset, value) of each record from ``start`` up to ``end``."""
+    """(offset, value) of each record from ``start`` up to ``end``, as a consumer gets them: a batch with a wrong checksum, and a
+    known damaged range, are skipped."""
     log = partition.log
     assert log is not None
     values: list[tuple[int, bytes]] = []
     offset = max(start, log.log_start_offset)
     while offset < end:
-        piece = reading.read(log, offset, 1 << 20, upto=end, min_one=True).slice
-        assert piece is not None, (offset, end, log.log_end_offset)
-        raw = piece.read()
+        found = reading.read(log, offset, 1 << 20, upto=end, min_one=True)
+        if found.error is ErrorCode.CORRUPT_MESSAGE:
+            rotten = rotten_with(log.segment_for(offset).rotten, offset)
+            assert rotten is not None, (offset, end, log.log_end_offset)
+            offset = rotten.next_offset
+            continue
+        assert found.slice is not None, (offset, end, log.log_end_offset)
+        raw = found.slice.read()
         for header in iter_headers(raw):
-            values += [
-                (record.offset, bytes(record.value or b""))
-                for record in iter_records(raw, header)
-                if start <= record.offset < end
-            ]
+            if crc_is_valid(raw, header):
+                values += [
+                    (record.offset, bytes(record.value or b""))
+                    for record in iter_records(raw, header)
+                    if start <= record.offset < end
+                ]
             offset = header.last_offset + 1
     return values

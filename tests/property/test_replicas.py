@@ -20,7 +20,16 @@ def test_acknowledged_records_survive_and_replicas_agree() -> None:
     assert counts["acknowledged"] > 50 * SEEDS and counts["power loss"] and counts["diverged"]
 
 
-@pytest.mark.parametrize("bug", ["divergence ignored", "cut at the high watermark", "leader alone acknowledges"])
+@pytest.mark.parametrize(
+    "bug",
+    [
+        "divergence ignored",
+        "cut at the high watermark",
+        "leader alone acknowledges",
+        "mended across leader epochs",
+        "forgotten, not mended",
+    ],
+)
 def test_a_planted_bug_is_found(bug: str) -> None:
     assert seed_that_finds(bug, 40, STORM_MS) is not None, bug
 

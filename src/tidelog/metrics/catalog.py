@@ -223,6 +223,7 @@ REFUSED_CONNECTIONS = _counter(
 LOG_DIR_FREE = _gauge("tidelog_log_dir_free_bytes", "Free space of the disk that a log dir lies on.", "log_dir")
 
 DAMAGED = _gauge("tidelog_log_damaged_ranges", "Damaged places in logs of this node that are known, and cannot be read.")
+MENDED = _counter("tidelog_log_mended_ranges_total", "Damaged places that were replaced by the batches of another replica.")
 SCRUB_BYTES = _counter("tidelog_scrub_bytes_total", "Bytes that the scrub compared with their checksums.")
 SCRUB_FOUND = _counter("tidelog_scrub_damaged_total", "Damaged places that the scrub found.")
 SCRUB_PASS = _gauge("tidelog_scrub_pass_seconds", "Duration of the last whole pass of the scrub; 0 before the first.")

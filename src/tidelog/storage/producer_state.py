@@ -319,6 +319,14 @@ class ProducerStateManager:
         open_entries = sorted((entry.txn_first_offset, entry.producer_id) for entry in entries if entry.txn_first_offset >= 0)
         self._open = dict(open_entries)
 
+    def take_over(self, rebuilt: ProducerStateManager) -> None:
+        """Takes the state that was rebuilt from the log. Verifications under way, and names that only this broker knows, stay."""
+        for producer_id, entry in rebuilt.entries.items():
+            known = self.entries.get(producer_id)
+            entry.transactional_id = known.transactional_id if known is not None else None
+        self.entries, self._open, self._completed = rebuilt.entries, rebuilt._open, rebuilt._completed
+        self.end_offset = rebuilt.end_offset
+
     def check_invariants(self) -> None:
         """Asserts the invariants between the entries and the open transactions."""
         assert list(self._open) == sorted(self._open)

@@ -7,14 +7,14 @@ sealed. Entries ascend by marker offset; an existing entry is not added again, s
 from __future__ import annotations
 
 from tidelog.model.ports import File, FileSystem
-from tidelog.storage.checkpoints import read_file
+from tidelog.storage.checkpoints import read_file, replace_file
 from tidelog.storage.index import TXN_ENTRY_BYTES, AbortedTransaction, parse_transaction_index
 
 
 class TransactionIndex:
     """Entries of one segment, loaded on first use. ``path`` is an argument of each call because a segment may be renamed."""
 
-    __slots__ = ("_base_offset", "_entries", "_unsynced", "replay_needed")
+    __slots__ = ("_base_offset", "_entries", "_unsynced", "incomplete", "replay_needed")
 
     def __init__(self, base_offset: int, *, empty: bool = False) -> None:
         """``empty``: for a new segment, without anything to load."""
@@ -23,6 +23,8 @@ class TransactionIndex:
         self._unsynced = False
         self.replay_needed = False
         """Whether it was emptied, and the segment's batches must be replayed to fill it."""
+        self.incomplete = False
+        """Whether a replay skipped damaged batches of the segment: producers and transactions may lack what they say."""
 
     def entries(self, fs: FileSystem, path: str) -> list[AbortedTransaction]:
         """All entries. CorruptIndex when the file is malformed."""
@@ -53,6 +55,12 @@ class TransactionIndex:
         self.replay_needed = True
         if fs.exists(path):
             fs.remove(path)
+
+    def replace(self, fs: FileSystem, path: str, entries: list[AbortedTransaction]) -> None:
+        """Replaces all entries, atomically also on the disk. Blocks for a sync."""
+        replace_file(fs, path, b"".join(entry.encode() for entry in entries))
+        self._entries = list(entries)
+        self._unsynced = False
 
     def cut(self, fs: FileSystem, path: str, end_offset: int) -> None:
         """Drops entries whose marker is at or past ``end_offset``. Blocks for a sync."""

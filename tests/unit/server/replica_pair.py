@@ -81,6 +81,7 @@ class Pair:
             topic_config=_topic_config,
             num_replica_fetchers=1,
             inter_broker_listener="PLAINTEXT",
+            tidelog_scrub_max_bytes_per_second=1 << 40,
         )
         channels: Any = SimpleNamespace(to=lambda host, _port, _purpose: self._channel(host))
         controller: Any = self

@@ -29,6 +29,7 @@ from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.replication.throttle import ReplicationQuota, Throttles, throttled_partitions
 from tidelog.server.cluster.channels import Channel, ChannelError, Channels
 from tidelog.server.replication.following import Following
+from tidelog.server.replication.repairing import Repairing
 from tidelog.server.runtime import Alarm, LoopRuntime
 
 log = logging.getLogger(__name__)
@@ -90,6 +91,7 @@ class Replication:
         self.image: ClusterImage = EMPTY_IMAGE
         self.fetchers: dict[tuple[int, int], Following] = {}
         """By leader and number; each has at least one partition."""
+        self.repairing = Repairing(self, config.tidelog_scrub_max_bytes_per_second)
         self._controller = controller
         self._listener = config.inter_broker_listener
         self._where: dict[Partition, Following] = {}
@@ -105,6 +107,7 @@ class Replication:
         self._watch_isrs()
         self._ask_controller()
         self.follow(self.replicas.image)
+        self.repairing.start()
 
     def follow(self, image: ClusterImage) -> None:
         """Applies ``image``; the replicas have already applied it."""
@@ -206,7 +209,9 @@ class Replication:
         if self._alarm is not None:
             self._alarm.cancel()
         fetchers, self.fetchers, self._where = list(self.fetchers.values()), {}, {}
-        tasks = [task for task in (*(fetcher.end() for fetcher in fetchers), self._asking) if task is not None]
+        tasks = [
+            task for task in (*(fetcher.end() for fetcher in fetchers), self._asking, self.repairing.stop()) if task is not None
+        ]
         if self._asking is not None:
             self._asking.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

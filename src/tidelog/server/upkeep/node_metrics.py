@@ -94,6 +94,7 @@ _CLUSTER: Final = (
 
 def _watch_scrub(registry: Registry, node: Node) -> None:
     registry.watch(catalog.DAMAGED, lambda: node.housekeeping.scrubbing.damaged)
+    registry.watch(catalog.MENDED, lambda: node.replication.repairing.mended)
     registry.watch(catalog.SCRUB_BYTES, lambda: node.housekeeping.scrubbing.bytes)
     registry.watch(catalog.SCRUB_FOUND, lambda: node.housekeeping.scrubbing.found)
     registry.watch(catalog.SCRUB_PASS, lambda: node.housekeeping.scrubbing.pass_s)

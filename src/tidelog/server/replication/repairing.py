@@ -1,0 +1,240 @@
+"""Mends damaged batches from other replicas: one range at a time, at the scrub's rate, off the event loop.
+
+Every few seconds it looks for damaged ranges that the scrub or a start has found. For each it asks the replicas in turn, as a
+consumer does: such a fetch returns only committed records, moves no follower's position at the leader, and is served by followers
+too. A range that no replica can mend is tried again with a back-off, at most ``LONGEST_S``.
+
+``replication/repair.py`` decides which ranges and which answers, ``storage/splice.py`` how bytes are replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Protocol
+
+from tidelog.model.errors import ErrorCode, StorageFailure
+from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
+from tidelog.replication import repair
+from tidelog.replication.partition import Partition
+from tidelog.replication.repair import Damage, Readiness, Refusal, Replacement
+from tidelog.replication.replica_manager import ReplicaManager
+from tidelog.server.cluster.channels import Channel, ChannelError
+from tidelog.server.runtime import LoopRuntime
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.scrub import GUIDE, rest_after
+from tidelog.storage.segment import LOG_SUFFIX
+from tidelog.storage.splice import SpliceFailed, SpliceJob
+from tidelog.storage.state_rebuild import StateRebuild
+
+log = logging.getLogger(__name__)
+
+LOOK_S = 5.0
+"""How often damaged ranges are looked for."""
+LONGEST_S = 600.0
+"""The longest back-off of a range that could not be mended."""
+TIMEOUT_MS = 30_000
+ANSWER_BYTES = 1 << 20
+FLUSH_POLL_S = 0.01
+BYTES_PER_SECOND = 16 << 20
+"""The rate while the scrub is off."""
+_READ_COMMITTED = 1
+
+
+class World(Protocol):
+    """What is needed of this broker's replication."""
+
+    @property
+    def replicas(self) -> ReplicaManager: ...
+    @property
+    def runtime(self) -> LoopRuntime: ...
+    def channel(self, leader: int, purpose: str) -> Channel | None: ...
+
+
+class Repairing:
+    """The repair of one node and its metrics."""
+
+    def __init__(self, world: World, bytes_per_second: int) -> None:
+        self._world = world
+        self._replicas = world.replicas
+        self._runtime = world.runtime
+        self._rate = bytes_per_second or BYTES_PER_SECOND
+        self._worker: asyncio.Task[None] | None = None
+        self._waiting: dict[tuple[str, int], tuple[float, float]] = {}
+        """By directory and first offset of a range that could not be mended: when to try again, and the back-off after that."""
+        self._said: dict[tuple[str, int], str] = {}
+        self.mended = 0
+        """Ranges replaced."""
+
+    def start(self) -> None:
+        """Begins to look for damage."""
+        self._worker = self._runtime.spawn(self._work(), "repair")
+
+    def stop(self) -> asyncio.Task[None] | None:
+        """Ends after the running step; returns the task to wait for."""
+        if self._worker is not None:
+            self._worker.cancel()
+        return self._worker
+
+    async def _work(self) -> None:
+        while True:
+            await self._runtime.sleep(LOOK_S)
+            try:
+                await self.look()
+            except Exception:  # a fault in one partition must not end the repair of all
+                log.exception("a repair ended")
+
+    async def look(self) -> None:
+        """Mends what can be mended now."""
+        for partition in list(self._replicas.partitions()):
+            here = partition.log
+            if here is None or here.failure is not None or partition.deleted:
+                continue
+            for damage in repair.damages(here):
+                if not self._is_due(here, damage):
+                    continue
+                try:
+                    await self._mend(partition, here, damage)
+                except StorageFailure as failure:
+                    self._replicas.storage_failed(failure)
+                break  # the others of this log in the next round: its segments may have changed
+
+    def _is_due(self, here: UnifiedLog, damage: Damage) -> bool:
+        due, _ = self._waiting.get((here.dir, damage.rotten.first_offset), (0.0, 0.0))
+        return self._runtime.loop.time() >= due
+
+    def _put_off(self, here: UnifiedLog, damage: Damage, reasons: Iterable[str]) -> None:
+        """Tries again later; a reason that was not logged yet is logged."""
+        key = here.dir, damage.rotten.first_offset
+        _, back_off = self._waiting.get(key, (0.0, LOOK_S))
+        self._waiting[key] = self._runtime.loop.time() + back_off, min(2 * back_off, LONGEST_S)
+        said = "; ".join(reasons)
+        if self._said.get(key) != said:
+            self._said[key] = said
+            log.error(
+                "%s: offsets %d to %d are damaged and cannot be mended from another replica now: %s. What to do: %s",
+                damage.segment.path(LOG_SUFFIX), damage.rotten.first_offset, damage.rotten.next_offset - 1, said, GUIDE,
+            )  # fmt: skip
+
+    # -- one range ------------------------------------------------------------------------------------------------------
+
+    async def _mend(self, partition: Partition, here: UnifiedLog, damage: Damage) -> None:
+        impossible = repair.never(damage)
+        if impossible is not None:
+            self._put_off(here, damage, [impossible])
+            return
+        ready = repair.readiness(here, damage)
+        if ready is Readiness.ROLL:
+            here.roll(self._runtime.even_ms())
+        if ready in (Readiness.ROLL, Readiness.FLUSH):
+            self._replicas.flush(partition)
+        if ready is not Readiness.READY:
+            return
+        reasons = []
+        for donor in repair.donors(partition):
+            epoch = partition.leader_epoch
+            try:
+                found = await self._copied(partition, here, damage, donor)
+                await self._replace(partition, here, damage, found, epoch, donor)
+            except (Refusal, SpliceFailed, ChannelError, OSError) as problem:
+                reasons.append(f"broker {donor}: {problem}")
+                continue
+            return
+        self._put_off(here, damage, reasons or ["the partition has one replica"])
+
+    async def _copied(self, partition: Partition, here: UnifiedLog, damage: Damage, donor: int) -> Replacement:
+        """The bytes that ``donor`` has for the range. Refusal, ChannelError."""
+        channel = self._world.channel(donor, "repair")
+        if channel is None:
+            raise Refusal("it is not in service")
+        found = Replacement(here, damage.rotten)
+        while not found.complete:
+            wanted = FetchPartition(
+                partition=partition.index,
+                current_leader_epoch=partition.leader_epoch,
+                fetch_offset=found.next_offset,
+                partition_max_bytes=min(ANSWER_BYTES, found.missing_bytes + 1),
+            )
+            request = FetchRequest(
+                max_bytes=ANSWER_BYTES,
+                isolation_level=_READ_COMMITTED,
+                topics=[FetchTopic(topic=partition.topic, topic_id=partition.topic_id, partitions=[wanted])],
+            )
+            began = self._runtime.loop.time()
+            answer = _only_partition(await channel.ask(request, timeout_ms=TIMEOUT_MS))
+            records = answer.records if answer.records is not None else b""
+            found.take(records, [(each.producer_id, each.first_offset) for each in answer.aborted_transactions or ()])
+            await self._rest(len(records), began)
+        return found
+
+    async def _replace(
+        self, partition: Partition, here: UnifiedLog, damage: Damage, found: Replacement, epoch: int, donor: int
+    ) -> None:
+        """Puts the bytes in place. SpliceFailed when the log changed meanwhile, OSError."""
+        job = SpliceJob(here, damage.segment, damage.rotten, found.data)
+        try:
+            await self._run(job.steps())
+            state = None
+            if found.changes_state(damage.segment):
+                state = StateRebuild(here, damage.segment, job.mended, self._runtime.even_ms())
+                await self._run(state.steps())
+            await self._no_flush(here)
+            unchanged = partition.log is here and not partition.deleted and partition.leader_epoch == epoch
+            if not (unchanged and job.stands and (state is None or state.stands)):
+                raise SpliceFailed("the log changed meanwhile")
+            if state is not None:
+                # Before the records can be read: readers of committed data must not get what was aborted.
+                state.install()
+            job.put_in_place()
+        except BaseException:
+            await self._runtime.run_long(job.drop)
+            raise
+        self._mended(here, damage, donor, job)
+        await self._runtime.run_long(job.finish)
+        if (written := here.files.damage_job()) is not None:
+            here.files.damage.written(await self._runtime.run_long(written.run))
+        self._replicas.flush(partition)
+
+    async def _no_flush(self, here: UnifiedLog) -> None:
+        """Waits until no flush is under way: it might write a producer snapshot of the state that is replaced."""
+        while here.flush_in_flight:
+            await self._runtime.sleep(FLUSH_POLL_S)
+
+    def _mended(self, here: UnifiedLog, damage: Damage, donor: int, job: SpliceJob) -> None:
+        self.mended += 1
+        key = here.dir, damage.rotten.first_offset
+        self._waiting.pop(key, None)
+        self._said.pop(key, None)
+        rotten = damage.rotten
+        log.warning(
+            "%s: %d damaged bytes at position %d, offsets %d to %d, are replaced by those of broker %d; %s",
+            damage.segment.path(LOG_SUFFIX), rotten.end - rotten.position, rotten.position, rotten.first_offset,
+            rotten.next_offset - 1, donor, "nothing of them can be kept" if job.kept is None else f"they are kept as {job.kept}",
+        )  # fmt: skip
+
+    # -- pace -----------------------------------------------------------------------------------------------------------
+
+    async def _run(self, steps: Iterator[int]) -> None:
+        step: Callable[[], int] = partial(next, steps, -1)
+        while True:
+            began = self._runtime.loop.time()
+            length = await self._runtime.run_long(step)
+            if length < 0:
+                return
+            await self._rest(length, began)
+
+    async def _rest(self, length: int, began_s: float) -> None:
+        await self._runtime.sleep(rest_after(length, self._runtime.loop.time() - began_s, self._rate))
+
+
+def _only_partition(response: FetchResponse) -> PartitionData:
+    """The answer about the one partition that was asked for. Refusal for an error."""
+    error = response.error_code
+    parts = [part for topic in response.responses for part in topic.partitions]
+    if not error and len(parts) == 1:
+        error = parts[0].error_code
+        if not error:
+            return parts[0]
+    raise Refusal(f"it answers {ErrorCode(error).name}" if error else "it does not answer for the partition")

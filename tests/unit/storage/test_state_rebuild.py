@@ -1,0 +1,93 @@
+"""Producers and transactions after batches came back that a replay had skipped."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+
+from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log
+from tidelog.records.batch import iter_headers
+from tidelog.storage import reading
+from tidelog.storage.log import UnifiedLog
+from tidelog.storage.log_config import LogConfig
+from tidelog.storage.rotten_range import RottenRange
+from tidelog.storage.splice import SpliceJob
+from tidelog.storage.state_rebuild import StateRebuild
+from tidelog.testing.simulation.disk import SimDisk
+
+SMALL = LogConfig(segment_bytes=500)
+
+
+def transactions(log: UnifiedLog) -> None:
+    """One aborted and one committed transaction of producer 7, an idempotent producer 8, an open transaction of 9."""
+    for number in range(3):
+        append(log, batch(1, producer=(7, 0, number), transactional=True))
+    end_transaction(log, 7, commit=False)
+    for number in range(3):
+        append(log, batch(1, producer=(7, 0, 3 + number), transactional=True))
+        append(log, batch(1, producer=(8, 0, number)))
+    end_transaction(log, 7, commit=True)
+    append(log, batch(1, producer=(9, 0, 0), transactional=True))
+
+
+def state(log: UnifiedLog) -> object:
+    entries = [
+        (each.producer_id, each.epoch, each.last_sequence, each.txn_first_offset) for each in log.producers.entries.values()
+    ]
+    end = log.log_end_offset
+    return sorted(entries), reading.aborted_transactions(log, 0, end), log.last_stable_offset
+
+
+@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("meanwhile", [False, True], ids=["quiet", "written meanwhile"])
+def test_the_state_is_as_if_nothing_had_been_damaged(number: int, meanwhile: bool) -> None:
+    disk = SimDisk()
+    log = new_log(disk, SMALL)
+    transactions(log)
+    log.roll(NOW_MS)
+    log.flush()
+    headers = [(each, header) for each in log.segments for header in iter_headers(each.file.read(0, each.size))]
+    where, header = headers[number]
+    right = where.file.read(header.position, header.size)
+    disk.flip(where.path(".log"), header.end_position - 1, 2)
+    log = load(disk.kill(), SMALL, survived=True)
+    log.update_high_watermark(log.log_end_offset)
+    segment = log.segment_for(header.base_offset)
+    rotten = RottenRange(header.position, header.end_position, header.base_offset, header.last_offset + 1)
+    assert segment.rotten == (rotten,) and segment.aborted.incomplete
+    log.flush()
+    job = SpliceJob(log, segment, rotten, right)
+    deque(job.steps(), maxlen=0)
+    rebuild = StateRebuild(log, segment, job.mended, NOW_MS)
+    deque(rebuild.steps(), maxlen=0)
+    whole = new_log(SimDisk(), SMALL)
+    transactions(whole)
+    whole.roll(NOW_MS)
+    if meanwhile:
+        for each in (log, whole):
+            append(each, batch(1, producer=(10, 0, 0)))
+            each.roll(NOW_MS)
+            append(each, batch(1, producer=(10, 0, 1)))
+    assert job.stands and rebuild.stands
+    rebuild.install()
+    job.put_in_place()
+    job.finish()
+    assert state(log) == state(whole)
+    assert not any(each.aborted.incomplete for each in log.segments)
+    log.check()
+    log.close()
+    again = load(log.fs, SMALL, clean=True, recovery_point=log.log_end_offset)  # type: ignore[arg-type]
+    again.update_high_watermark(again.log_end_offset)
+    assert state(again) == state(whole)
+
+
+def test_a_log_that_was_cut_meanwhile_keeps_its_state() -> None:
+    log = new_log(SimDisk(), SMALL)
+    transactions(log)
+    log.flush()
+    rebuild = StateRebuild(log, log.segments[0], log.segments[0], NOW_MS)
+    deque(rebuild.steps(), maxlen=0)
+    assert rebuild.stands
+    log.truncate_to(log.log_end_offset - 1, NOW_MS)
+    assert not rebuild.stands
