@@ -8,50 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from operator import attrgetter
+from typing import TypeVar
 
-from tidelog.cli.admin_session import TRANSACTION, AdminSession, NodeConnection, Partition
-from tidelog.cli.refusal import CommandFailed, check, error_text
+from tidelog.cli.admin_session import AdminSession, NodeConnection, Partition
+from tidelog.cli.refusal import CommandFailed, error_text
+from tidelog.client.admin import transactions
+from tidelog.client.admin.results import TransactionDescription, TransactionListing
+from tidelog.client.calls import Call
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse, TopicRequest
-from tidelog.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from tidelog.protocol.messages.init_producer_id import InitProducerIdRequest
-from tidelog.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from tidelog.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
 
+T = TypeVar("T")
 NONE = -1
 """Value in responses for a missing offset, time or epoch."""
-DURATION_FROM, PATTERN_FROM = 1, 2
 PARTITIONS_IN_REQUEST = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A transactional id as its coordinator lists it."""
-
-    transactional_id: str
-    coordinator: int
-    producer_id: int
-    state: str
-
-
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A transactional id in full. ``start_time_ms`` is None when no transaction is open."""
-
-    transactional_id: str
-    coordinator: int
-    producer_id: int
-    producer_epoch: int
-    state: str
-    timeout_ms: int
-    start_time_ms: int | None
-    partitions: tuple[Partition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,54 +44,21 @@ class Producer:
 
 def list_transactions(
     session: AdminSession, *, duration_ms: int = NONE, pattern: str | None = None, producer_ids: Sequence[int] = ()
-) -> list[Listed]:
-    """Lists all coordinators, broker by broker. CommandFailed when a broker is too old for a filter."""
-    found: list[Listed] = []
-    request = ListTransactionsRequest(
-        producer_id_filters=list(producer_ids), duration_filter=duration_ms, transactional_id_pattern=pattern
-    )
-    for broker_id in session.brokers():
-        connection = session.connection(broker_id)
-        version = connection.version_of(ListTransactionsRequest.API_KEY)
-        for given, needed, name in ((duration_ms >= 0, DURATION_FROM, "duration"), (pattern, PATTERN_FROM, "pattern")):
-            if given and version < needed:
-                raise CommandFailed(
-                    f"Broker {broker_id} serves ListTransactions v{version}; a filter by {name} needs v{needed}. Leave it out."
-                )
-        response = session.until_settled(partial(_listed, connection, request), attrgetter("error_code"))
-        check(response.error_code)
-        found += [
-            Listed(each.transactional_id, broker_id, each.producer_id, each.transaction_state)
-            for each in response.transaction_states
-        ]
-    return found
+) -> list[TransactionListing]:
+    """Lists all coordinators, broker by broker. UnsupportedByBroker when a broker is too old for a filter."""
+    return session.run(transactions.list_all(duration_ms=duration_ms, pattern=pattern, producer_ids=producer_ids))
 
 
-def _listed(connection: NodeConnection, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    response: ListTransactionsResponse = connection.ask(request)
-    return response
-
-
-def describe(session: AdminSession, transactional_id: str) -> Described:
+def describe(session: AdminSession, transactional_id: str) -> TransactionDescription:
     """Describes a transactional id. CommandFailed when its coordinator does not know it."""
-    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-    response = session.ask_coordinator(
-        transactional_id, request, lambda answer: answer.transaction_states[0].error_code, TRANSACTION
-    )
-    (found,) = response.transaction_states
-    if found.error_code:
-        raise CommandFailed(f"Transactional id {transactional_id}: {error_text(found.error_code)}")
-    started = found.transaction_start_time_ms
-    return Described(
-        transactional_id,
-        session.coordinator(transactional_id, TRANSACTION)[0],
-        found.producer_id,
-        found.producer_epoch,
-        found.transaction_state,
-        found.transaction_timeout_ms,
-        None if started == NONE else started,
-        tuple(sorted((topic.topic, index) for topic in found.topics for index in topic.partitions)),
-    )
+    return _of_id(session, transactional_id, transactions.describe(transactional_id))
+
+
+def _of_id(session: AdminSession, transactional_id: str, call: Call[T]) -> T:
+    try:
+        return session.run(call)
+    except CommandFailed as error:
+        raise CommandFailed(f"Transactional id {transactional_id}: {error}") from error
 
 
 def producers(session: AdminSession, partitions: Iterable[Partition], broker_id: int | None = None) -> list[Producer]:
@@ -203,11 +145,4 @@ def abort(session: AdminSession, producer: Producer) -> None:
 
 def force_terminate(session: AdminSession, transactional_id: str) -> None:
     """Fences the producer, which aborts its open transaction. CommandFailed when it is refused."""
-    describe(session, transactional_id)  # the request would create an unknown one
-    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=session.timeout_ms)
-    transient = {ErrorCode.CONCURRENT_TRANSACTIONS: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
-    response = session.ask_coordinator(
-        transactional_id, request, lambda answer: transient.get(ErrorCode(answer.error_code), answer.error_code), TRANSACTION
-    )
-    if response.error_code != ErrorCode.NONE:
-        raise CommandFailed(f"Transactional id {transactional_id}: {error_text(response.error_code)}")
+    _of_id(session, transactional_id, transactions.force_terminate(transactional_id, timeout_ms=session.timeout_ms))

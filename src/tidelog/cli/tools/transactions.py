@@ -108,7 +108,7 @@ def describe(ctx: click.Context, transactional_id: str, output: str) -> None:
 
     def act(session: Any) -> None:
         found = transaction_state.describe(session, transactional_id)
-        started = found.start_time_ms
+        started = found.started_ms
         row: columns.Row = {
             "coordinator": found.coordinator,
             "transactional_id": found.transactional_id,

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from tidelog.client.admin.results import TransactionDescription, TransactionListing
 from tidelog.client.admin.topics import brokers, check
-from tidelog.client.calls import TRANSACTION, Ask, Call, Coordinator, Each, Locate, Node
+from tidelog.client.calls import TRANSACTION, Ask, Call, Coordinator, Each, Locate, Node, VersionOf
+from tidelog.client.connection import UnsupportedByBroker
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.messages.list_transactions import ListTransactionsResponse
+
+if TYPE_CHECKING:
+    from tidelog.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 _NEVER = -1
+_DURATION_FROM, _PATTERN_FROM = 1, 2
+"""Versions of ListTransactions that have the filters."""
 
 
-def list_all() -> Call[list[TransactionListing]]:
-    """The transactional ids of all coordinators. KafkaError."""
+def list_all(
+    *, duration_ms: int = _NEVER, pattern: str | None = None, producer_ids: Sequence[int] = ()
+) -> Call[list[TransactionListing]]:
+    """The transactional ids of all coordinators. KafkaError.
+
+    Filters: open for ``duration_ms`` at least (KIP-994), a regular expression for the whole id (KIP-1152), producer ids.
+    UnsupportedByBroker where a broker is too old for one.
+    """
+    from tidelog.protocol.messages.list_transactions import ListTransactionsRequest
+
+    request = ListTransactionsRequest(
+        producer_id_filters=list(producer_ids), duration_filter=duration_ms, transactional_id_pattern=pattern
+    )
     there = yield from brokers()
-    found: list[list[TransactionListing]] = yield Each([_at(broker_id) for broker_id in there])
+    found: list[list[TransactionListing]] = yield Each([_at(broker_id, request) for broker_id in there])
     return [each for part in found for each in part]
 
 
-def _at(broker_id: int) -> Call[list[TransactionListing]]:
-    from tidelog.protocol.messages.list_transactions import ListTransactionsRequest
-
-    response: ListTransactionsResponse = yield Ask(
-        ListTransactionsRequest(), Node(broker_id), code_of=lambda answer: int(answer.error_code)
+def _at(broker_id: int, request: ListTransactionsRequest) -> Call[list[TransactionListing]]:
+    filters = (
+        (request.duration_filter >= 0, _DURATION_FROM, "duration"),
+        (request.transactional_id_pattern is not None, _PATTERN_FROM, "pattern"),
     )
+    if any(given for given, _, _ in filters):
+        version = yield VersionOf(request.API_KEY, Node(broker_id))
+        for given, needed, name in filters:
+            if given and version < needed:
+                raise UnsupportedByBroker(
+                    f"Broker {broker_id} serves ListTransactions v{version}; a filter by {name} needs v{needed}. Leave it out."
+                )
+    response: ListTransactionsResponse = yield Ask(request, Node(broker_id), code_of=lambda answer: int(answer.error_code))
     check(response.error_code)
     return [
         TransactionListing(each.transactional_id, broker_id, each.producer_id, each.transaction_state)

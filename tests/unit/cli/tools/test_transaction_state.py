@@ -10,6 +10,7 @@ from tests.unit.cli.tools.test_transactions import hang, transactional
 from tidelog.cli.admin_session import AdminSession
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools import transaction_state
+from tidelog.client.connection import UnsupportedByBroker
 from tidelog.testing import Broker
 
 
@@ -26,9 +27,9 @@ def session() -> Iterator[AdminSession]:
 def test_a_filter_that_a_broker_is_too_old_for_is_not_passed_over_in_silence(
     session: AdminSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidelog.cli.admin_session.NodeConnection.version_of", lambda self, key: 1)
+    monkeypatch.setattr("tidelog.client.net.blocking.BrokerSocket.version_of", lambda self, key, highest=None: 1)
     assert [each.transactional_id for each in transaction_state.list_transactions(session)] == ["payments"]
-    with pytest.raises(CommandFailed, match="v1; a filter by pattern needs v2"):
+    with pytest.raises(UnsupportedByBroker, match="v1; a filter by pattern needs v2"):
         transaction_state.list_transactions(session, pattern="p")
 
 
