@@ -303,5 +303,5 @@ class SimBroker:
                 if isinstance(found, Partition):
                     self.manager.flush(found)
         if self.world.rng.random() < 0.3:
-            self.manager.checkpoint_step()
+            self.manager.dir_jobs.checkpoint()
         self.later(self.world.rng.randint(100, 700), self.house_step)

@@ -41,7 +41,7 @@ async def run_move(broker: Broker, move: ReplicaMove) -> None:
         # The replica stays as it was; its fault shows when it is read.
         log.error("%s cannot be copied to %s, it stays where it is: %s", name, move.target.path, problem)
     finally:
-        broker.replicas.end_move(move, even_ms())
+        broker.replicas.moves.end(move, even_ms())
     if move.state is MoveState.DONE:
         log.info("%s lies in %s now", name, move.target.path)
         await _tell_controller(broker, move)

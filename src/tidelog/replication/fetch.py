@@ -15,8 +15,8 @@ from typing import Protocol
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext, FetchPartition
+from tidelog.replication.hosted_partitions import HostedPartitions
 from tidelog.replication.nearest import preferred_replica, send_elsewhere
-from tidelog.replication.partition import Partition
 from tidelog.replication.reads import PartitionRead, read_partition
 from tidelog.replication.throttle import Throttles
 from tidelog.storage import reading
@@ -32,9 +32,7 @@ class Partitions(Protocol):
     rack_aware: bool
     """Consumers also read from followers, so followers learn of a new high watermark without delay."""
 
-    def locate(self, wanted: FetchPartition) -> Partition | ErrorCode:
-        """The partition that ``wanted`` names, or the error."""
-        ...
+    hosted: HostedPartitions
 
 
 class Fetch:
@@ -109,7 +107,7 @@ class Fetch:
         partition = wanted.partition
         wanted.stale = False
         if partition is None or partition.deleted:
-            located = self._manager.locate(wanted)
+            located = self._manager.hosted.locate(wanted)
             if isinstance(located, ErrorCode):
                 wanted.partition = None
                 self.has_news = True

@@ -1,13 +1,13 @@
 """The partitions of this broker.
 
-Decided here: which partitions exist here and under which topic id (``apply`` follows the metadata log), the errors of a request
-that names one (3, 6, 56, 100, 103), what a failed log dir takes offline, and when logs are flushed, cleaned and checkpointed.
-Failures of one partition are returned as values.
+Decided here: which partitions exist here (``apply`` follows the metadata log), what a failed log dir takes offline, and when logs
+are flushed and cleaned. Failures of one partition are returned as values.
 
-Invariants: ``_by_id`` and ``_by_name`` hold the same topics; a partition is in them exactly while the metadata log places a
-replica here; at most one flush per partition runs at a time, and a flush requested meanwhile is done by the next one.
+Invariants: a partition is hosted exactly while the metadata log places a replica here; at most one flush per partition runs at a
+time, and a flush requested meanwhile is done by the next one.
 
-Elsewhere: one partition's rules (``partition``), fetches (``fetch``, ``fetch_sessions``), log dirs (``storage.log_manager``).
+Elsewhere: finding partitions (``hosted_partitions``), their rules (``partition``), moves between log dirs (``log_dir_moves``),
+fetches (``fetch``, ``fetch_sessions``), log dirs (``storage.log_manager``).
 """
 
 from __future__ import annotations
@@ -15,59 +15,32 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeVar
 
 from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage, TopicImage
-from tidelog.model.errors import ErrorCode, StorageFailure
-from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, ZERO_UUID, TopicPartition, Uuid
+from tidelog.model.errors import StorageFailure
+from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, Uuid
 from tidelog.model.ports import Rng
 from tidelog.replication.fetch import Fetch
-from tidelog.replication.fetch_sessions import FetchContext, FetchPartition, FetchSessionCache
+from tidelog.replication.fetch_sessions import FetchContext, FetchSessionCache
 from tidelog.replication.flushing import needs_flush, next_flush
+from tidelog.replication.hosted_partitions import HostedPartitions
 from tidelog.replication.in_sync import grown, shrunk
 from tidelog.replication.isr_changes import IsrChanges
+from tidelog.replication.log_dir_jobs import Background, LogDirJobs
+from tidelog.replication.log_dir_moves import LogDirMoves
 from tidelog.replication.partition import Partition
 from tidelog.replication.registered_brokers import RegisteredBrokers
-from tidelog.replication.replica_move import MoveState, ReplicaMove
 from tidelog.replication.throttle import Throttles
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
-from tidelog.storage.log_dir import LogDir
 from tidelog.storage.log_manager import LogManager
 
 logger = logging.getLogger(__name__)
 
 CREATED_AT_ONCE, CREATED_IN_A_STEP = 50, 10
 """Logs created together with a metadata change, and with each ``create_step`` after it."""
-
-
-class Background(Protocol):
-    """Runs blocking jobs outside the event loop."""
-
-    def __call__(self, job: Callable[[], None], done: Callable[[int], None], /) -> None:
-        """Run ``job`` in a worker thread, then call ``done`` on the loop with the time in ms. ``job`` raises nothing."""
-        ...
-
-
-class _Job(Protocol):
-    def run(self) -> None: ...
-
-
-J = TypeVar("J", bound=_Job)
-
-
-class HostedTopic:
-    """A topic that has replicas on this broker."""
-
-    __slots__ = ("id", "name", "partitions", "stats")
-
-    def __init__(self, name: str, topic_id: Uuid) -> None:
-        self.name = name
-        self.id = topic_id
-        self.partitions: dict[int, Partition] = {}
-        self.stats = TopicStats()
 
 
 class ReplicaManager:
@@ -97,6 +70,7 @@ class ReplicaManager:
         self.brokers = RegisteredBrokers()
         self.sessions = FetchSessionCache(rng, slots=fetch_session_slots)
         self._background = background
+        self.dir_jobs = LogDirJobs(logs, background, self._follow_failures)
         logs.on_roll = self._rolled
         for log in logs.logs():
             log.on_roll = self._rolled
@@ -104,11 +78,9 @@ class ReplicaManager:
         """Called when partitions are left for ``create_step``. Without a callback all are created at once."""
         self._to_create: dict[tuple[Uuid, int], None] = {}
         self._room = sys.maxsize
-        self._by_id: dict[bytes, HostedTopic] = {}
-        self._by_name: dict[str, HostedTopic] = {}
-        self._deleted_stats = TopicStats()
-        self.moves: dict[TopicPartition, ReplicaMove] = {}
-        """Replicas moving to another log dir."""
+        self.hosted = HostedPartitions()
+        self.by_name, self.by_id = self.hosted.by_name, self.hosted.by_id
+        self.moves = LogDirMoves(logs)
         self.isr_changes = IsrChanges(broker_id)
         self.throttles = Throttles()
         self.moved: dict[Partition, None] = {}
@@ -122,6 +94,7 @@ class ReplicaManager:
         """Apply the changes that led to ``image``."""
         self.image = image
         self.brokers.follow(image)
+        self.hosted.follow(image)
         self._room = CREATED_AT_ONCE if self.on_postponed is not None else sys.maxsize
         for topic_id in delta.topics.deleted:
             self._remove_topic(topic_id, now_ms)
@@ -139,10 +112,11 @@ class ReplicaManager:
         """Apply all of ``image``: at the start, or after a snapshot. Logs of partitions that are not in it become stray."""
         self.image = image
         self.brokers.follow(image)
+        self.hosted.follow(image)
         self._room = sys.maxsize
         self._to_create.clear()
-        for topic_id in [topic_id for topic_id in self._by_id if topic_id not in image.topics.by_id]:
-            self._remove_topic(Uuid(topic_id), now_ms)
+        for topic_id in self.hosted.not_in(image):
+            self._remove_topic(topic_id, now_ms)
         for topic in image.topics.by_id.values():
             self._follow_topic(topic, range(len(topic.partitions)), now_ms)
         for log in list(self.logs.logs()):
@@ -177,7 +151,7 @@ class ReplicaManager:
             self.storage_failed(failure)
 
     def _follow_topic(self, image: TopicImage, changed: Iterable[int], now_ms: int) -> None:
-        topic = self._by_id.get(image.id)
+        topic = self.hosted.topic(image.id)
         for index in changed:
             partition_image = image.partitions[index]
             hosted = topic.partitions.get(index) if topic is not None else None
@@ -191,7 +165,7 @@ class ReplicaManager:
                 self._to_create[image.id, index] = None
                 continue
             if topic is None:
-                topic = self._by_id[image.id] = self._by_name[image.name] = HostedTopic(image.name, image.id)
+                topic = self.hosted.add(image)
             if hosted is None:
                 hosted = topic.partitions[index] = self._create(image, index, topic.stats, now_ms)
             hosted.update_metadata(partition_image, now_ms)
@@ -212,13 +186,7 @@ class ReplicaManager:
         return Partition(topic.name, topic.id, index, broker_id=self.broker_id, log=log, stats=stats, host=self)
 
     def _remove_topic(self, topic_id: Uuid, now_ms: int) -> None:
-        topic = self._by_id.pop(topic_id, None)
-        if topic is None:
-            return
-        if self._by_name.get(topic.name) is topic:
-            del self._by_name[topic.name]
-        self._deleted_stats.add(topic.stats)
-        for partition in topic.partitions.values():
+        for partition in self.hosted.remove(topic_id):
             self.moved[partition] = None
             self._drop(partition, now_ms)
 
@@ -237,9 +205,9 @@ class ReplicaManager:
         names = [name for kind, name in touched if kind == TOPIC_RESOURCE]
         if any(kind == BROKER_RESOURCE for kind, _ in touched):
             # A broker default may apply to every topic.
-            names = list(self._by_name)
+            names = self.hosted.names()
         for name in names:
-            topic = self._by_name.get(name)
+            topic = self.hosted.topic_named(name)
             if topic is not None:
                 config = self.logs.config_for(name)
                 for partition in topic.partitions.values():
@@ -259,57 +227,9 @@ class ReplicaManager:
                 partition.expose(now_ms)
                 partition.ask_isr(grown(partition, now_ms))
 
-    # -- finding partitions ---------------------------------------------------------------------------------------------
-
-    def by_name(self, name: str, index: int) -> Partition | ErrorCode:
-        """The partition, UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER when only other brokers host it."""
-        topic = self._by_name.get(name)
-        if topic is not None and (partition := topic.partitions.get(index)) is not None:
-            return partition
-        if self.image.topics.partition(name, index) is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-    def by_id(self, topic_id: bytes, index: int) -> Partition | ErrorCode:
-        """Like ``by_name``, by topic id; UNKNOWN_TOPIC_ID when no topic has this id."""
-        topic = self._by_id.get(topic_id)
-        if topic is not None and (partition := topic.partitions.get(index)) is not None:
-            return partition
-        image = self.image.topics.by_id.get(Uuid(topic_id))
-        if image is None:
-            return ErrorCode.UNKNOWN_TOPIC_ID
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER if 0 <= index < len(image.partitions) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-    def locate(self, wanted: FetchPartition) -> Partition | ErrorCode:
-        """The partition that a fetch names. A topic id that was known when its session began stays bound to that topic's name.
-
-        So an old session gets INCONSISTENT_TOPIC_ID for a topic that was created again; an unknown id is looked up each time.
-        """
-        topic_id = wanted.topic_id
-        if topic_id == ZERO_UUID:
-            # Named by id, with the zero id: no topic has it.
-            return ErrorCode.UNKNOWN_TOPIC_ID if wanted.topic is None else self.by_name(wanted.topic, wanted.index)
-        topic = self._by_id.get(topic_id)
-        if topic is not None and (partition := topic.partitions.get(wanted.index)) is not None:
-            wanted.topic = topic.name
-            return partition
-        if wanted.topic is None:
-            image = self.image.topics.by_id.get(topic_id)
-            if image is None:
-                return ErrorCode.UNKNOWN_TOPIC_ID
-            wanted.topic = image.name
-        else:
-            current = self.image.topics.by_name.get(wanted.topic)
-            if current is None:
-                return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if current.id != topic_id:
-                return ErrorCode.INCONSISTENT_TOPIC_ID
-        return self.by_id(topic_id, wanted.index)
-
     def partitions(self) -> Iterator[Partition]:
         """All partitions here, topic by topic."""
-        for topic in self._by_name.values():
-            yield from topic.partitions.values()
+        return iter(self.hosted)
 
     def fetch(
         self,
@@ -334,39 +254,6 @@ class ReplicaManager:
             any_replica=any_replica,
             rack=rack if self.rack_aware else "",
         )
-
-    # -- moving between log dirs ----------------------------------------------------------------------------------------
-
-    def begin_move(self, partition: Partition, target: LogDir, now_ms: int) -> ReplicaMove | None:
-        """Move a replica to ``target``; None when it is already there or on its way. A move to another dir ends early."""
-        name = partition.topic_partition
-        under_way = self.moves.get(name)
-        if under_way is not None and under_way.state is MoveState.COPYING:
-            if under_way.target is target:
-                return None
-            under_way.end_early(now_ms)
-        self.moves.pop(name, None)
-        if self.logs.dir_of(name) is target:
-            return None
-        move = self.moves[name] = ReplicaMove(partition, target, self.logs)
-        return move
-
-    def end_move(self, move: ReplicaMove, now_ms: int) -> None:
-        """End a move that is done or cannot continue."""
-        move.end_early(now_ms)
-        if self.moves.get(move.partition.topic_partition) is move:
-            del self.moves[move.partition.topic_partition]
-
-    def restart_move(self, partition: Partition, now_ms: int) -> None:
-        """The replica was truncated: a copy being made in another log dir must not keep the truncated records."""
-        move = self.moves.get(partition.topic_partition)
-        if move is not None and move.partition is partition:
-            move.restart(now_ms)
-
-    def stop_moves(self, now_ms: int) -> None:
-        """The node stops: replicas stay where they are."""
-        for move in list(self.moves.values()):
-            self.end_move(move, now_ms)
 
     # -- flushing, failing, keeping house -------------------------------------------------------------------------------
 
@@ -418,25 +305,6 @@ class ReplicaManager:
             partition.look_at_log_start()
         return reasons
 
-    def removal_step(self, now_ms: int) -> int:
-        """Delete the files whose delay has passed, in the background; returns the number of jobs."""
-        due = self.logs.removals_due(now_ms)
-        for job in due:
-            self._run(job, self.logs.removed)
-        return len(due)
-
-    def checkpoint_step(self) -> None:
-        """Write the high watermarks, recovery points and log starts of every log dir, in the background."""
-        for job in self.logs.checkpoint_jobs():
-            self._run(job, self.logs.checkpointed)
-
-    def _run(self, job: J, take: Callable[[J], None]) -> None:
-        def done(_now_ms: int) -> None:
-            take(job)
-            self._follow_failures()
-
-        self._background(job.run, done)
-
     def _follow_failures(self) -> None:
         """Take partitions offline whose log dir failed."""
         for partition in self.partitions():
@@ -446,38 +314,9 @@ class ReplicaManager:
         if self.moved and self.on_moved is not None:
             self.on_moved()
 
-    # -- gauges ---------------------------------------------------------------------------------------------------------
-
-    def totals(self) -> TopicStats:
-        """The counters of all topics since the start, including deleted ones."""
-        totals = TopicStats()
-        totals.add(self._deleted_stats)
-        for topic in self._by_name.values():
-            totals.add(topic.stats)
-        return totals
-
-    def topic_stats(self) -> dict[str, TopicStats]:
-        return {name: topic.stats for name, topic in self._by_name.items()}
-
     def gauges(self) -> dict[str, int]:
         """Kafka's gauges of ReplicaManager and FetchSessionCache, under their Prometheus names."""
-        leaders = offline = under_replicated = under_min = at_min = count = 0
-        for partition in self.partitions():
-            count += 1
-            offline += partition.log is None
-            if not partition.is_leader:
-                continue
-            leaders += 1
-            under_replicated += len(partition.isr) < len(partition.replicas)
-            under_min += partition.spare_in_sync < 0
-            at_min += partition.spare_in_sync == 0
-        return {
-            "kafka_server_replicamanager_partitioncount": count,
-            "kafka_server_replicamanager_leadercount": leaders,
-            "kafka_server_replicamanager_offlinereplicacount": offline,
-            "kafka_server_replicamanager_underreplicatedpartitions": under_replicated,
-            "kafka_server_replicamanager_underminisrpartitioncount": under_min,
-            "kafka_server_replicamanager_atminisrpartitioncount": at_min,
+        return self.hosted.gauges() | {
             "kafka_server_fetchsessioncache_numincrementalfetchsessions": len(self.sessions),
             "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": self.sessions.partition_count,
         }

@@ -188,7 +188,7 @@ class Node:
         except StorageFailure as failure:
             log.error("the metadata log was not closed in order: %s", failure)
         self.channels.close()
-        self.broker.replicas.stop_moves(self.runtime.even_ms())
+        self.broker.replicas.moves.stop(self.runtime.even_ms())
         while self._in_flight:
             # A log with a flush in flight cannot be closed; the end of one flush may start the next.
             await asyncio.wait(self._in_flight)

@@ -3,13 +3,12 @@ from __future__ import annotations
 from tests.unit.replication.world import NOW_MS, World, batch, led_by_us, topic_id
 from tidelog.metadata.image import TOPIC_RESOURCE, PartitionImage
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import OFFSETS_TOPIC, ZERO_UUID, TopicPartition, Uuid
+from tidelog.model.ids import OFFSETS_TOPIC, TopicPartition
 from tidelog.protocol.messages.config_record import ConfigRecord
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 from tidelog.protocol.messages.partition_record import PartitionRecord
 from tidelog.protocol.messages.remove_topic_record import RemoveTopicRecord
 from tidelog.protocol.messages.topic_record import TopicRecord
-from tidelog.replication.fetch_sessions import FetchPartition
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import CREATED_AT_ONCE, CREATED_IN_A_STEP
 from tidelog.storage.log_config import LogConfig
@@ -29,10 +28,6 @@ def created(index: int = 0, replicas: tuple[int, ...] = (1,)) -> PartitionRecord
         partition_epoch=0,
         directories=[b"A" * 16 for _ in replicas],
     )
-
-
-def wanted(topic: str | None, id: Uuid = ZERO_UUID, index: int = 0) -> FetchPartition:
-    return FetchPartition(topic, id, index)
 
 
 def test_topics_appear_and_vanish_with_the_metadata_log() -> None:
@@ -82,46 +77,6 @@ def test_a_changed_broker_default_reaches_all_logs() -> None:
     world.replay(ConfigRecord(resource_type=4, resource_name="", name="log.flush.interval.messages", value="1"))
     log = world.partition("t").log
     assert log is not None and log.config.flush_messages == 1
-
-
-def test_what_cannot_be_found_says_why() -> None:
-    world = World()
-    world.create("t", led_by_us(), ELSEWHERE)
-    assert world.manager.by_name("t", 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert world.manager.by_name("t", 2) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert world.manager.by_name("t", -1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert world.manager.by_name("u", 0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert world.manager.by_id(T, 1) == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert world.manager.by_id(T, 2) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert world.manager.by_id(bytes(16), 0) == ErrorCode.UNKNOWN_TOPIC_ID
-
-
-def test_a_fetch_finds_a_topic_by_name_or_by_id() -> None:
-    world = World()
-    world.create("t")
-    by_id = wanted(None, T)
-    assert world.manager.locate(by_id) is world.partition("t") is world.manager.locate(wanted("t"))
-    assert by_id.topic == "t"
-
-
-def test_a_topic_made_anew_is_inconsistent_for_who_knew_the_old_one_and_unknown_for_others() -> None:
-    world = World()
-    world.create("t")
-    known = wanted(None, T)
-    world.manager.locate(known)
-    world.delete("t")
-    assert world.manager.locate(known) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    world.create("t", id=Uuid(b"N" * 16))
-    assert world.manager.locate(known) == ErrorCode.INCONSISTENT_TOPIC_ID
-    assert world.manager.locate(wanted(None, T)) == ErrorCode.UNKNOWN_TOPIC_ID
-
-
-def test_a_topic_id_that_becomes_known_is_found_by_who_kept_asking() -> None:
-    world = World()
-    early = wanted(None, T)
-    assert world.manager.locate(early) == ErrorCode.UNKNOWN_TOPIC_ID
-    world.create("t")
-    assert world.manager.locate(early) is world.partition("t")
 
 
 def test_logs_that_the_metadata_does_not_place_here_are_set_aside_at_load() -> None:
@@ -209,29 +164,11 @@ def test_retention_takes_old_segments_and_removes_their_files_later() -> None:
     world.run_jobs()
     assert len(world.manager.retention_step(NOW_MS, NOW_MS)) == 1
     assert partition.log is not None and partition.log.log_start_offset == 1
-    assert world.manager.removal_step(NOW_MS + 59_999) == 0
+    assert world.manager.dir_jobs.remove_due(NOW_MS + 59_999) == 0
     assert any(name.endswith(".deleted") for name in world.disk.files)
-    assert world.manager.removal_step(NOW_MS + 60_000) == 1
+    assert world.manager.dir_jobs.remove_due(NOW_MS + 60_000) == 1
     world.run_jobs()
     assert not any(name.endswith(".deleted") for name in world.disk.files)
-
-
-def test_checkpoints_hold_the_high_watermarks() -> None:
-    world = World()
-    world.create("t")
-    world.partition("t").append(batch(b"a", b"b"), NOW_MS, 1)
-    world.manager.checkpoint_step()
-    world.run_jobs()
-    assert world.disk.files["/data0/replication-offset-checkpoint"] == b"0\n1\nt 0 2\n"
-
-
-def test_a_checkpoint_that_cannot_be_written_takes_its_dir_offline() -> None:
-    world = World()
-    world.create("t")
-    world.manager.checkpoint_step()
-    world.disk.broken.append(("/data0", "sync"))
-    world.run_jobs()
-    assert world.partition("t").log is None
 
 
 def test_gauges_count_leaders_and_partitions_in_trouble() -> None:
@@ -251,30 +188,6 @@ def test_gauges_count_leaders_and_partitions_in_trouble() -> None:
         "numincrementalfetchsessions": 0,
         "numincrementalfetchpartitionscached": 0,
     }
-
-
-def test_counters_outlive_their_topic_in_the_totals() -> None:
-    world = World()
-    world.create("t")
-    world.partition("t").append(batch(b"a", b"b"), NOW_MS, 1)
-    assert world.manager.topic_stats()["t"].messages_in == 2
-    world.delete("t")
-    assert not world.manager.topic_stats()
-    assert world.manager.totals().messages_in == 2
-
-
-def test_partitions_are_listed_topic_by_topic() -> None:
-    world = World()
-    world.create("b", led_by_us(), led_by_us())
-    world.create("a")
-    listed = [partition.topic_partition for partition in world.manager.partitions()]
-    assert listed == [("b", 0), ("b", 1), ("a", 0)]
-    assert all(isinstance(world.manager.by_name(*each), Partition) for each in listed)
-
-
-def test_the_id_that_stands_for_none_is_an_unknown_topic_and_no_crash() -> None:
-    world = World()
-    assert world.manager.locate(FetchPartition(None, ZERO_UUID, 0)) is ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def many(*indexes: int) -> list[PartitionRecord]:

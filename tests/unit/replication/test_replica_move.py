@@ -34,7 +34,7 @@ def write(world: World, count: int) -> None:
 
 
 def begin(world: World, target: int = 1) -> ReplicaMove:
-    move = world.manager.begin_move(world.partition("t"), world.logs.dirs[target], NOW_MS)
+    move = world.manager.moves.begin(world.partition("t"), world.logs.dirs[target], NOW_MS)
     assert move is not None
     return move
 
@@ -147,7 +147,7 @@ def test_the_old_files_go_after_their_delay_and_the_new_ones_are_found_at_the_ne
     (gone,) = (name for name in world.disk.listdir("/data0") if "t-0" in name)
     assert gone.endswith("-delete")
     world.now_ms += log_of(world).config.file_delete_delay_ms
-    assert world.manager.removal_step(world.now_ms) == 1
+    assert world.manager.dir_jobs.remove_due(world.now_ms) == 1
     world.run_jobs()
     assert not any("t-0" in name for name in world.disk.listdir("/data0"))
     assert world.disk.exists("/data1/t-0/partition.metadata")
@@ -160,11 +160,11 @@ def test_a_second_request_for_the_same_dir_changes_nothing_and_one_for_another_d
     go_on(move)
     (target, copy) = world.logs.copies[NAME]
     assert (target.path, copy.log_end_offset > 0) == ("/data1", True)
-    assert world.manager.begin_move(world.partition("t"), world.logs.dirs[1], NOW_MS) is None
-    assert world.manager.begin_move(world.partition("t"), world.logs.dirs[0], NOW_MS) is None
-    assert (move.state, world.logs.copies, world.manager.moves) == (MoveState.ENDED, {}, {})
+    assert world.manager.moves.begin(world.partition("t"), world.logs.dirs[1], NOW_MS) is None
+    assert world.manager.moves.begin(world.partition("t"), world.logs.dirs[0], NOW_MS) is None
+    assert (move.state, world.logs.copies, len(world.manager.moves)) == (MoveState.ENDED, {}, 0)
     assert not go_on(move)
-    world.manager.removal_step(NOW_MS)
+    world.manager.dir_jobs.remove_due(NOW_MS)
     world.run_jobs()
     assert not any(name.endswith("-future") for name in world.disk.listdir("/data1"))
     assert log_of(world).dir == "/data0/t-0"
@@ -199,7 +199,7 @@ def test_a_target_that_fails_leaves_the_replica_where_it_is() -> None:
     with pytest.raises(StorageFailure) as failure:
         finish(move)
     world.manager.storage_failed(failure.value)
-    world.manager.end_move(move, NOW_MS)
+    world.manager.moves.end(move, NOW_MS)
     assert [each.path for each in world.logs.online_dirs()] == ["/data0"]
     assert len(content(world.partition("t"))) == 50
     write(world, 1)
@@ -268,7 +268,7 @@ def test_a_truncation_meanwhile_begins_the_copy_anew_and_what_was_being_read_is_
     assert isinstance(reading, ReadStep)
     gone = reading.source.read()
     world.run_jobs()
-    world.manager.restart_move(world.partition("t"), NOW_MS)
+    world.manager.moves.restart(world.partition("t"), NOW_MS)
     world.logs.truncate(log_of(world), 3, NOW_MS)
     move.take(gone, NOW_MS)
     assert move.copy is None

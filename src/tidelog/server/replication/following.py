@@ -255,7 +255,7 @@ class Following:
         deferred: Deferred = []
         cut.append((here, deferred))
         try:
-            self._replicas.restart_move(partition, self._runtime.even_ms())
+            self._replicas.moves.restart(partition, self._runtime.even_ms())
             following.truncate(partition, self._replicas.logs, offset, self._runtime.even_ms(), deferred)
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
@@ -322,7 +322,7 @@ class Following:
             self._truncate(followed, end, cut)
         elif start > ours:
             try:
-                self._replicas.restart_move(partition, self._runtime.even_ms())
+                self._replicas.moves.restart(partition, self._runtime.even_ms())
                 following.start_over(partition, self._replicas.logs, start, self._runtime.even_ms())
             except StorageFailure as failure:
                 self._replicas.storage_failed(failure)

@@ -44,8 +44,8 @@ class Housekeeping:
         )
         self.every("retention", config.log_retention_check_interval_ms, self._retain, first_ms=config.log_initial_task_delay_ms)
         self.every("flush.ms", FLUSH_INTERVAL_MS, lambda: replicas.flush_step(even_ms()))
-        self.every("file removal", REMOVAL_INTERVAL_MS, lambda: replicas.removal_step(even_ms()))
-        self.every("checkpoints", checkpoint_ms, replicas.checkpoint_step)
+        self.every("file removal", REMOVAL_INTERVAL_MS, lambda: replicas.dir_jobs.remove_due(even_ms()))
+        self.every("checkpoints", checkpoint_ms, replicas.dir_jobs.checkpoint)
         self.every(
             "producer expiry",
             config.producer_id_expiration_check_interval_ms,

@@ -177,7 +177,7 @@ def _single(values: Iterable[float]) -> list[list[Sample]]:
 
 def _topic_counters(node: Node) -> list[list[Sample]]:
     replicas = node.broker.replicas
-    rows = [("", replicas.totals()), *replicas.topic_stats().items()]
+    rows = [("", replicas.hosted.totals()), *replicas.hosted.topic_stats().items()]
     return [[((topic,), getattr(stats, name)) for topic, stats in rows] for _, name in _TOPIC_COUNTERS]
 
 

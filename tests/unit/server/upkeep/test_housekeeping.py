@@ -29,6 +29,9 @@ class Replicas:
     def __init__(self) -> None:
         self.done: list[str] = []
         self.logs = SimpleNamespace(expire_producers=lambda now_ms: self.done.append("expire"))
+        self.dir_jobs = SimpleNamespace(
+            checkpoint=lambda: self.done.append("checkpoint"), remove_due=lambda even_ms: self.done.append("remove_due")
+        )
 
     def __getattr__(self, name: str) -> Any:
         def step(*args: object) -> list[str]:
@@ -94,7 +97,7 @@ def test_every_duty_of_a_node_has_its_interval(runtime: LoopRuntime, caplog: pyt
     duties.start()
 
     async def main() -> None:
-        wanted = {"retention_step", "checkpoint_step", "expire"}
+        wanted = {"retention_step", "checkpoint", "expire"}
         for _ in range(100_000):
             if wanted <= set(replicas.done):
                 return

@@ -49,7 +49,7 @@ def test_disk_bytes_are_known_on_linux_and_left_out_elsewhere() -> None:
 def partition(**changes: object) -> SimpleNamespace:
     log = SimpleNamespace(log_start_offset=3, log_end_offset=9, high_watermark=8, last_stable_offset=6, segments=[1, 2])
     log.files = SimpleNamespace(segments=SimpleNamespace(size_bytes=500))
-    fields = {"topic": "t", "index": 4, "log": log, "isr": (1, 2), "replicas": (1, 2, 3), "min_insync_replicas": 2, "leader": 1}
+    fields = {"topic": "t", "index": 4, "log": log, "isr": (1, 2), "replicas": (1, 2, 3), "spare_in_sync": 0, "leader": 1}
     return SimpleNamespace(**(fields | changes))
 
 
@@ -80,7 +80,7 @@ def test_a_partition_tells_its_offsets_sizes_and_replicas() -> None:
 
 
 def test_a_partition_on_a_failed_dir_tells_no_offsets() -> None:
-    told = values(partition(log=None, leader=2, isr=(2,)))
+    told = values(partition(log=None, leader=2, isr=(2,), spare_in_sync=-1))
     assert "kafka_log_log_size" not in told
     assert (told["kafka_cluster_partition_underminisr"], told["kafka_topic_partition_leader_is_preferred"]) == (1, 0)
 

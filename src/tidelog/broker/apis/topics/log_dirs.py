@@ -151,7 +151,7 @@ def _move(ctx: BrokerContext, path: str, partition: TopicPartition) -> ErrorCode
         return found
     if found.log is None:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    move = replicas.begin_move(found, target, ctx.node.runtime.even_ms())
+    move = replicas.moves.begin(found, target, ctx.node.runtime.even_ms())
     if move is not None:
         ctx.node.runtime.spawn(run_move(ctx.node, move), f"moving {partition} to {path}")
     return ErrorCode.NONE

@@ -306,6 +306,6 @@ def test_a_follower_is_counted_apart_from_consumers_and_may_only_be_one_that_is_
     world.partition("t").append(batch(b"a"), NOW_MS, 1)
     answer = decode(send(world, view(("t", 0, 0), replica_id=2, replica_epoch=5))[1])
     assert values(answer) == [b"a"]
-    stats = world.manager.topic_stats()["t"]
+    stats = world.manager.hosted.topic_stats()["t"]
     assert stats.replication_bytes_out > 0 and stats.bytes_out == 0
     assert errors(decode(send(world, view(("t", 0, 0), replica_id=9))[1])) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]

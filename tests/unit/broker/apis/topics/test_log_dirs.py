@@ -109,7 +109,7 @@ def test_a_replica_moves_and_the_controller_is_told() -> None:
     assert log is not None
     assert (log.log_dir, log.log_end_offset) == ("/data0", 1)
     assert world.told == (DIRECTORY_IDS[0], 1)  # type: ignore[attr-defined]
-    assert world.manager.moves == {}
+    assert len(world.manager.moves) == 0
 
 
 def test_moves_keep_to_their_rate_together_and_hear_of_another_one() -> None:
@@ -130,7 +130,7 @@ def test_moves_keep_to_their_rate_together_and_hear_of_another_one() -> None:
     ctx.node.controller = Controller(world)  # type: ignore[assignment]
     quota.record(100_000, world.now_ms)
     quota.windows = 10
-    moving = world.manager.begin_move(world.partition("a", 1), world.logs.dirs[0], NOW_MS)
+    moving = world.manager.moves.begin(world.partition("a", 1), world.logs.dirs[0], NOW_MS)
     assert moving is not None
     pending = Pending(ctx, run_move(ctx.node, moving))
     while not pending.done:
@@ -141,7 +141,7 @@ def test_moves_keep_to_their_rate_together_and_hear_of_another_one() -> None:
 def test_a_replica_that_lies_there_already_stays() -> None:
     world = two_dirs()
     assert move(world, "/data0", ("a", [0])) == [("a", [(0, 0)])]
-    assert world.manager.moves == {}
+    assert len(world.manager.moves) == 0
 
 
 def test_what_cannot_be_moved_says_why() -> None:
@@ -156,7 +156,7 @@ def test_what_cannot_be_moved_says_why() -> None:
 
 def test_a_copy_under_way_is_described_as_the_replica_to_be() -> None:
     world = two_dirs()
-    begun = world.manager.begin_move(world.partition("a", 1), world.logs.dirs[0], NOW_MS)
+    begun = world.manager.moves.begin(world.partition("a", 1), world.logs.dirs[0], NOW_MS)
     assert begun is not None
     world.logs.create_copy(begun.source, begun.target, 0, NOW_MS)
     first, second = ask(world, None)
