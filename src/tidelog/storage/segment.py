@@ -11,8 +11,6 @@ Elsewhere: which segment (log.py), crash recovery (recovery.py), retention (rete
 from __future__ import annotations
 
 import logging
-from array import array
-from bisect import bisect_left, bisect_right
 
 from tidelog.model.ports import Buffer, File, FileSystem
 from tidelog.records.batch import HEADER_SIZE, LOG_OVERHEAD, SPAN
@@ -29,6 +27,7 @@ from tidelog.storage.index import (
     TimeIndex,
     read_last_time_entry,
 )
+from tidelog.storage.recent_batches import RecentBatches
 from tidelog.storage.rotten_range import RottenRange, rotten_at
 from tidelog.storage.transaction_index import TransactionIndex
 
@@ -42,8 +41,6 @@ DELETED_SUFFIX = ".deleted"
 _logger = logging.getLogger(__name__)
 
 _DEFAULT_INTERVAL = 4096
-_RECENT_LIMIT = 1024
-"""Batches remembered at the end of the active segment; at this limit the older half is dropped."""
 _PROBE_BYTES = 8192
 """Bytes read at a time in the search for a batch: two index intervals."""
 
@@ -62,9 +59,7 @@ class LogSegment:
         "_file",
         "_fs",
         "_offset_index",
-        "_recent_floor",
-        "_recent_last_offsets",
-        "_recent_positions",
+        "_recent",
         "_time_index",
         "aborted",
         "base_offset",
@@ -106,9 +101,7 @@ class LogSegment:
         """Closed, with its log and indexes on stable storage: needs no recovery."""
         self.rotten: tuple[RottenRange, ...] = ()
         """Known damaged ranges, ascending: readers get the records before and after them."""
-        self._recent_last_offsets = array("q")
-        self._recent_positions = array("q")
-        self._recent_floor = base_offset
+        self._recent = RecentBatches(base_offset)
 
     @classmethod
     def create(cls, fs: FileSystem, directory: str, base_offset: int, now_ms: int) -> LogSegment:
@@ -159,13 +152,7 @@ class LogSegment:
         if self.bytes_since_index_entry > interval:
             self._add_index_entries(last_offset, position)
         self.bytes_since_index_entry += size
-        recent = self._recent_last_offsets
-        if not recent:
-            self._recent_floor = base_offset
-        recent.append(last_offset)
-        self._recent_positions.append(position)
-        if len(recent) > _RECENT_LIMIT:
-            self._forget_older_half()
+        self._recent.add(base_offset, last_offset, position)
         self.size = position + size
         self.next_offset = last_offset + 1
 
@@ -175,12 +162,6 @@ class LogSegment:
         self.time_index().maybe_append(self.max_timestamp, self.max_timestamp_offset)
         self.index_entries = len(index)
         self.bytes_since_index_entry = 0
-
-    def _forget_older_half(self) -> None:
-        half = _RECENT_LIMIT // 2
-        self._recent_floor = self._recent_last_offsets[half - 1] + 1
-        del self._recent_last_offsets[:half]
-        del self._recent_positions[:half]
 
     def must_roll(self, batch_bytes: int, last_offset: int, max_timestamp: int, now_ms: int, limits: RollLimits) -> bool:
         """Whether a batch of this size, last offset and timestamp needs a new segment."""
@@ -231,9 +212,7 @@ class LogSegment:
 
     def forget_recent(self) -> None:
         """Resets the remembered recent batches; they start again at ``next_offset``."""
-        self._recent_last_offsets = array("q")
-        self._recent_positions = array("q")
-        self._recent_floor = self.next_offset
+        self._recent = RecentBatches(self.next_offset)
 
     def transactions(self) -> list[AbortedTransaction]:
         """Transactions that a marker in this segment aborted. CorruptIndex when the file is malformed."""
@@ -380,10 +359,7 @@ class LogSegment:
         """
         if offset >= self.next_offset:
             return self.size
-        if offset < self._recent_floor:
-            return -1
-        found = bisect_left(self._recent_last_offsets, offset)
-        return self._recent_positions[found] if found < len(self._recent_positions) else -1
+        return self._recent.position_of(offset)
 
     def position_of(self, offset: int) -> int:
         """The start of the first batch whose last offset is at or past ``offset``; ``size`` when there is none."""
@@ -396,11 +372,9 @@ class LogSegment:
     def boundary_within(self, start: int, limit: int) -> int:
         """The last batch boundary in (start, limit] known from memory or the index, else found by reading headers; the end of
         the first batch if there is none."""
-        positions = self._recent_positions
-        if positions and limit >= positions[0]:
-            boundary = positions[bisect_right(positions, limit) - 1]
-            if boundary > start:
-                return boundary
+        boundary = self._recent.boundary_within(start, limit)
+        if boundary > 0:
+            return boundary
         boundary = self.offset_index().last_boundary(start, limit)
         if boundary > 0:
             return boundary
@@ -415,9 +389,9 @@ class LogSegment:
         """An offset past all batches that begin before ``position``: the next batch's, as far as known without reading."""
         if position >= self.size:
             return self.next_offset
-        positions = self._recent_positions
-        if positions and positions[0] < position:
-            return self._recent_last_offsets[bisect_left(positions, position) - 1] + 1
+        end_offset = self._recent.end_offset_at(position)
+        if end_offset >= 0:
+            return end_offset
         return min(self.offset_index().last_offset_from(position, self.next_offset), self.next_offset)
 
     # --- changing files ------------------------------------------------------------------------------------------------
