@@ -187,8 +187,8 @@ def metrics() -> str:
         f"{MADE}# Metrics\n\n"
         "Served at `/metrics` on `tidelog.http.listener` in Prometheus's text format, under the names that dashboards for Apache "
         "Kafka and for kafka_exporter ask for. Series with `topic` but without a value for it are sums over all topics since the "
-        "start. On Linux the usual `process_` metrics are served besides.\n\n"
-        + table(("Metric", "Kind", "Labels", "What it tells"), rows)
+        "start. A summary has quantiles (0.50 to 0.999) of the last one to two minutes, `_count` and `_sum`. On Linux the usual "
+        "`process_` metrics are served besides.\n\n" + table(("Metric", "Kind", "Labels", "What it tells"), rows)
     )
 
 

@@ -18,6 +18,7 @@ from tidelog.broker.answers import Answer, Encoded, Outgoing, Signal, Waiting, a
 from tidelog.broker.api import Handler, Route
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Context, RequestContext, Session
+from tidelog.broker.request_times import RequestTimes, Sampling, Timed, name_of
 from tidelog.model.errors import ProtocolViolation
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
@@ -32,7 +33,7 @@ from tidelog.protocol.framing import (
 class _Served:
     """A route with what dispatching needs as attributes, created on the first request of the API."""
 
-    __slots__ = ("first", "handler", "key", "last", "read", "refuse", "requests")
+    __slots__ = ("first", "handler", "key", "last", "left", "read", "refuse", "requests", "sampling")
 
     def __init__(self, route: Route) -> None:
         self.key = route.api.key
@@ -40,18 +41,24 @@ class _Served:
         self.handler: Handler = route.handler
         self.read: Callable[[memoryview, int, int], Any] = route.read or registry.request_class(self.key).read
         self.refuse = route.api.refuse
-        self.requests = 0
+        self.requests = [0] * (self.last + 1)
+        """Decoded requests, by version."""
+        self.sampling = Sampling()
+        self.left = 1
+        """The ``left``-th request from here is timed."""
 
 
 class Dispatcher:
     """Finds the handler of a frame and turns its answer into a response frame."""
 
-    __slots__ = ("_apis", "_node", "_served")
+    __slots__ = ("_apis", "_node", "_served", "_times")
 
-    def __init__(self, node: Node, apis: Mapping[int, Route]) -> None:
+    def __init__(self, node: Node, apis: Mapping[int, Route], times: RequestTimes | None = None) -> None:
+        """``times``: where the times of some requests go; without it none is timed."""
         self._node = node
         self._apis = apis
         self._served: dict[int, _Served] = {}
+        self._times = times
 
     def handle(
         self, session: Session, frame: memoryview, begun: Callable[[Context], None] | None = None
@@ -73,24 +80,42 @@ class Dispatcher:
         except ProtocolViolation as violation:
             violation.client_id = ctx.client_id
             raise
-        served.requests += 1
+        served.requests[version] += 1
+        served.left -= 1
+        timed = None if served.left else self._timed(session, served, request)
         try:
             answer = served.handler(ctx, request)
         except Exception as error:
             answer = served.refuse(ctx, request, as_kafka_error(error))
+        outgoing: Outgoing | Coroutine[Any, Any, Outgoing]
         if type(answer) is list:
-            return answer
-        if type(answer) is CoroutineType:
-            return _later(ctx, served, request, answer)
-        if isinstance(answer, Waiting):
-            return answer
-        assert not isinstance(answer, Coroutine)
-        return _outgoing(ctx, served.key, answer)
+            outgoing = answer
+        elif type(answer) is CoroutineType:
+            outgoing = _later(ctx, served, request, answer)
+        elif isinstance(answer, Waiting):
+            outgoing = answer
+        else:
+            assert not isinstance(answer, Coroutine)
+            outgoing = _outgoing(ctx, served.key, answer)
+        return outgoing if timed is None else timed.follow(outgoing)
 
     @property
-    def requests(self) -> dict[ApiKey, int]:
-        """Decoded requests by API."""
-        return {ApiKey(key): served.requests for key, served in self._served.items()}
+    def requests(self) -> dict[tuple[ApiKey, int], int]:
+        """Decoded requests by API and version."""
+        return {
+            (ApiKey(key), version): count
+            for key, served in self._served.items()
+            for version, count in enumerate(served.requests)
+            if count
+        }
+
+    def _timed(self, session: Session, served: _Served, request: Any) -> Timed | None:
+        """The stopwatch of a request whose turn it is."""
+        if self._times is None:
+            return None
+        timed = Timed(self._times, session, name_of(served.key, request), served.sampling)
+        served.left = served.sampling.weight
+        return timed
 
     def _serve(self, ctx: Context) -> _Served:
         route = self._apis.get(ctx.api_key)

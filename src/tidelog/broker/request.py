@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from tidelog.metadata.image import ClusterImage
     from tidelog.replication.delayed import Parked
 
+
+class Stopwatch(Protocol):
+    """A request whose times are taken (``broker.request_times``)."""
+
+    sending_ns: int
+
+    def sent(self, now_ns: int) -> None: ...
+
+
 T = TypeVar("T")
 N_co = TypeVar("N_co", bound=Node, covariant=True)
 
@@ -41,6 +50,9 @@ class Session:
         "on_closed",
         "peer_host",
         "principal",
+        "received_ns",
+        "throttle_ms",
+        "timed",
     )
 
     def __init__(self, listener: str, peer_host: str, principal: KafkaPrincipal = ANONYMOUS) -> None:
@@ -56,6 +68,12 @@ class Session:
         """Handle no further request of this connection for this many ms; set while there are quotas."""
         self.on_closed: Callable[[], None] | None = None
         """Called when either side closes the connection."""
+        self.received_ns = 0
+        """When the last bytes were read, by the clock of ``RequestTimes``; 0 for a request that was kept back since."""
+        self.timed: list[Stopwatch] = []
+        """Requests whose times are taken and whose answers have not left yet."""
+        self.throttle_ms = 0
+        """The throttle time of the last metered request."""
 
 
 class RequestContext(Generic[N_co]):

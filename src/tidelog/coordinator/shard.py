@@ -92,6 +92,9 @@ class Waiting:
 
     __slots__ = ("deadline_ms", "done", "error", "expired", "on_done", "response")
 
+    operation = "Coordinator"
+    places = 0
+
     def __init__(self) -> None:
         self.deadline_ms = NEVER_MS
         self.done = False

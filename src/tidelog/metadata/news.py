@@ -127,6 +127,11 @@ class PartitionNews:
         self._left: dict[int, Names] = {}
         self._joined: dict[int, Names] = {}
         self._unclean: dict[int, Names] = {}
+        self.elections = 0
+        """Partitions that got another leader, since the start."""
+        self.unclean_elections = 0
+        self.eligible_elections = 0
+        """Those whose leader was not in sync but an eligible leader replica (KIP-966)."""
 
     def __bool__(self) -> bool:
         return bool(self._moved or self._left or self._joined or self._unclean)
@@ -136,8 +141,11 @@ class PartitionNews:
         for name, before, after in _changed_partitions(old, delta):
             if before.leader != after.leader:
                 self._moved.setdefault((before.leader, after.leader), Names()).add(name)
+                self.elections += after.leader != NO_BROKER
+                self.eligible_elections += after.leader in before.elr
             if after.leader_recovery_state == RECOVERING != before.leader_recovery_state:
                 self._unclean.setdefault(after.leader, Names()).add(name)
+                self.unclean_elections += 1
             if before.isr != after.isr:
                 self._note(self._left, set(before.isr).difference(after.isr), name)
                 self._note(self._joined, set(after.isr).difference(before.isr), name)

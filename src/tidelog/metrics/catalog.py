@@ -17,6 +17,7 @@ class Kind(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
+    SUMMARY = "summary"
 
 
 class Metric:
@@ -50,6 +51,10 @@ def _topic_counter(name: str, doc: str) -> Metric:
 
 def _gauge(name: str, doc: str, *labels: str) -> Metric:
     return _metric(name, Kind.GAUGE, doc, *labels)
+
+
+def _summary(name: str, doc: str, *labels: str) -> Metric:
+    return _metric(name, Kind.SUMMARY, doc, *labels)
 
 
 def _counter(name: str, doc: str, *labels: str) -> Metric:
@@ -103,6 +108,16 @@ LATE_TRANSACTIONS = _gauge(
     "Partitions led here with a transaction that is open for longer than transaction.max.timeout.ms and five minutes.",
 )
 PRODUCER_IDS = _gauge("kafka_server_replicamanager_produceridcount", "Producers that the partitions here remember.")
+PURGATORY_WAITING = _gauge(
+    "kafka_server_delayedoperationpurgatory_numdelayedoperations",
+    "Requests that are parked: a Produce for its followers, a Fetch for records.",
+    "delayedOperation",
+)
+PURGATORY_SIZE = _gauge(
+    "kafka_server_delayedoperationpurgatory_purgatorysize",
+    "Partitions and fetch sessions that parked requests watch, counted once for each request.",
+    "delayedOperation",
+)
 FETCH_SESSIONS = _gauge(
     "kafka_server_fetchsessioncache_numincrementalfetchsessions", "Incremental fetch sessions that are remembered (KIP-227)."
 )
@@ -136,6 +151,16 @@ PREFERRED_IMBALANCE = _gauge(
     "kafka_controller_kafkacontroller_preferredreplicaimbalancecount", "Partitions not led by their preferred replica."
 )
 
+UNCLEAN_ELECTIONS = _counter(
+    "kafka_controller_controllerstats_uncleanleaderelections_total",
+    "Partitions whose new leader was neither in sync nor eligible, so that records may be lost, since this node started.",
+)
+ELIGIBLE_ELECTIONS = _counter(
+    "kafka_controller_controllerstats_electionfromeligibleleaderreplicas_total",
+    "Partitions whose new leader was not in sync but an eligible leader replica (KIP-966), since this node started.",
+)
+ELECTIONS = _counter("tidelog_leader_elections_total", "Partitions that got another leader, since this node started.")
+
 RAFT_STATE = _gauge(
     "kafka_server_raftmetrics_current_state", "1 for the role that this node plays in the metadata quorum.", "state"
 )
@@ -148,6 +173,7 @@ LOG_SIZE = _gauge("kafka_log_log_size", "Bytes of the partition's segments on di
 LOG_START_OFFSET = _gauge("kafka_log_log_logstartoffset", "First offset that can be read.", "topic", "partition")
 LOG_END_OFFSET = _gauge("kafka_log_log_logendoffset", "Offset that the next record gets.", "topic", "partition")
 LOG_SEGMENTS = _gauge("kafka_log_log_numlogsegments", "Segments of the partition.", "topic", "partition")
+FLUSH_TIME = _summary("kafka_log_logflushstats_logflushrateandtimems", "Time of the syncs of log segments to the disk, in ms.")
 OFFLINE_LOG_DIRS = _gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log dirs that have failed.")
 LOG_DIR_OFFLINE = _gauge("kafka_log_logmanager_logdirectoryoffline", "1 for a log dir that has failed.", "logDirectory")
 
@@ -211,7 +237,22 @@ MISSING_MARKERS = _gauge(
     "Partitions without the marker of a transaction that was decided here. What stays above 0 keeps readers back.",
 )
 
-REQUESTS = _counter("kafka_network_requestmetrics_requests_total", "Requests that were read, by API.", "request")
+REQUESTS = _counter(
+    "kafka_network_requestmetrics_requests_total", "Requests that were read, by API and version.", "request", "version"
+)
+REQUEST_TIMES = tuple(
+    _summary(f"kafka_network_requestmetrics_{name}timems", doc, "request")
+    for name, doc in (
+        ("total", "Time of a request from the read of its last bytes until its answer has left, in ms."),
+        ("requestqueue", "Time until its handler begins, in ms."),
+        ("local", "Time of the handler on the event loop until the answer is ready or the request waits, in ms."),
+        ("remote", "Time that it is parked, or waits for a thread, the controller or another broker, in ms."),
+        ("throttle", "Throttle time that its client was given, in ms. The answer does not wait for it (KIP-219)."),
+        ("responsequeue", "Time until the answer's turn to be sent, in ms."),
+        ("responsesend", "Time until the socket has taken the answer, in ms."),
+    )
+)
+"""In the order of ``broker.request_times.PHASES``."""
 VIOLATIONS = _counter(
     "tidelog_protocol_violations_total", "Connections closed for what cannot be read or is not served.", "listener"
 )

@@ -10,12 +10,18 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidelog.metrics.catalog import Kind
+from tidelog.metrics.latency import quantiles
 from tidelog.metrics.registry import Family
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as PrometheusMetric
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+SHARES: Final = ("0.50", "0.75", "0.95", "0.98", "0.99", "0.999")
+"""``QUANTILES`` as labels, in the spelling of the JMX exporter's rules for Kafka."""
+NS_IN_MS: Final = 1_000_000
 
 
 class _Snapshot:
@@ -25,7 +31,12 @@ class _Snapshot:
         self._families = families
 
     def collect(self) -> Iterable[PrometheusMetric]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+        from prometheus_client.core import (
+            CounterMetricFamily,
+            GaugeMetricFamily,
+            HistogramMetricFamily,
+            SummaryMetricFamily,
+        )
 
         for family in self._families:
             metric = family.metric
@@ -34,6 +45,15 @@ class _Snapshot:
                 for labels, buckets, total in family.histograms:
                     histogram.add_metric(labels, buckets=buckets, sum_value=total)
                 yield histogram
+                continue
+            if metric.kind is Kind.SUMMARY:
+                summary = SummaryMetricFamily(metric.name, metric.doc, labels=metric.labels)
+                for each in family.summaries:
+                    summary.add_metric(each.labels, count_value=each.total, sum_value=each.sum_ns / NS_IN_MS)
+                    named = dict(zip(metric.labels, each.labels, strict=True))
+                    for share, value in zip(SHARES, quantiles(each.recent), strict=False):
+                        summary.add_sample(metric.name, {**named, "quantile": share}, value / NS_IN_MS)
+                yield summary
                 continue
             make = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
             plain = make(metric.name, metric.doc, labels=metric.labels)

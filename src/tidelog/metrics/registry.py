@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidelog.metrics.catalog import Kind, Metric
 
@@ -63,15 +63,27 @@ class Histogram:
         return sum(self.counts)
 
 
-class Family:
-    """All series of one metric at one moment. ``histograms`` instead of ``samples`` for a histogram."""
+class Summary(NamedTuple):
+    """One series of a summary. Its quantiles are computed when it is rendered, in a thread."""
 
-    __slots__ = ("histograms", "metric", "samples")
+    labels: tuple[str, ...]
+    recent: Mapping[int, int]
+    """Counts by bucket, as of ``Latencies.recent``, in ns."""
+    total: int
+    """How many values there were, over all time."""
+    sum_ns: int
+
+
+class Family:
+    """All series of one metric at one moment. ``histograms`` or ``summaries`` instead of ``samples`` for these kinds."""
+
+    __slots__ = ("histograms", "metric", "samples", "summaries")
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.samples: list[Sample] = []
         self.histograms: list[tuple[tuple[str, ...], list[tuple[str, float]], float]] = []
+        self.summaries: list[Summary] = []
 
 
 class Registry:
@@ -80,6 +92,7 @@ class Registry:
     def __init__(self) -> None:
         self._series: dict[Metric, dict[tuple[str, ...], Counter | Gauge | Histogram]] = {}
         self._watched: dict[Metric, Callable[[], float | Iterable[Sample]]] = {}
+        self._summaries: list[tuple[tuple[Metric, ...], Callable[[], Sequence[list[Summary]]]]] = []
         self._groups: list[tuple[tuple[Metric, ...], Callable[[], Sequence[Iterable[Sample]]]]] = []
         self._reported: set[str] = set()
 
@@ -115,9 +128,17 @@ class Registry:
             self._assert_free(metric)
         self._groups.append((tuple(metrics), read))
 
+    def watch_summaries(self, metrics: Sequence[Metric], read: Callable[[], Sequence[list[Summary]]]) -> None:
+        """As ``watch_group``, for summaries."""
+        for metric in metrics:
+            assert metric.kind is Kind.SUMMARY, metric.name
+            assert metric not in self.metrics(), f"{metric.name} has a source already"
+        self._summaries.append((tuple(metrics), read))
+
     def metrics(self) -> list[Metric]:
         """The metrics that have a source."""
-        return [*self._series, *self._watched, *(metric for metrics, _ in self._groups for metric in metrics)]
+        groups = (metrics for metrics, _ in (*self._groups, *self._summaries))
+        return [*self._series, *self._watched, *(metric for metrics in groups for metric in metrics)]
 
     def collect(self) -> list[Family]:
         """All values now. A callback that fails loses its metrics for this time, and is reported once."""
@@ -132,6 +153,11 @@ class Registry:
                 families += [_watched_family(metric, samples) for metric, samples in zip(metrics, read_all(), strict=True)]
             except Exception as error:  # as above
                 self._report(metrics[0], error)
+        for metrics, read_summaries in self._summaries:
+            try:
+                families += [_summaries(metric, found) for metric, found in zip(metrics, read_summaries(), strict=True)]
+            except Exception as error:  # as above
+                self._report(metrics[0], error)
         return families
 
     def _report(self, metric: Metric, error: Exception) -> None:
@@ -141,7 +167,7 @@ class Registry:
 
     def _assert_free(self, metric: Metric) -> None:
         assert metric not in self.metrics(), f"{metric.name} has a source already"
-        assert metric.kind is not Kind.HISTOGRAM, f"{metric.name}: a histogram is not watched, it is observed"
+        assert metric.kind not in (Kind.HISTOGRAM, Kind.SUMMARY), f"{metric.name}: a {metric.kind} is not watched so"
 
     def _of(self, metric: Metric) -> dict[tuple[str, ...], Counter | Gauge | Histogram]:
         assert metric in self._series or metric not in self.metrics(), f"{metric.name} has a source already"
@@ -173,6 +199,12 @@ def _watched_family(metric: Metric, answer: float | Iterable[Sample]) -> Family:
         if len(family.samples) == MAX_SERIES:
             break
         family.samples.append(sample)
+    return family
+
+
+def _summaries(metric: Metric, found: list[Summary]) -> Family:
+    family = Family(metric)
+    family.summaries = found[:MAX_SERIES]
     return family
 
 

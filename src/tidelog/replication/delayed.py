@@ -13,6 +13,7 @@ import heapq
 from collections.abc import Callable
 from typing import Any, Protocol
 
+OPERATIONS = ("Produce", "Fetch", "DeleteRecords")
 STATE_CHANGED = -1
 """In place of a byte count: the partition's leader, log start or existence changed, so its watchers must look again."""
 
@@ -44,7 +45,14 @@ class Parked(Watcher, Protocol):
     deadline_ms: int
     done: bool
     expired: bool
+    operation: str
+    """What waits, as Kafka names its purgatories."""
     on_done: Callable[[], None] | None
+
+    @property
+    def places(self) -> int:
+        """How many partitions or sessions are watched."""
+        ...
 
     def finish(self) -> None:
         """Stop waiting. No effect on a finished request."""
@@ -105,6 +113,13 @@ class _Waiting:
 
     __slots__ = ("_watched", "deadline_ms", "done", "expired", "on_done")
 
+    operation = ""
+
+    @property
+    def places(self) -> int:
+        """What is watched: partitions, or sessions."""
+        return len(self._watched)
+
     def __init__(self, deadline_ms: int) -> None:
         self.deadline_ms = deadline_ms
         self.done = False
@@ -133,6 +148,8 @@ class ParkedFetch(_Waiting):
     """
 
     __slots__ = ("_committed", "missing_bytes", "touched")
+
+    operation = "Fetch"
 
     def __init__(self, deadline_ms: int, missing_bytes: int, *, committed: bool) -> None:
         super().__init__(deadline_ms)
@@ -170,6 +187,8 @@ class ParkedAppend(_Waiting):
 
     __slots__ = ("_missing", "acks")
 
+    operation = "Produce"
+
     def __init__(self, deadline_ms: int, acks: int) -> None:
         super().__init__(deadline_ms)
         self.acks = acks
@@ -195,6 +214,8 @@ class ParkedDeletion(_Waiting):
     """A DeleteRecords whose records are still on followers."""
 
     __slots__ = ("_missing",)
+
+    operation = "DeleteRecords"
 
     def __init__(self, deadline_ms: int) -> None:
         super().__init__(deadline_ms)
@@ -229,6 +250,15 @@ class Purgatory:
     def __len__(self) -> int:
         """Unfinished requests."""
         return sum(not parked.done for _, _, parked in self._heap)
+
+    def census(self) -> dict[str, tuple[int, int]]:
+        """By operation: unfinished requests, and the partitions or sessions that they watch."""
+        found: dict[str, tuple[int, int]] = dict.fromkeys(OPERATIONS, (0, 0))
+        for _, _, parked in self._heap:
+            if not parked.done:
+                requests, places = found.get(parked.operation, (0, 0))
+                found[parked.operation] = requests + 1, places + parked.places
+        return found
 
     def park(self, parked: Parked) -> None:
         """Wake ``parked`` at its deadline at the latest."""

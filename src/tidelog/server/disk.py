@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from tidelog.model.ports import Buffer, FileStat
 from tidelog.server import posix
 from tidelog.server.posix import OPEN_FLAGS, fcntl, read_at, resource, write_at
+from tidelog.server.sync_times import SyncTimes
 
 _MOST_BUFFERS = 1024
 """IOV_MAX of Linux and macOS."""
@@ -58,6 +59,8 @@ class DescriptorPool:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
+        self.sync_times = SyncTimes()
+        """Of log segments."""
         self.names = threading.Lock()
         """Held during a rename."""
         self._lock = threading.Lock()
@@ -203,11 +206,15 @@ class DiskFile:
         if self._sync_failure is not None:
             raise self._sync_failure
         descriptor = self.descriptor()
+        times = self._pool.sync_times
+        began_ns = times.began()
         try:
             _sync(descriptor.fd, data_only=True)
         except OSError as failure:
             self._sync_failure = failure
             raise
+        if self.path.endswith(".log"):
+            times.ended(began_ns)
 
     def close(self) -> None:
         """Drops the descriptor; the next use opens the file again."""

@@ -135,6 +135,7 @@ def test_changes_of_partitions_are_summed_up(cluster: ClusterImage) -> None:
         "broker 1 joined the ISR of 1 partition: t-0",
     ]
     assert warnings == ["1 partition of leader 2 has no leader now: t-1"]
+    assert (news.elections, news.unclean_elections, news.eligible_elections) == (5, 0, 0)
     assert not news
     assert news.take() == ([], [])
 
@@ -147,6 +148,7 @@ def test_an_unclean_election_is_a_warning(cluster: ClusterImage) -> None:
     lines, warnings = news.take()
     assert "broker 2 leads 1 partition that had no leader: t-0" in lines
     assert warnings == ["broker 2 leads 1 partition without having been in the ISR, records may be lost: t-0"]
+    assert (news.elections, news.unclean_elections) == (1, 1)
 
 
 def test_a_new_topic_is_no_change_of_leaders(cluster: ClusterImage) -> None:

@@ -25,6 +25,7 @@ from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.quotas.frames import told_wait, with_wait
 from tidelog.broker.quotas.limits import Client, Kind
 from tidelog.broker.request import Context, Session
+from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import KafkaError
 from tidelog.protocol.fastpath import FetchView
 
@@ -90,13 +91,19 @@ class Metering:
     """Meters one listener. ``even_ms`` must be monotonic; ``clock_ns`` measures durations."""
 
     def __init__(
-        self, node: Node, quotas: ClientQuotas, apis: Mapping[int, Route], even_ms: Callable[[], int], clock_ns: Callable[[], int]
+        self,
+        node: Node,
+        quotas: ClientQuotas,
+        apis: Mapping[int, Route],
+        even_ms: Callable[[], int],
+        clock_ns: Callable[[], int],
+        times: RequestTimes | None = None,
     ) -> None:
         self._quotas = quotas
         self._even_ms = even_ms
         self._clock_ns = clock_ns
         self._apis = apis
-        self.dispatcher = Dispatcher(node, {key: self._bounded(route) for key, route in apis.items()})
+        self.dispatcher = Dispatcher(node, {key: self._bounded(route) for key, route in apis.items()}, times)
 
     def handle(self, session: Session, frame: memoryview) -> Outgoing | Coroutine[Any, Any, Outgoing]:
         """Like ``Dispatcher.handle``."""
@@ -158,7 +165,7 @@ class Metering:
 
     def _mute(self, request: Metered, kind: Kind, wait_ms: int) -> None:
         request.judged = True
-        request.wait_ms = wait_ms
+        request.wait_ms = request.ctx.session.throttle_ms = wait_ms
         if wait_ms:
             self._quotas.throttled(kind, request.client, wait_ms, self._even_ms())
             mute = request.ctx.session.mute

@@ -67,7 +67,7 @@ class ControllerNode:
             self._follow_settings(self.replica.image)
             self.replica.add_listener(self._committed)
             self.replica.listen(sockets)
-            self.monitoring.serve(of_controller(self.replica, self._dir), [self._dir], self._why_not_ready)
+            self.monitoring.serve(of_controller(self.replica, self._dir, self.fs), [self._dir], self._why_not_ready)
         except BaseException:
             for listener in self.replica.listeners if hasattr(self, "replica") else ():
                 listener.stop_accepting()

@@ -30,7 +30,7 @@ class MetadataNews:
         self._runtime = runtime
         self._old_until = member.log.end_offset - 1
         """The last offset that a previous process of this node had read; a change that begins below it is history."""
-        self._partitions = PartitionNews()
+        self.partitions = PartitionNews()
         self._timer: Alarm | None = None
 
     def committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta | None) -> None:
@@ -44,8 +44,8 @@ class MetadataNews:
             return
         for line in topic_lines(old, delta):
             log.info("%s", line)
-        self._partitions.add(old, delta)
-        if self._partitions and self._timer is None:
+        self.partitions.add(old, delta)
+        if self.partitions and self._timer is None:
             self._timer = self._runtime.call_later(SUM_UP_S, self._sum_up)
 
     def stop(self) -> None:
@@ -56,7 +56,7 @@ class MetadataNews:
 
     def _sum_up(self) -> None:
         self._timer = None
-        lines, warnings = self._partitions.take()
+        lines, warnings = self.partitions.take()
         for line in lines:
             log.info("%s", line)
         for line in warnings:

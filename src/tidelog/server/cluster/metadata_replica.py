@@ -101,8 +101,8 @@ class MetadataReplica:
         self.runner.on_leader = self._leader_changed
         self.quotas.follow(member.image)
         member.committed.listeners.append(lambda old, new, delta: self.quotas.follow(new))
-        self._news = MetadataNews(member, runtime)
-        member.committed.listeners.append(self._news.committed)
+        self.news = MetadataNews(member, runtime)
+        member.committed.listeners.append(self.news.committed)
         member.committed.listeners.append(lambda old, new, delta: self._look())
         member.committed.listeners.append(lambda old, new, delta: self._tell_if_replaced())
 
@@ -207,7 +207,7 @@ class MetadataReplica:
         if hasattr(self, "_dead_brokers"):
             self._dead_brokers.stopped = True
         await self.runner.stop(HANDOVER_MS)
-        self._news.stop()
+        self.news.stop()
         for listener in self.listeners:
             listener.stop_accepting()
         await asyncio.gather(*(listener.drain(DRAIN_S) for listener in self.listeners))

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from tidelog.broker.answers import Outgoing
 from tidelog.broker.request import Session
+from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
 from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
@@ -37,6 +38,7 @@ class Owner(Protocol):
     runtime: LoopRuntime
     violations: Violations
     turn: Turn
+    times: RequestTimes
 
     @property
     def handle(self) -> Callable[[Session, memoryview], Any]:
@@ -57,10 +59,13 @@ class Connection:
     """A client's socket, as the ``Line`` of its machine."""
 
     __slots__ = (
+        "_clock_ns",
         "_loop",
         "_output",
         "_owner",
         "_runtime",
+        "_session",
+        "_timed",
         "_transport",
         "_writing",
         "defers",
@@ -72,6 +77,9 @@ class Connection:
     def __init__(self, owner: Owner, transport: PlainTransport, session: Session, max_request_bytes: int) -> None:
         self.peer_host = session.peer_host
         self.idle_since_ms = owner.runtime.real_ms()
+        self._session = session
+        self._timed = session.timed
+        self._clock_ns = owner.times.clock_ns
         self._owner = owner
         self._runtime = owner.runtime
         self._loop = owner.runtime.loop
@@ -113,6 +121,7 @@ class Connection:
         """Quotas have changed: they apply from the next request on."""
         self.machine.handle = self._owner.handle
         self.machine.session.mute = self.machine.throttle if self._owner.metered else None
+        self._session.throttle_ms = 0
         self.machine.throttle_anew()
 
     def shrink(self) -> None:
@@ -127,17 +136,21 @@ class Connection:
     # -- the machine's line -----------------------------------------------------------------------------------------------
 
     def send(self, parts: Sequence[Part]) -> bool:
+        if self._timed:
+            self._owner.times.sending(self._timed)
         try:
             return self._all_left(self._output.send(parts))
         except OSError as error:
             return self._cannot_send(error)
 
     def send_small(self, data: Buffer) -> bool:
+        if self._timed:
+            self._owner.times.sending(self._timed)
         try:
             state = self._output.send_small(data)
         except OSError as error:
             return self._cannot_send(error)
-        return state == SENT or self._all_left(state)
+        return self._all_left(state) if state or self._timed else True
 
     def pause(self) -> None:
         self._loop.call_soon(self.machine.sent)
@@ -186,6 +199,7 @@ class Connection:
             log.debug("%s: %s", self.peer_host, error)
             count = 0
         if count > 0:
+            self._session.received_ns = self._clock_ns()
             machine.received(count)
         elif not count:
             machine.peer_ended()
@@ -197,6 +211,8 @@ class Connection:
     def _all_left(self, state: int) -> bool:
         """Whether everything was sent; otherwise the rest is sent as soon as possible."""
         if state == SENT:
+            if self._timed:
+                self._owner.times.sent(self._timed)
             return True
         if state == PEER_SLOW:
             self._writing = True

@@ -93,9 +93,8 @@ class ConnectionMachine:
     @property
     def takes_next(self) -> bool:
         """Whether the requests in flight allow another one now."""
-        if self._driver is not None or self._sending or not self._handling:
-            return False
-        return not self._places or self._in_order.lets_in(self.frames.next_key())
+        free = self._driver is None and not self._sending and self._handling
+        return free and (not self._places or self._in_order.lets_in(self.frames.next_key()))
 
     @property
     def looks_for_end(self) -> bool:
@@ -216,6 +215,7 @@ class ConnectionMachine:
         """Handles the requests that have arrived, up to the limit per turn."""
         if self.state is _CLOSED or self._driver is not None:
             return
+        self.session.received_ns = 0  # the time they were kept back is none in a queue
         try:
             self._requests()
         except Exception as error:

@@ -21,6 +21,7 @@ from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.node import ServingNode
 from tidelog.broker.quotas.metering import Metering
 from tidelog.broker.request import Session
+from tidelog.broker.request_times import RequestTimes
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.server.disk import descriptors_allowed
 from tidelog.server.runtime import Alarm, LoopRuntime
@@ -96,7 +97,8 @@ class Listener:
         self.port: int = listening.getsockname()[1]
         """The actual port; the system chooses one when 0 is configured."""
         self.runtime = runtime
-        self.dispatcher = Dispatcher(node, node.apis)
+        self.times = RequestTimes(runtime.busy_ns)
+        self.dispatcher = Dispatcher(node, node.apis, self.times)
         self.violations = Violations()
         self.turn = Turn(runtime.loop)
         self.connections: dict[Connection, None] = {}
@@ -136,8 +138,8 @@ class Listener:
             connection.meter()
 
     @property
-    def requests(self) -> Counter[ApiKey]:
-        """Requests read, by API."""
+    def requests(self) -> Counter[tuple[ApiKey, int]]:
+        """Requests read, by API and version."""
         counted = Counter(self.dispatcher.requests)
         if self.metering is not None:
             counted.update(self.metering.dispatcher.requests)

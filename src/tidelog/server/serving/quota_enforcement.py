@@ -34,7 +34,8 @@ class QuotaEnforcement:
         """Registers a listener. ``node``: the node that it serves, where requests count against quotas; a controller counts
         only connections."""
         if node is not None:
-            listener.metering = Metering(node, self.quotas, node.apis, self._runtime.even_ms, self._runtime.busy_ns)
+            runtime = self._runtime
+            listener.metering = Metering(node, self.quotas, node.apis, runtime.even_ms, runtime.busy_ns, listener.times)
         self._listeners.append(listener)
         self._tell(listener)
         return listener

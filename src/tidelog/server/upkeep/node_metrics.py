@@ -7,7 +7,6 @@ system, which may block (a log dir may be on an unreachable network file system)
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -20,12 +19,13 @@ from tidelog.metrics import catalog
 from tidelog.metrics.registry import Registry, Sample
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER
-from tidelog.protocol.api_keys import API_FACTS
 from tidelog.raft.election import Role
 from tidelog.server import posix
+from tidelog.server.upkeep.request_metrics import watch_requests, watch_syncs
 
 if TYPE_CHECKING:
     from tidelog.metadata.image import ClusterImage
+    from tidelog.model.ports import FileSystem
     from tidelog.replication.partition import Partition
     from tidelog.server.cluster.metadata_replica import MetadataReplica
     from tidelog.server.node import Node
@@ -119,16 +119,18 @@ def on_loop(node: Node) -> Registry:
     registry.watch_group([metric for pair in _QUOTAS.values() for metric in pair], lambda: _quotas(node))
     _watch_quorum(registry, node.replica)
     _watch_dirs(registry, node.logs.dirs)
+    watch_syncs(registry, node.fs)
     registry.watch(catalog.BROKER_STATE, lambda: RUNNING)
     _watch_process(registry, node.runtime, node.replica, lambda: [*node.listeners, *node.replica.listeners])
     return registry
 
 
-def of_controller(replica: MetadataReplica, log_dir: LogDir) -> Registry:
+def of_controller(replica: MetadataReplica, log_dir: LogDir, fs: FileSystem) -> Registry:
     """Metrics of a process that is only a controller."""
     registry = Registry()
     _watch_quorum(registry, replica)
     _watch_dirs(registry, [log_dir])
+    watch_syncs(registry, fs)
     _watch_process(registry, replica.runtime, replica, lambda: replica.listeners)
     return registry
 
@@ -248,14 +250,6 @@ def _quotas(node: Node) -> list[list[Sample]]:
     return [each for pair in samples.values() for each in pair]
 
 
-def _requests(listeners: Iterable[Listener]) -> list[Sample]:
-    counts: Counter[str] = Counter()
-    for listener in listeners:
-        for key, count in listener.requests.items():
-            counts[API_FACTS[key].name] += count
-    return [((name,), count) for name, count in counts.items()]
-
-
 def _cluster(image: ClusterImage) -> tuple[int, ...]:
     """The values of ``_CLUSTER``, in its order."""
     offline = imbalanced = partitions = 0
@@ -291,6 +285,10 @@ def _watch_quorum(registry: Registry, replica: MetadataReplica) -> None:
     registry.watch(
         catalog.TOPIC_PARTITIONS, lambda: [((t.name,), len(t.partitions)) for t in replica.image.topics.by_name.values()]
     )
+    news = replica.news.partitions
+    registry.watch(catalog.ELECTIONS, lambda: news.elections)
+    registry.watch(catalog.UNCLEAN_ELECTIONS, lambda: news.unclean_elections)
+    registry.watch(catalog.ELIGIBLE_ELECTIONS, lambda: news.eligible_elections)
     registry.watch(catalog.BROKERS, lambda: len(replica.image.brokers))
     registry.watch(catalog.BROKER_INFO, lambda: _broker_info(replica.image))
 
@@ -310,7 +308,7 @@ def _watch_process(
     registry.watch(catalog.CONNECTIONS, lambda: [((each.name,), len(each.connections)) for each in listeners()])
     registry.watch(catalog.REFUSED_CONNECTIONS, lambda: [((each.name,), each.refused) for each in listeners()])
     registry.watch(catalog.VIOLATIONS, lambda: [((each.name,), each.violations.total) for each in listeners()])
-    registry.watch(catalog.REQUESTS, lambda: _requests(listeners()))
+    watch_requests(registry, runtime, listeners)
     registry.watch(catalog.UPTIME, lambda: loop.time() - began)
     registry.watch(catalog.INFO, lambda: [((__version__, str(replica.config.node_id), replica.cluster_id), 1)])
 

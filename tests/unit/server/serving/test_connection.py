@@ -11,6 +11,7 @@ import pytest
 from tests.unit.broker.node_world import NodeWorld
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Waiting
 from tidelog.broker.request import Session
+from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.api_keys import ApiKey
@@ -47,6 +48,7 @@ class Side:
 
         self.handle: Callable[[Session, memoryview], Any] = dispatch
         self.metered = False
+        self.times = RequestTimes(runtime.busy_ns)
         self.connection = Connection(self, PlainTransport(ours), NodeWorld().session(), max_request_bytes)
 
     def closed(self, connection: Connection) -> None:

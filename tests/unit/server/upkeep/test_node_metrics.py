@@ -98,7 +98,7 @@ def test_groups_and_requests_are_counted_on_a_running_node() -> None:
         families = {family.metric: family.samples for family in broker._host.thread.call(lambda: on_loop(node).collect())}
     assert list(families[catalog.GROUP_OFFSET]) == [(("g", "t", "0"), 1)]
     assert list(families[catalog.GROUP_LAG]) == [(("g", "t", "0"), 2)]
-    assert (("OffsetCommit",), 1) in list(families[catalog.REQUESTS])
+    assert (("OffsetCommit", "8"), 1) in list(families[catalog.REQUESTS])
 
 
 def test_transactions_are_counted_by_state_and_the_oldest_tells_its_age() -> None:
