@@ -6,7 +6,9 @@ from typing import Any
 
 from tests.unit.client.scripted import answered
 from tidelog.cli.admin_session import AdminSession
+from tidelog.cli.refusal import CommandFailed
 from tidelog.client.calls import Call, Node, VersionOf
+from tidelog.model.errors import KafkaError
 from tidelog.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -70,7 +72,10 @@ class StandIn(AdminSession):
         pass
 
     def run(self, call: Call[Any]) -> Any:
-        return answered(call, self._step)
+        try:
+            return answered(call, self._step)
+        except KafkaError as error:
+            raise CommandFailed(str(error)) from error
 
     def _step(self, step: Any) -> Any:
         if isinstance(step, VersionOf):

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from tidelog.cli import refusal
 from tidelog.cli.refusal import CommandFailed
 from tidelog.cli.tools.config_entities import Named
 from tidelog.config.quotas import CLIENT_ID, CLIENT_KEYS, IP, IP_KEYS, USER
@@ -18,38 +17,28 @@ from tidelog.config.quotas import CLIENT_ID, CLIENT_KEYS, IP, IP_KEYS, USER
 if TYPE_CHECKING:
     from tidelog.cli.admin_session import AdminSession
     from tidelog.cli.columns import Row
-    from tidelog.protocol.messages.describe_client_quotas import EntryData
+    from tidelog.client.admin.results import Quota
 
 QUOTA_TYPES = {"users": USER, "clients": CLIENT_ID, "ips": IP}
 """Entity types with quotas, and their names in the protocol."""
 SCRAM = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 _TITLES = {USER: "user-principal", CLIENT_ID: "client-id", IP: "ip"}
 _KINDS = {wire: kind for kind, wire in QUOTA_TYPES.items()}
-_EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 
 def alter(session: AdminSession, entities: Sequence[Named], add: dict[str, str], delete: Sequence[str]) -> None:
     """Sends one request. CommandFailed when the change is not possible, or the broker refuses."""
-    from tidelog.protocol.messages.alter_client_quotas import (
-        AlterClientQuotasRequest,
-        OpData,
-        RequestEntityData,
-        RequestEntryData,
-    )
+    from tidelog.client.admin import quotas
 
     _check_names(entities, add, "added")
     _check_names(entities, delete, "deleted")
-    changes = [OpData(key=key, value=_number(key, text), remove=False) for key, text in add.items()]
-    changes += [OpData(key=key, remove=True) for key in delete]
+    change = {key: _number(key, text) for key, text in add.items()}
     if delete:
-        present = {value.key for entry in _entries(session, entities) for value in entry.values}
+        present = {name for each in _quotas(session, entities) for name in each.limits}
         missing = [key for key in delete if key not in present]
         if missing:
             raise CommandFailed(f"Invalid config(s): {','.join(missing)}")
-    parts = [RequestEntityData(entity_type=QUOTA_TYPES[each.kind], entity_name=each.name or None) for each in entities]
-    request = AlterClientQuotasRequest(entries=[RequestEntryData(entity=parts, ops=changes)])
-    for result in session.ask(request).entries:
-        refusal.check(result.error_code, result.error_message)
+    session.run(quotas.alter({QUOTA_TYPES[each.kind]: each.name or None for each in entities}, change, delete))
     first = entities[0]
     if first.name:
         print(f"Completed updating config for {first.kind.removesuffix('s')} {first.name}.")
@@ -81,19 +70,16 @@ def _number(key: str, text: str) -> float:
 def describe(session: AdminSession, entities: Sequence[Named], *, silent: bool) -> list[Row]:
     """Prints a line for each entity of exactly these types with quotas, unless ``silent``; returns them as values."""
     found: list[Row] = []
-    for entry in _entries(session, entities):
-        names = sorted(entry.entity, key=lambda part: part.entity_type, reverse=True)  # the user before its client
+    for quota in _quotas(session, entities):
+        names = sorted(quota.entity.items(), key=lambda part: part[0], reverse=True)  # the user before its client
         if not silent:
-            whose = ", ".join(_title(part.entity_type, part.entity_name) for part in names)
-            limits = ", ".join(f"{value.key}={as_java(value.value)}" for value in entry.values)
+            whose = ", ".join(_title(kind, name) for kind, name in names)
+            limits = ", ".join(f"{name}={as_java(value)}" for name, value in quota.limits.items())
             print(f"Quota configs for {whose} are {limits}")
         found.append(
             {
-                "entities": [
-                    {"entityType": _KINDS.get(part.entity_type, part.entity_type), "entityName": part.entity_name}
-                    for part in names
-                ],
-                "configs": [{"name": value.key, "value": value.value} for value in entry.values],
+                "entities": [{"entityType": _KINDS.get(kind, kind), "entityName": name} for kind, name in names],
+                "configs": [{"name": name, "value": value} for name, value in quota.limits.items()],
             }
         )
     return found
@@ -104,17 +90,12 @@ def _title(entity_type: str, name: str | None) -> str:
     return f"the default {title}" if name is None else f"{title} '{name}'"
 
 
-def _entries(session: AdminSession, entities: Sequence[Named]) -> Sequence[EntryData]:
+def _quotas(session: AdminSession, entities: Sequence[Named]) -> list[Quota]:
     """The quotas of exactly these entities."""
-    from tidelog.protocol.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+    from tidelog.client.admin import quotas
 
-    components = []
-    for each in entities:
-        how = _ANY if each.name is None else _EXACT if each.name else _DEFAULT
-        components.append(ComponentData(entity_type=QUOTA_TYPES[each.kind], match_type=how, match=each.name or None))
-    response = session.ask(DescribeClientQuotasRequest(components=components, strict=True))
-    refusal.check(response.error_code, response.error_message)
-    return response.entries or ()
+    named = {QUOTA_TYPES[each.kind]: each.name or None for each in entities if each.name is not None}
+    return session.run(quotas.describe(named, types=[QUOTA_TYPES[each.kind] for each in entities if each.name is None]))
 
 
 def as_java(number: float) -> str:
