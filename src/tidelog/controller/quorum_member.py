@@ -29,7 +29,7 @@ from tidelog.metadata.records import MetadataLogError, MetadataRecord
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.protocol.messages.no_op_record import NoOpRecord
-from tidelog.raft import quorum_state
+from tidelog.raft import quorum_state, renewal
 from tidelog.raft.config import RaftConfig
 from tidelog.raft.effects import Effect, LeaderChanged
 from tidelog.raft.kraft_upgrade import upgrade_refusal
@@ -289,17 +289,34 @@ class QuorumMember:
     def snapshot_due(self, now_ms: int) -> bool:
         """Enough new committed records, or old enough ones, and no snapshot in progress."""
         committed, config = self.committed, self.log.config
-        if self._snapshot_job is not None or committed.bytes_since_snapshot == 0 or committed.transaction_open:
+        if self._snapshot_job is not None or committed.transaction_open:
+            return False
+        if self._makes_up_for_damage:
+            return True
+        if committed.bytes_since_snapshot == 0:
             return False
         due_ms = self._last_snapshot_ms + config.max_snapshot_interval_ms
         return committed.bytes_since_snapshot >= config.max_record_bytes_between_snapshots or (
             config.max_snapshot_interval_ms > 0 and now_ms >= due_ms
         )
 
+    @property
+    def _makes_up_for_damage(self) -> bool:
+        """Whether a snapshot written now replaces damaged records or a damaged snapshot."""
+        reached = self.image.offset + 1
+        return reached <= self.machine.high_watermark and renewal.needs_snapshot(self.log, reached)
+
     def snapshot_job(self, now_ms: int) -> SnapshotJob:
         """Writes a snapshot of the committed image. Run it in a thread, then pass it to ``snapshot_finished``."""
         voters, level = self.machine.quorum.log.sets.at(self.image.offset + 1)
-        job = SnapshotJob(self.log.fs, self.log.dir, self.image, voters if level >= 1 else None, now_ms)
+        job = SnapshotJob(
+            self.log.fs,
+            self.log.dir,
+            self.image,
+            voters if level >= 1 else None,
+            now_ms,
+            makes_up_for_damage=self._makes_up_for_damage,
+        )
         self._snapshot_job = job
         self.committed.bytes_since_snapshot = 0
         self._last_snapshot_ms = now_ms
@@ -312,10 +329,15 @@ class QuorumMember:
         self._snapshot_job = None
         if job.error is not None:
             raise self.log.log.fail(f"snapshot {job.id.file_name}", job.error) from job.error
-        if job.id.offset <= self.log.log.log_start_offset:
+        if job.id.offset < self.log.log.log_start_offset or (
+            job.id.offset == self.log.log.log_start_offset and not job.makes_up_for_damage
+        ):
             return []
         self.log.snapshot_written(job.id)
         self.machine.snapshot_written(job.id, job.size)
-        removed = self.log.clean(now_ms)
+        if job.makes_up_for_damage:
+            removed = renewal.keep_only(self.log, job.id, now_ms)
+        else:
+            removed = self.log.clean(now_ms)
         self.machine.log_cleaned(self.log.log.log_start_offset, self.log.snapshots)
         return removed

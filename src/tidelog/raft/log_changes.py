@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.protocol.messages.fetch_snapshot import FetchSnapshotResponse, ResponsePartitionSnapshot
+from tidelog.raft import renewal
 from tidelog.raft.effects import AppendControl, AppendFetched, ReplySnapshotPart, Truncate
 from tidelog.raft.log_shape import LogShape
 from tidelog.raft.metadata_log import MetadataLog
@@ -48,10 +49,15 @@ def voter_sets(log: MetadataLog, snapshot: tuple[SnapshotId, Snapshot] | None, c
 
 
 def voters_behind_damage(log: MetadataLog) -> list[VoterSet]:
-    """The voter sets in and behind the damaged range, as far as they can be read: a wrong checksum does not keep a set out, so
-    none of them is more than a hint. Blocks."""
+    """The voter sets in a damaged snapshot, and in and behind the damaged range, as far as they can be read. A wrong
+    checksum does not keep a set out, so none of them is more than a hint. Blocks."""
     found: list[VoterSet] = []
     damage = log.damaged
+    for each in log.unreadable:
+        file = log.fs.open(f"{log.dir}/{each.file_name}", write=False)
+        for header, batch in iter_batches(file, 0, file.size()):
+            found += _voters_in(batch) if header.is_control else ()
+        file.close()
     for segment in log.log.segments:
         position, in_file = 0, damage is not None and segment.path(".log") == damage.path
         if damage is None or (segment.base_offset < damage.rotten.first_offset and not in_file):
@@ -133,10 +139,13 @@ class IncomingSnapshot:
 def snapshot_part(log: MetadataLog, effect: ReplySnapshotPart) -> FetchSnapshotResponse:
     """Adds the bytes to the answer. Blocks; may raise OSError.
 
-    SNAPSHOT_NOT_FOUND when the file was deleted since the machine decided: the log was cleaned, or restarted at another snapshot.
+    SNAPSHOT_NOT_FOUND when the file is damaged, or was deleted since the machine decided: the log was cleaned, or restarted at
+    another snapshot.
     """
     topic = effect.response.topics[0]
     try:
+        if renewal.look_at(log, effect.snapshot_id) is not None:
+            raise FileNotFoundError(effect.snapshot_id.file_name)
         file = log.fs.open(f"{log.dir}/{effect.snapshot_id.file_name}", write=False)
     except FileNotFoundError:
         leader = topic.partitions[0].current_leader
@@ -154,9 +163,10 @@ def start_at_snapshot(log: MetadataLog, snapshot_id: SnapshotId, now_ms: int) ->
     log.about_to_cut(0)
     log.start_after(snapshot_id, now_ms)
     for old in _others(log, snapshot_id):
-        log.fs.remove(f"{log.dir}/{old.file_name}")
-    log.snapshots = [snapshot_id]
+        if log.fs.exists(f"{log.dir}/{old.file_name}"):
+            log.fs.remove(f"{log.dir}/{old.file_name}")
+    log.snapshots, log.unreadable = [snapshot_id], {}
 
 
 def _others(log: MetadataLog, kept: SnapshotId) -> Iterator[SnapshotId]:
-    return (each for each in log.snapshots if each != kept)
+    return (each for each in dict.fromkeys((*log.snapshots, *log.unreadable)) if each != kept)

@@ -8,12 +8,13 @@ stays, and ``mending`` decides what becomes of it.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import METADATA_TOPIC_ID
 from tidelog.model.ports import FileSystem
-from tidelog.raft import quorum_state
+from tidelog.raft import quorum_state, renewal
 from tidelog.raft.continuity import ContinuityCheck, Known
 from tidelog.raft.log_shape import LogEnd
 from tidelog.raft.marks import FLUSHED, read_flushed
@@ -70,6 +71,7 @@ def open_log(fs: FileSystem, log_dir: str, config: MetadataLogConfig, now_ms: in
         log = create_log(fs, directory, PARTITION, METADATA_TOPIC_ID, log_config, now_ms)
     opened = MetadataLog(fs, log, config)
     try:
+        renewal.leave_out_damaged(opened)
         _start_at_snapshot(opened, now_ms)
         _check(opened, flushed, None if state is None else state.leader_epoch, survived, now_ms)
     except OSError as problem:
@@ -116,6 +118,9 @@ def _check(opened: MetadataLog, flushed: LogEnd, epoch: int | None, survived: bo
         _logger.error("%s: cut at offset %d, unflushed when the machine stopped: %s; kept as %s", first.path, log.log_end_offset,
                       first.why, kept)  # fmt: skip
         return
+    if opened.unreadable:
+        lost = "; ".join(f"snapshot {each.file_name} is damaged, {problem}" for each, problem in opened.unreadable.items())
+        first = replace(first, why=f"{first.why}, and {lost}")
     opened.damaged, opened.end_before_damage = first, found.end
 
 

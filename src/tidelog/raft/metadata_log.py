@@ -58,6 +58,10 @@ class MetadataLog:
         self.log = log
         self.config = config
         self.snapshots = list_snapshots(fs, log.dir)
+        self.unreadable: dict[SnapshotId, str] = {}
+        """Damaged snapshots, and what is wrong with them; see ``renewal``."""
+        self.sound: set[SnapshotId] = set()
+        """Snapshots that this process has found to be whole."""
         self.damaged: Damage | None = None
         """What cannot be read of the log, and is needed: ``mending`` has to take care of it."""
         self.end_before_damage = LogEnd(self.last_epoch, log.log_end_offset)

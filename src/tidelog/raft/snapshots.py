@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.records import MetadataLogError, MetadataRecord, decode_record, encode_record
 from tidelog.metadata.snapshot import snapshot_records
-from tidelog.model.ports import FileSystem
+from tidelog.model.ports import File, FileSystem
 from tidelog.raft.voters import VoterSet
 from tidelog.records.batch import CorruptBatch, crc_is_valid, iter_headers
 from tidelog.records.builder import RecordData, build_batch
@@ -31,6 +31,7 @@ from tidelog.records.control import (
 )
 from tidelog.records.record import Record, iter_records
 from tidelog.storage.checkpoints import read_file
+from tidelog.storage.replay import iter_batches
 
 SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"
@@ -177,11 +178,65 @@ def _decode(record: Record, path: str) -> MetadataRecord:
         raise MetadataLogError(f"{path}, record {record.offset}: {error}") from error
 
 
-def write_snapshot(fs: FileSystem, directory: str, snapshot_id: SnapshotId, batches: Iterable[bytearray]) -> int:
+class SnapshotCheck:
+    """One read of a snapshot file, piece by piece: checksums, header and footer. Records are not decoded."""
+
+    def __init__(self, file: File, chunk_bytes: int = 1 << 20) -> None:
+        """``chunk_bytes``: bytes read at a time."""
+        self.problem: str | None = None
+        """What is wrong, once it is ``done``."""
+        self.done = False
+        self.work = 0
+        """Bytes read so far."""
+        self._file = file
+        self._chunk_bytes = chunk_bytes
+        self._walk = self._batches()
+
+    def advance(self, budget: int) -> None:
+        """Reads about ``budget`` more bytes. Blocks; raises OSError."""
+        start = self.work
+        for _ in self._walk:
+            if self.work - start >= budget:
+                return
+        self.done = True
+
+    def _batches(self) -> Iterator[None]:
+        size, finished, begun = self._file.size(), False, False
+        for header, batch in iter_batches(self._file, 0, size, self._chunk_bytes):
+            if not crc_is_valid(batch, header):
+                self.problem = f"the batch at byte {self.work} has a wrong checksum"
+                return
+            if header.is_control:
+                kinds = [control_type(each.key) for each in iter_records(batch)]
+                begun = begun or ControlType.SNAPSHOT_HEADER in kinds
+                finished = ControlType.SNAPSHOT_FOOTER in kinds
+            self.work += header.size
+            yield
+        if self.work < size:
+            self.problem = f"no batch begins at byte {self.work}"
+        elif not begun or not finished:
+            self.problem = "it has no snapshot header or no footer"
+
+
+def problem_of_snapshot(fs: FileSystem, path: str) -> str | None:
+    """What is wrong with the file; None for a good one. Blocks; OSError."""
+    file = fs.open(path, write=False)
+    try:
+        check = SnapshotCheck(file)
+        while not check.done:
+            check.advance(1 << 30)
+    finally:
+        file.close()
+    return check.problem
+
+
+def write_snapshot(
+    fs: FileSystem, directory: str, snapshot_id: SnapshotId, batches: Iterable[bytearray], *, replace: bool = False
+) -> int:
     """Writes the file under its final name, synced and read-only; returns its size in bytes. Blocks. Does nothing when it
-    exists."""
+    exists, unless it is to ``replace`` a damaged one."""
     path = f"{directory}/{snapshot_id.file_name}"
-    if fs.exists(path):
+    if fs.exists(path) and not replace:
         return fs.stat(path).size
     part = path + PART_SUFFIX
     file = fs.open(part, create=True)
@@ -209,7 +264,18 @@ def _at_ease(records: Iterable[MetadataRecord], breathe: Callable[[], None]) -> 
 class SnapshotJob:
     """Writes one snapshot of an immutable image. Created on the loop, run in a thread."""
 
-    def __init__(self, fs: FileSystem, directory: str, image: ClusterImage, voters: VoterSet | None, now_ms: int) -> None:
+    def __init__(
+        self,
+        fs: FileSystem,
+        directory: str,
+        image: ClusterImage,
+        voters: VoterSet | None,
+        now_ms: int,
+        *,
+        makes_up_for_damage: bool = False,
+    ) -> None:
+        self.makes_up_for_damage = makes_up_for_damage
+        """It replaces all that is older, and a file of its name."""
         self.id = SnapshotId(image.offset + 1, image.epoch)
         self.size = 0
         self.error: OSError | None = None
@@ -223,7 +289,9 @@ class SnapshotJob:
         """Blocks. An OSError is kept for the code that finishes the job. ``breathe`` is called repeatedly, so that the loop
         gets the interpreter while a large snapshot takes seconds."""
         try:
-            self.size = write_snapshot(self._fs, self._directory, self.id, self._encode(breathe))
+            self.size = write_snapshot(
+                self._fs, self._directory, self.id, self._encode(breathe), replace=self.makes_up_for_damage
+            )
         except OSError as problem:
             self.error = problem
 

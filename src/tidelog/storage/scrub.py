@@ -120,13 +120,10 @@ def damaged_snapshots(log: UnifiedLog, segments: Iterable[LogSegment]) -> list[s
 
 
 class ScrubPass:
-    """The state of a pass: partitions still to be checked, and findings."""
+    """The state of a pass: partitions still to be checked."""
 
-    def __init__(self, partitions: Iterable[TopicPartition], started_s: float) -> None:
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
         self.waiting = sorted(partitions, reverse=True)
-        self.started_s = started_s
-        self.bytes = 0
-        self.found = 0
 
     def next_partition(self) -> TopicPartition | None:
         """None at the end of the pass."""

@@ -186,7 +186,7 @@ def test_a_log_out_of_service_is_not_read() -> None:
 
 
 def test_a_pass_goes_through_the_partitions_in_order() -> None:
-    current = ScrubPass([TopicPartition("b", 0), TopicPartition("a", 1), TopicPartition("a", 0)], 5.0)
+    current = ScrubPass([TopicPartition("b", 0), TopicPartition("a", 1), TopicPartition("a", 0)])
     assert [str(current.next_partition()) for _ in range(4)] == ["a-0", "a-1", "b-0", "None"]
 
 

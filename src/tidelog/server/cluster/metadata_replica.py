@@ -35,6 +35,7 @@ from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.serving.quota_enforcement import QuotaEnforcement
 from tidelog.server.upkeep import settings
+from tidelog.server.upkeep.metadata_scrub import MetadataScrub
 
 log = logging.getLogger(__name__)
 
@@ -98,6 +99,7 @@ class MetadataReplica:
         self._check_voters(member)
         self.member = member
         self.runner = RaftRunner(member, runtime, self._failed)
+        self.scrub = MetadataScrub(member, config, runtime)
         self.runner.on_leader = self._leader_changed
         self.quotas.follow(member.image)
         member.committed.listeners.append(lambda old, new, delta: self.quotas.follow(new))
@@ -187,6 +189,7 @@ class MetadataReplica:
     def start(self) -> None:
         """Looks for the quorum, to vote or to observe."""
         self.runner.start()
+        self.scrub.start()
         self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.runner.snapshot_step)
         if not self.config.is_controller:
             return
@@ -200,6 +203,7 @@ class MetadataReplica:
         files are closed."""
         self._stopping = True
         self._leader_changed()
+        self.scrub.stop()
         for timer in self._timers.values():
             timer.cancel()
         if hasattr(self, "_registration"):

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tidelog.server.replication.following import Following
     from tidelog.server.runtime import LoopRuntime
     from tidelog.server.serving.listener import Listener
+    from tidelog.server.upkeep.metadata_scrub import MetadataScrub
+    from tidelog.server.upkeep.scrubbing import Scrubbing
     from tidelog.storage.log_dir import LogDir
 
 RUNNING: Final = 3
@@ -92,13 +94,12 @@ _CLUSTER: Final = (
 )
 
 
-def _watch_scrub(registry: Registry, node: Node) -> None:
-    registry.watch(catalog.DAMAGED, lambda: node.housekeeping.scrubbing.damaged)
-    registry.watch(catalog.MENDED, lambda: node.replication.repairing.mended)
-    registry.watch(catalog.SCRUB_BYTES, lambda: node.housekeeping.scrubbing.bytes)
-    registry.watch(catalog.SCRUB_FOUND, lambda: node.housekeeping.scrubbing.found)
-    registry.watch(catalog.SCRUB_PASS, lambda: node.housekeeping.scrubbing.pass_s)
-    registry.watch(catalog.SCRUB_ENDED, lambda: node.housekeeping.scrubbing.ended_ms / 1000)
+def _watch_scrub(registry: Registry, scrubs: Callable[[], tuple[Scrubbing | MetadataScrub, ...]]) -> None:
+    registry.watch(catalog.DAMAGED, lambda: sum(each.damaged for each in scrubs()))
+    registry.watch(catalog.SCRUB_BYTES, lambda: sum(each.bytes for each in scrubs()))
+    registry.watch(catalog.SCRUB_FOUND, lambda: sum(each.found for each in scrubs()))
+    registry.watch(catalog.SCRUB_PASS, lambda: max(each.pass_s for each in scrubs()))
+    registry.watch(catalog.SCRUB_ENDED, lambda: min(each.ended_ms for each in scrubs()) / 1000)
 
 
 def on_loop(node: Node) -> Registry:
@@ -110,7 +111,8 @@ def on_loop(node: Node) -> Registry:
     registry.watch_group(_REPLICA_MANAGER, lambda: _single(map(broker.replicas.gauges().__getitem__, _names(_REPLICA_MANAGER))))
     _watch_replication(registry, node)
     registry.watch(catalog.LATE_TRANSACTIONS, lambda: node.housekeeping.late.count)
-    _watch_scrub(registry, node)
+    _watch_scrub(registry, lambda: (node.housekeeping.scrubbing, node.replica.scrub))
+    registry.watch(catalog.MENDED, lambda: node.replication.repairing.mended)
     registry.watch(
         catalog.PRODUCER_IDS, lambda: sum(len(p.log.producers.entries) for p in broker.replicas.partitions() if p.log is not None)
     )
@@ -129,6 +131,7 @@ def of_controller(replica: MetadataReplica, log_dir: LogDir, fs: FileSystem) -> 
     """Metrics of a process that is only a controller."""
     registry = Registry()
     _watch_quorum(registry, replica)
+    _watch_scrub(registry, lambda: (replica.scrub,))
     _watch_dirs(registry, [log_dir])
     watch_syncs(registry, fs)
     _watch_process(registry, replica.runtime, replica, lambda: replica.listeners)

@@ -13,8 +13,10 @@ import asyncio
 import errno
 import logging
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
+from typing import Protocol, TypeVar
 
 from tidelog.config.resolve import BrokerConfig
 from tidelog.model.ports import Buffer, File
@@ -72,11 +74,23 @@ class PassingFile:
         return self._file.fileno()
 
 
-class Scrubbing:
-    """The scrub of one node and its metrics."""
+class Check(Protocol):
+    """One read of one file, piece by piece."""
 
-    def __init__(self, replicas: ReplicaManager, config: BrokerConfig, runtime: LoopRuntime) -> None:
-        self._replicas = replicas
+    @property
+    def done(self) -> bool: ...
+    @property
+    def work(self) -> int: ...
+    def advance(self, budget: int) -> None: ...
+
+
+SomeCheck = TypeVar("SomeCheck", bound=Check)
+
+
+class ScrubWorker(ABC):
+    """Pass after pass at the pace of the settings, and the metrics of that. ``look`` is one pass."""
+
+    def __init__(self, config: BrokerConfig, runtime: LoopRuntime) -> None:
         self._config = config
         self._runtime = runtime
         self._worker: asyncio.Task[None] | None = None
@@ -100,10 +114,9 @@ class Scrubbing:
         if self._worker is not None:
             self._worker.cancel()
 
-    @property
-    def damaged(self) -> int:
-        """Damaged ranges known now, over all logs."""
-        return sum(len(segment.rotten) for each in self._replicas.logs.logs() for segment in each.segments)
+    @abstractmethod
+    async def look(self) -> None:
+        """Checks everything once."""
 
     async def _work(self) -> None:
         wait_s = min(FIRST_MS, self._config.tidelog_scrub_interval_ms) / 1000
@@ -113,15 +126,11 @@ class Scrubbing:
             wait_s = max(self._config.tidelog_scrub_interval_ms / 1000 - took_s, 1)
 
     async def run_pass(self) -> float:
-        """Checks all logs once; returns the duration in seconds."""
-        logs = self._replicas.logs
-        current = ScrubPass((each.topic_partition for each in logs.logs()), self._runtime.real_ms() / 1000)
+        """Checks everything once; returns the duration in seconds."""
+        started_s = self._runtime.real_ms() / 1000
         before = self.bytes, self.found
-        while (partition := current.next_partition()) is not None:
-            found = logs.get(partition)
-            if found is not None:
-                await self._look_at(found)
-        self.pass_s = self._runtime.real_ms() / 1000 - current.started_s
+        await self.look()
+        self.pass_s = self._runtime.real_ms() / 1000 - started_s
         self.ended_ms = self._runtime.now_ms()
         self.passes += 1
         damage = self.found - before[1]
@@ -134,7 +143,7 @@ class Scrubbing:
         )
         return self.pass_s
 
-    async def _look_at(self, stored: UnifiedLog) -> None:
+    async def look_at(self, stored: UnifiedLog) -> None:
         segments = segments_of(stored)
         for segment in segments:
             try:
@@ -153,12 +162,13 @@ class Scrubbing:
         self._snapshots |= {*snapshots}
 
     async def _look_at_segment(self, stored: UnifiedLog, segment: LogSegment) -> None:
-        first = await self._run(SegmentCheck(stored, segment, PassingFile(segment.file)))
+        first = await self.run(SegmentCheck(stored, segment, PassingFile(segment.file)))
         second = first.again(PassingFile(segment.file))
         if second is not None:
-            self.found += (await self._run(second)).take()
+            self.found += (await self.run(second)).take()
 
-    async def _run(self, check: SegmentCheck) -> SegmentCheck:
+    async def run(self, check: SomeCheck) -> SomeCheck:
+        """Runs the check to its end, with rests."""
         rate = self._config.tidelog_scrub_max_bytes_per_second
         while not check.done:
             before, began = check.work, self._runtime.loop.time()
@@ -167,3 +177,25 @@ class Scrubbing:
             self.bytes += length
             await self._runtime.sleep(rest_after(length, self._runtime.loop.time() - began, rate))
         return check
+
+
+class Scrubbing(ScrubWorker):
+    """The scrub of the partitions of one broker."""
+
+    def __init__(self, replicas: ReplicaManager, config: BrokerConfig, runtime: LoopRuntime) -> None:
+        super().__init__(config, runtime)
+        self._replicas = replicas
+
+    @property
+    def damaged(self) -> int:
+        """Damaged ranges known now, over all logs."""
+        return sum(len(segment.rotten) for each in self._replicas.logs.logs() for segment in each.segments)
+
+    async def look(self) -> None:
+        """One pass over all logs."""
+        logs = self._replicas.logs
+        current = ScrubPass(each.topic_partition for each in logs.logs())
+        while (partition := current.next_partition()) is not None:
+            found = logs.get(partition)
+            if found is not None:
+                await self.look_at(found)
