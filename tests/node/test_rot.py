@@ -1,8 +1,8 @@
-"""Three real nodes, and one flipped bit in the metadata log of one of them: the others mend it."""
+"""Three real nodes, and a damaged metadata log on one of them: the others mend it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 
 from tests.node.cluster import Cluster
 from tests.node.test_replication import create, isr_of
+from tidelog.records.batch import iter_headers
 
 TOPIC = "bits"
 BATCHES = 3
@@ -37,17 +38,31 @@ def flip(path: Path, position: int) -> None:
     path.write_bytes(data)
 
 
-def test_a_controller_copies_damaged_metadata_from_the_others(cluster: Cluster) -> None:
+def in_a_record(path: Path) -> None:
+    flip(path, path.read_bytes().index(TOPIC.encode()))
+
+
+def in_the_epoch_of_the_last_batch(path: Path) -> None:
+    last = list(iter_headers(path.read_bytes()))[-1]
+    flip(path, last.position + 15)
+
+
+def whole_file(path: Path) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize("damage", [in_a_record, in_the_epoch_of_the_last_batch, whole_file])
+def test_a_controller_copies_damaged_metadata_from_the_others(cluster: Cluster, damage: Callable[[Path], None]) -> None:
     write(cluster)
     active = cluster.active_controller()
     damaged = next(each for each in (1, 2, 3) if each != active)
     cluster.stop(damaged)
     path = cluster.path(damaged) / "__cluster_metadata-0" / SEGMENT
-    flip(path, path.read_bytes().index(TOPIC.encode()))
+    damage(path)
     cluster.start(damaged)
     cluster.until(lambda: len(isr_of(cluster, TOPIC)) == 3 or None, "all replicas in sync")
     log = cluster.log(damaged)
     assert "until it has them, this voter does not lead" in log
     assert "unclean" not in log
     assert not list(cluster.path(damaged).glob("*-stray"))
-    assert list(path.parent.glob("*.cut"))
+    assert list(path.parent.glob("*.cut")) or damage is whole_file

@@ -2,10 +2,13 @@
 
 One line of JSON, as Kafka writes it: version 0 while kraft.version is 0 (the voters come from the configuration), version 1 from
 kraft.version 1 on (they come from the log). It is replaced and synced before any promise in it leaves the process.
+
+tidelog adds a field with a checksum, which Kafka ignores and drops: a flipped digit would be another vote.
 """
 
 from __future__ import annotations
 
+import binascii
 import json
 from dataclasses import dataclass
 
@@ -15,6 +18,7 @@ from tidelog.model.ports import FileSystem
 from tidelog.storage.checkpoints import read_file, replace_file
 
 FILE_NAME = "quorum-state"
+CHECKSUM = "tidelogCrc32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class QuorumState:
     version: int = 0
 
     def encode(self) -> bytes:
-        """The file's contents, key by key as Kafka writes them."""
+        """The file's contents, key by key as Kafka writes them: without a checksum."""
         if self.version == 0:
             fields: dict[str, object] = {
                 "clusterId": "",
@@ -51,10 +55,17 @@ class QuorumState:
         return json.dumps(fields, separators=(",", ":")).encode("ascii")
 
 
+def sealed(data: bytes) -> bytes:
+    """Contents with a checksum as the last field."""
+    return data[:-1] + b',"%s":"%08x"}' % (CHECKSUM.encode("ascii"), binascii.crc32(data))
+
+
 def decode(data: bytes, path: str) -> QuorumState:
-    """MetadataLogError, naming the file, for contents that Kafka 4.3 would not write."""
+    """MetadataLogError, naming the file, for contents that Kafka 4.3 would not write, or with a wrong checksum."""
     try:
         fields = json.loads(data)
+        if CHECKSUM in fields and sealed(data[: data.rindex(b',"' + CHECKSUM.encode("ascii"))] + b"}") != data:
+            raise ValueError("its checksum is wrong")
         version = int(fields["data_version"])
         if version not in (0, 1):
             raise MetadataLogError(f"{path} has data_version {version}; this node reads 0 and 1")
@@ -81,4 +92,4 @@ def load(fs: FileSystem, directory: str) -> QuorumState | None:
 
 def store(fs: FileSystem, directory: str, state: QuorumState) -> None:
     """Replaces and syncs the file. Blocks."""
-    replace_file(fs, f"{directory}/{FILE_NAME}", state.encode())
+    replace_file(fs, f"{directory}/{FILE_NAME}", sealed(state.encode()))

@@ -7,6 +7,7 @@ is written as ``.tmp``, synced and renamed, then the directory is synced. An emp
 
 from __future__ import annotations
 
+import binascii
 import json
 import logging
 from collections.abc import Iterable, Mapping
@@ -180,6 +181,9 @@ def _fields(path: str, raw: bytes, separator: str) -> dict[str, str]:
     return fields
 
 
+_CHECKSUM = "#tidelog.crc32="
+
+
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
     """The identity of a log dir: ``meta.properties`` version 1. ``directory_id`` None: written before directories had ids."""
@@ -189,11 +193,18 @@ class MetaProperties:
     directory_id: bytes | None
 
     def encode(self) -> bytes:
-        """Java properties, version 1. Kafka adds a comment with the date, which no reader uses."""
+        """Java properties, version 1. Kafka adds a comment with the date, which no reader uses; tidelog one with a checksum."""
         lines = ["version=1", f"cluster.id={self.cluster_id}", f"node.id={self.node_id}"]
         if self.directory_id is not None:
             lines.append(f"directory.id={uuid_to_text(self.directory_id)}")
-        return "".join(f"{line}\n" for line in lines).encode("ascii")
+        fields = dict(line.split("=", 1) for line in lines)
+        return "".join(f"{line}\n" for line in [*lines, _checksum_line(fields)]).encode("ascii")
+
+
+def _checksum_line(fields: Mapping[str, str]) -> str:
+    """A comment to Java: the checksum of the fields in the order of their names."""
+    text = "\n".join(f"{name}={value}" for name, value in sorted(fields.items()))
+    return f"{_CHECKSUM}{binascii.crc32(text.encode('utf-8')):08x}"
 
 
 def read_meta_properties(fs: FileSystem, log_dir: str) -> MetaProperties | None:
@@ -203,6 +214,9 @@ def read_meta_properties(fs: FileSystem, log_dir: str) -> MetaProperties | None:
     if raw is None:
         return None
     fields = _fields(path, raw, "=")
+    noted = [line for line in raw.decode("utf-8").splitlines() if line.startswith(_CHECKSUM)]
+    if noted and _checksum_line(fields) not in noted:
+        raise BadCheckpoint(path, f"has a wrong checksum. Correct it; or, if its fields are right, remove the line {noted[0]!r}")
     if fields.get("version") != "1":
         raise BadCheckpoint(path, f"is of version {fields.get('version')!r}; only version 1 (KRaft) is readable")
     try:

@@ -1,3 +1,4 @@
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,20 @@ def test_a_stored_state_is_loaded_again_and_no_file_is_no_state(tmp_path: Path) 
 def test_a_file_that_cannot_be_read_is_named_and_never_taken_for_no_vote(data: bytes) -> None:
     with pytest.raises(MetadataLogError, match="/here/quorum-state"):
         decode(data, "/here/quorum-state")
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_no_flipped_bit_of_a_stored_state_is_believed(tmp_path: Path, version: int) -> None:
+    fs = DiskFileSystem()
+    state = QuorumState(leader_id=3, leader_epoch=14, voted_id=2, voters=(1, 2, 3) if version == 0 else (), version=version)
+    store(fs, str(tmp_path), state)
+    data = (tmp_path / "quorum-state").read_bytes()
+    assert decode(data, "x") == state
+    for position, bit in product(range(len(data)), range(8)):
+        damaged = bytearray(data)
+        damaged[position] ^= 1 << bit
+        try:
+            found = decode(bytes(damaged), "x")
+        except MetadataLogError:
+            continue
+        assert found == state, (position, bit)

@@ -1,5 +1,6 @@
 """Small text files: Kafka's bytes, old-or-new replacement, and errors that name the file."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -113,3 +114,16 @@ def test_a_replaced_file_is_old_or_new_after_a_power_loss_at_any_moment() -> Non
     found = {checkpoints.read_file(image, "/d/c") for image in images}
     assert found == {b"old", b"new and longer"}
     assert all(checkpoints.read_file(disk.crash(seed), "/d/c") == b"new and longer" for seed in range(20))
+
+
+def test_no_flipped_bit_of_our_meta_properties_is_believed() -> None:
+    meta = checkpoints.MetaProperties("5L6g3nShT-eMCtK--X86sw", 7, b"d" * 16)
+    raw = meta.encode()
+    for position, bit in product(range(len(raw)), range(8)):
+        damaged = bytearray(raw)
+        damaged[position] ^= 1 << bit
+        try:
+            found = checkpoints.read_meta_properties(disk_with(checkpoints.META_PROPERTIES, bytes(damaged)), "/d")
+        except checkpoints.BadCheckpoint:
+            continue
+        assert found == meta, (position, bit)
