@@ -1,7 +1,7 @@
-"""``Broker``: a real broker for a test, in a thread of the test's process or in a process of its own.
+"""``Broker``: a real broker for a test, in a thread of the test's process or in a separate process.
 
-The node is the real one, all of it: protocol, log, metadata log, groups; on a real port. Only its disk is in memory unless a
-folder is given, and faults can be put in front of its APIs. ``local`` does the work in this process, ``child`` in another one.
+The node is complete: protocol, log, metadata log, groups, on a real port. Only its disk is in memory unless a folder is given,
+and faults can be planned for its APIs. ``local`` does the work in this process, ``child`` in another one.
 """
 
 from __future__ import annotations
@@ -54,16 +54,17 @@ class Broker:
     # -- life ----------------------------------------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Return when clients are served. The node's own error when it cannot start, ChildFailed in another process."""
+        """Start; returns when clients are served. Raises the node's own error when it cannot start, ChildFailed for another
+        process."""
         self._host.start()
         return self
 
     def stop(self) -> None:
-        """Stop cleanly, as by SIGTERM. ``start`` continues on what is in the folder, or in the memory of this ``Broker``."""
+        """Stop cleanly, as by SIGTERM. ``start`` continues with the data in the folder, or in this ``Broker``'s memory."""
         self._host.stop()
 
     def restart(self) -> Self:
-        """Stop if it runs, and start on the same port with the data that is left."""
+        """Stop if it runs, and start on the same port with the remaining data."""
         self._host.restart()
         return self
 
@@ -99,7 +100,7 @@ class Broker:
 
     @property
     def faults(self) -> Faults | ChildFaults:
-        """Planned faults: see ``Faults``."""
+        """The faults that are planned: see ``Faults``."""
         return self._host.faults
 
     @property
@@ -114,7 +115,8 @@ class Broker:
     def create_topic(self, name: str, partitions: int = 1, replicas: int = 1, **config: str | int) -> None:
         """Create a topic; settings with ``_`` for ``.``, as in ``cleanup_policy="compact"``.
 
-        ValueError says why not. One broker has room for one replica: more are refused, as a cluster of one node refuses them.
+        ValueError with the reason when it is refused. A single broker refuses more than one replica, as a cluster of one node
+        does.
         """
         self._host.create_topic(name, partitions, replicas, config)
 
@@ -143,12 +145,12 @@ class Broker:
     def advance(self, seconds: float) -> None:
         """Move the broker's time forward at once: sessions end, records and offsets expire, waiting requests are answered.
 
-        Clients' own clocks stay. Returns when all that was due is done.
+        The clients' clocks do not move. Returns when everything that fell due is done.
         """
         self._host.advance(seconds)
 
     def groups(self) -> list[str]:
-        """The group ids, of groups with members and of those with committed offsets only, sorted."""
+        """The ids of groups with members and of groups with committed offsets only, sorted."""
         return self._host.groups()
 
     def committed_offsets(self, group: str) -> dict[tuple[str, int], int]:
@@ -156,7 +158,7 @@ class Broker:
         return self._host.committed_offsets(group)
 
     def expire_member(self, group: str, member_id: str | None = None) -> list[str]:
-        """End the session of a member, or of all, as if its time had passed; returns their ids. ValueError when there is none."""
+        """End the session of a member, or of all, as if it had timed out; returns their ids. ValueError when there is none."""
         return self._host.expire_member(group, member_id)
 
     def reload_coordinators(self) -> None:

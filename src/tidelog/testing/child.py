@@ -1,8 +1,8 @@
 """``Broker(process=True)``: the same broker in a child process, by remote control; it can be killed and started again.
 
-Calls go over the child's stdin and come back over its stdout, one at a time, pickled: both ends are this package, of one version
-and one user. The child ends with its stdin, so it cannot outlive its parent, however that ends. What it logs goes to a file;
-its end is part of the message when something fails.
+Calls go over the child's stdin and results come back over its stdout, one at a time, pickled: both ends are this package, of one
+version and one user. The child ends when its stdin closes, so it cannot outlive its parent, however that ends. Its log goes to a
+file, whose end is part of the message when something fails.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _LENGTH = struct.Struct(">I")
 
 
 def send(stream: IO[bytes], value: Any) -> None:
-    """One value, with its length in front."""
+    """Write one value, with its length in front."""
     data = pickle.dumps(value)
     stream.write(_LENGTH.pack(len(data)) + data)
     stream.flush()
 
 
 def receive(stream: IO[bytes]) -> Any:
-    """The next value. EOFError when the other end is gone."""
+    """The next value. EOFError when the other end has closed."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         raise EOFError
@@ -48,7 +48,7 @@ def receive(stream: IO[bytes]) -> Any:
 
 
 CHILDREN: weakref.WeakSet[ChildBroker] = weakref.WeakSet()
-"""All that are alive: pytest shows their logs beside a test that fails."""
+"""All live children: pytest shows their logs beside a failed test."""
 
 
 class ChildFailed(RuntimeError):
@@ -96,16 +96,16 @@ class ChildFaults:
 
 
 class ChildBroker:
-    """What ``Broker(process=True)`` does, by remote control; each method has the docstring of ``Broker``'s."""
+    """``Broker(process=True)`` by remote control; the methods are documented in ``Broker``."""
 
     _process: subprocess.Popen[bytes] | None = None
     _owner = 0
-    """The process that started it: a fork of that has a copy of this, and must leave the child alone."""
+    """The process that started it: a fork has a copy of this object and must leave the child alone."""
     _log = Path()
     _last_log = ""
 
     def __init__(self, data: str | PathLike[str] | None, port: int, config: Mapping[str, str | int] | None) -> None:
-        settings_of(config)  # what is wrong with it is said here, not in the child
+        settings_of(config)  # Mistakes in it are reported here, not in the child.
         self._arguments = {"data": None if data is None else str(data), "config": dict(config or {})}
         self._given_port = port
         self._turn = threading.Lock()
@@ -140,7 +140,7 @@ class ChildBroker:
             watchdog.cancel()
 
     def stop(self) -> None:
-        """Clean, as SIGTERM would. Its port stays its own for the next start."""
+        """Stop cleanly, as by SIGTERM. The port stays reserved for the next start."""
         process = self._process
         if process is None:
             return
@@ -154,7 +154,7 @@ class ChildBroker:
             self._forget_log()
 
     def kill(self) -> None:
-        """``kill -9``: nothing is flushed, nobody is told. What was in memory is gone; a folder has what was written."""
+        """``kill -9``: nothing is flushed, clients are not notified. Data in memory is lost; a folder has what was written."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -171,7 +171,7 @@ class ChildBroker:
 
     @property
     def pid(self) -> int:
-        """Of the child."""
+        """The child's process id."""
         if self._process is None:
             raise RuntimeError(NOT_RUNNING)
         return self._process.pid
@@ -183,11 +183,11 @@ class ChildBroker:
 
     @property
     def log(self) -> str:
-        """What the child has logged since its last start."""
+        """The child's log since its last start."""
         return self._log.read_text(errors="replace") if self._log.name else self._last_log
 
     def _forget_log(self) -> None:
-        """The file goes; what it said stays."""
+        """Delete the file and keep its content."""
         self._last_log = self.log
         if self._log.name:
             self._log.unlink(missing_ok=True)
@@ -202,7 +202,7 @@ class ChildBroker:
     # -- calls ---------------------------------------------------------------------------------------------------------------
 
     def ask(self, method: str, *args: Any, **named: Any) -> Any:
-        """The child's broker does it: its answer, or its exception."""
+        """Let the child's broker do it: its result, or its exception."""
         process = self._process
         if process is None:
             raise RuntimeError(NOT_RUNNING)
@@ -227,12 +227,12 @@ class ChildBroker:
 
     @property
     def where(self) -> str:
-        """Its address and process for people; "not running" without one."""
+        """Its address and process for messages; "not running" without one."""
         return f"127.0.0.1:{self._given_port}, pid {self._process.pid}" if self._process is not None else "not running"
 
     @property
     def last_port(self) -> int:
-        """The port, also of one that does not run any more; 0 before the first start."""
+        """The port, also after a stop; 0 before the first start."""
         return self._given_port
 
     def create_topic(self, name: str, partitions: int, replicas: int, config: Mapping[str, str | int]) -> None:
@@ -276,6 +276,6 @@ class ChildBroker:
 
 
 def _log_end(log: str) -> str:
-    """The last lines of a log, as the end of a message."""
+    """The last lines of a log, for the end of a message."""
     lines = log.splitlines()[-LOG_LINES:]
     return "; its log ends:\n" + "\n".join(lines) if lines else ", which logged nothing"

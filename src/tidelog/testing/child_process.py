@@ -1,4 +1,4 @@
-"""The child of ``Broker(process=True)``: a broker that does what comes in over stdin, and ends with it."""
+"""The child of ``Broker(process=True)``: a broker that serves calls from stdin, and ends with it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tidelog.testing.local import LocalBroker
 
 
 def main() -> None:
-    """Until stdin ends. What anything prints goes to stderr: stdout belongs to the answers."""
+    """Serve until stdin ends. Prints go to stderr: stdout belongs to the results."""
     commands, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     serve(commands, answers)
-    # Whoever asked is gone or has stopped the broker: what is left are threads without a task.
+    # The caller is gone or has stopped the broker: only idle threads are left.
     sys.stderr.flush()
     os._exit(0)
 
 
 def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
-    """Calls, each with its answer, until the stream ends or ``stop`` came."""
+    """Serve calls until the stream ends or ``stop`` arrives."""
     broker: LocalBroker | None = None
     while True:
         try:
@@ -41,7 +41,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
                 assert broker is not None, "started first"
                 result = call(broker, method, args, named)
             answer = (True, result)
-        except Exception as error:  # it is the parent's to raise
+        except Exception as error:  # The parent raises it.
             answer = (False, portable(error))
         send(answers, answer)
         if method == "stop":
@@ -49,16 +49,16 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
 
 
 def call(broker: LocalBroker, method: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """A method or property by its name, which may lie in ``faults``."""
+    """Call a method or property by its name, which may be in ``faults``."""
     found = reduce(getattr, method.split("."), broker)
     return found(*args, **named) if callable(found) else found
 
 
 def portable(error: Exception) -> Exception:
-    """The error, or its text where it cannot travel."""
+    """The error, or its text if it cannot be pickled."""
     try:
         pickle.loads(pickle.dumps(error))
-    except Exception:  # whatever an error's own state does when it is pickled
+    except Exception:  # Pickling an error may raise anything.
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error
 

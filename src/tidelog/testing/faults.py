@@ -1,11 +1,12 @@
-"""Faults on demand: the next requests of an API are refused, delayed, held, repeated, or lose their connection or their answer.
+"""Faults on demand: the next requests of an API are refused, delayed, held, repeated, or lose their connection or their
+response.
 
-They are kept per API, first come first served, and taken by the requests of any client. What a refused or dropped one does to the
-broker: nothing. A refused Produce is not appended, a dropped one neither; a delayed or held one is served as usual, later.
+Faults are queued per API and taken in order by the requests of any client. A refused or dropped request does not reach the
+broker: a refused Produce is not appended, nor is a dropped one; a delayed or held one is served as usual, later.
 
-Besides APIs there are two places inside of the broker that faults can be planned for, under the names of ``MARKER`` and
-``COORDINATOR_LOAD``: the way of a transaction's marker from its coordinator to a partition, and the reading of a coordinator's
-log. Clients see what becomes of them as they would see it in a cluster whose coordinator and partition leaders are apart.
+Besides APIs, faults can be planned for two places inside of the broker, under the names ``MARKER`` and ``COORDINATOR_LOAD``: a
+transaction's marker on its way from the coordinator to a partition, and the reading of a coordinator's log. Clients see the
+effect that they would see in a cluster whose coordinator and partition leaders are on different brokers.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class _Kind(Enum):
     LOSE_ANSWER = 5
 
 
-# What can happen to what: a load has no answer, and twice is as good as once.
+# The combinations that make sense: a load has no response, and repeating it changes nothing.
 _OF_LOADS = frozenset({_Kind.DELAY, _Kind.HOLD, _Kind.DROP})
 
 
@@ -59,7 +60,7 @@ class _Fault:
 
 
 class LoadFailed(Exception):
-    """A planned fault took a coordinator's log away while it was read."""
+    """A planned fault made the reading of a coordinator's log fail."""
 
 
 class Faults:
@@ -76,11 +77,11 @@ class Faults:
         self._held: dict[int | str, list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]] = {}
 
     def refuse(self, api: ApiKey | str, error: ErrorCode | str, times: int = 1) -> None:
-        """The next ``times`` of ``api`` are answered with ``error``."""
+        """Answer the next ``times`` of ``api`` with ``error``."""
         self._plan(api, _Fault(_Kind.REFUSE, _named(ErrorCode, error, "error")), times)
 
     def delay(self, api: ApiKey | str, seconds: float, times: int = 1) -> None:
-        """The next ``times`` of ``api`` are served that much later."""
+        """Serve the next ``times`` of ``api`` that much later."""
         self._plan(api, _Fault(_Kind.DELAY, delay_s=seconds), times)
 
     def hold(self, api: ApiKey | str, times: int = 1) -> None:
@@ -88,24 +89,25 @@ class Faults:
         self._plan(api, _Fault(_Kind.HOLD), times)
 
     def drop(self, api: ApiKey | str, times: int = 1) -> None:
-        """The next ``times`` of ``api`` are not served: their connections end. A marker does not arrive, and its coordinator
-        sends it again; a load fails, and is tried again after a minute (``Broker.advance``)."""
+        """Do not serve the next ``times`` of ``api``: their connections close. A marker is lost, and its coordinator sends it
+        again; a load fails, and is tried again after a minute (``Broker.advance``)."""
         self._plan(api, _Fault(_Kind.DROP), times)
 
     def lose_answer(self, api: ApiKey | str, times: int = 1) -> None:
-        """The next ``times`` of ``api`` are served, but nobody is told: their connections end. A client that asks again has asked
-        twice."""
+        """Serve the next ``times`` of ``api`` without a response: their connections close. A client that retries has sent the
+        request twice."""
         self._plan(api, _Fault(_Kind.LOSE_ANSWER), times)
 
     def repeat(self, api: ApiKey | str, times: int = 1, *, seconds: float = 0.0) -> None:
-        """The next ``times`` of ``api`` arrive twice: a copy is served so much after the first, and its answer lost."""
+        """Let the next ``times`` of ``api`` arrive twice: a copy is served this much after the first, and its response is
+        dropped."""
         key = self._key(api)
         if key in {int(ApiKey.PRODUCE), int(ApiKey.FETCH)} and seconds:
             raise ValueError(f"{api} is read where it was received, so that a copy cannot come later; repeat it without seconds")
         self._plan(api, _Fault(_Kind.REPEAT, delay_s=seconds), times)
 
     def release(self, api: ApiKey | str | None = None) -> int:
-        """What is held goes on, all of it or that of ``api``; how many those were. Planned holds stay planned."""
+        """Continue what is held, all of it or that of ``api``; returns how many. Planned holds stay planned."""
         with self._guard:
             keys = list(self._held) if api is None else [self._key(api)]
             freed = [each for key in keys for each in self._held.pop(key, [])]
@@ -121,14 +123,14 @@ class Faults:
                 raise TimeoutError(f"{len(self._held.get(key, []))} of {api} are held after {timeout_s:.0f} s, not {count}")
 
     def clear(self) -> None:
-        """Nothing is planned any more, and nothing held."""
+        """Cancel all planned faults and release what is held."""
         with self._guard:
             self._planned.clear()
         self.release()
 
     @property
     def pending(self) -> int:
-        """How many planned faults nobody has met yet."""
+        """How many planned faults have not been taken yet."""
         with self._guard:
             return sum(len(faults) for faults in self._planned.values())
 
@@ -158,7 +160,7 @@ class Faults:
             return fault
 
     async def _pause(self, key: int | str, fault: _Fault) -> None:
-        """As long as the fault wants it."""
+        """Pause as long as the fault says."""
         if fault.kind is _Kind.DELAY:
             await self._sleep(fault.delay_s)
         elif fault.kind is _Kind.HOLD:
@@ -177,7 +179,7 @@ class Faults:
     # -- requests ------------------------------------------------------------------------------------------------------------
 
     def over(self, apis: Mapping[int, Route]) -> dict[int, Route]:
-        """What is served, with faults in front of the handlers."""
+        """The handlers, with faults in front of them."""
         return {key: replace(route, handler=self._faulty(route)) for key, route in apis.items()}
 
     def _faulty(self, route: Route) -> Handler:
@@ -192,7 +194,7 @@ class Faults:
             if fault.kind is _Kind.DROP:
                 return CLOSE_CONNECTION
             if fault.kind is _Kind.REFUSE:
-                # A producer that wants no answer gets none, not even a refusal.
+                # A producer with acks=0 gets no response, not even a refusal.
                 if getattr(request, "acks", 1) == 0:
                     return NO_RESPONSE
                 return route.api.refuse(ctx, request, KafkaError(fault.error, "a planned fault of the test"))
@@ -209,7 +211,7 @@ class Faults:
             if not fault.delay_s:
                 await _answer(serve, ctx, request)
             else:
-                # The connection's context goes on to its next request: the copy has one of its own.
+                # The connection's context continues to its next request: the copy needs its own.
                 ctx.node.runtime.spawn(self._repeated(fault, serve, copy.copy(ctx), request), "a request that is repeated")
         return answer
 
@@ -220,7 +222,7 @@ class Faults:
     # -- inside of the broker ------------------------------------------------------------------------------------------------
 
     def within(self, coordinators: Coordinators) -> None:
-        """Faults stand in the way of these coordinators' markers and loads from now on."""
+        """Put faults in front of these coordinators' markers and loads from now on."""
         coordinators.markers.write = self._around(coordinators.markers.write)
         for shards in (coordinators.groups, coordinators.transactions):
             shards.before_load = self._before_load
@@ -236,7 +238,7 @@ class Faults:
         if fault.kind is _Kind.REFUSE:
             return fault.error
         if fault.kind is _Kind.DROP:
-            return ErrorCode.REQUEST_TIMED_OUT  # what a coordinator makes of a leader that does not answer
+            return ErrorCode.REQUEST_TIMED_OUT  # The coordinator's own handling of a leader that does not answer.
         await self._pause(MARKER, fault)
         answer = await _written(write, where, marker)
         if fault.kind is _Kind.REPEAT:
@@ -254,13 +256,13 @@ class Faults:
 
 
 def _named(kind: type[E], member: E | str, what: str, *more: str) -> E:
-    """The member of an enum, also by its name. ``more`` are other names that would have been right."""
+    """The member of an enum, also by its name. ``more``: further valid names."""
     if not isinstance(member, str):
         return member
     try:
         return kind[member]
     except KeyError:
-        import difflib  # only for a wrong name
+        import difflib  # Only for a wrong name.
 
         close = difflib.get_close_matches(member.upper(), [*kind.__members__, *more], n=1)
         hint = f" Did you mean {close[0]}?" if close else f" The names are those of {kind.__name__}."

@@ -1,4 +1,4 @@
-"""What a test does to coordinators: ends sessions of group members as their clock would, and reads what the groups hold."""
+"""Coordinators under test control: end sessions of group members as their clock would, and read the groups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 
 
 def unused_topics(broker: Broker) -> list[str]:
-    """The coordinators' own topics that nothing was ever written for; they are as good as new."""
+    """The coordinators' own topics without any record."""
     unused = []
     groups, transactions = broker.groups.machines(), broker.transactions.machines()
     if not isinstance(groups, ErrorCode) and not any(each.groups or list(each.offsets.stored.group_ids()) for each in groups):
@@ -21,7 +21,7 @@ def unused_topics(broker: Broker) -> list[str]:
 
 
 def end(groups: Shards[GroupCoordinator], group_id: str, member_id: str | None, now_ms: int) -> list[str]:
-    """The member, or all members, of a group are put out as if they had been silent for too long; the ids of those that were.
+    """Remove the member, or all members, of a group as if their session had timed out; returns their ids.
 
     ValueError when there is no such member, or none at all.
     """

@@ -1,4 +1,4 @@
-"""``LocalBroker``: what ``Broker()`` does, with a node in a thread of this process and its disk in memory or in a folder."""
+"""``LocalBroker``: ``Broker()`` with a node in a thread of this process, and its disk in memory or in a folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOPIC_TIMEOUT_MS = 10_000
 
 
 class LocalBroker:
-    """What ``Broker`` does, done in this process; each method has the docstring of ``Broker``'s."""
+    """``Broker`` in this process; the methods are documented there."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class LocalBroker:
 
     @property
     def where(self) -> str:
-        """Its address for people; "not running" without one."""
+        """Its address for messages; "not running" without one."""
         return f"127.0.0.1:{self.port}" if self.thread.is_running else "not running"
 
     # -- topics and records --------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class LocalBroker:
     async def _opened(self, topic: str) -> None:
         """Returns when a topic that another caller has just created can be written to."""
         async with asyncio.timeout(CALL_TIMEOUT_S):
-            # Only the request that created it gets an answer.
+            # Only the request that created it gets a response.
             while not isinstance(self.thread.running().broker.replicas.by_name(topic, 0), Partition):  # noqa: ASYNC110
                 await asyncio.sleep(0.0005)
 

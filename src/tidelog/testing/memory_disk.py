@@ -69,7 +69,7 @@ class MemoryFile:
                 content.extend(bytes(length - len(content)))
 
     def sync(self) -> None:
-        """Memory is as safe as it gets."""
+        """Memory needs no sync."""
 
     def close(self) -> None:
         """There is nothing to release."""
@@ -161,7 +161,7 @@ class MemoryDisk:
             self._dirs = {name: None for name in self._dirs if name != path and not name.startswith(path + "/")}
 
     def sync_dir(self, path: str) -> None:
-        """Names are as safe as it gets."""
+        """Names need no sync."""
 
     def lock(self, path: str) -> _Lock:
         with self.guard:
@@ -171,7 +171,7 @@ class MemoryDisk:
             return _Lock(self, path)
 
     def boot_id(self) -> str:
-        """What is in memory is never torn; nothing needs to be believed."""
+        """Data in memory is never torn, so no recovery depends on it."""
         return ""
 
     def usage(self, path: str) -> tuple[int, int]:

@@ -22,8 +22,8 @@ T = TypeVar("T")
 START_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 30.0
 NOT_RUNNING = "the broker does not run; use it in a with block or call start()"
-# What a test wants where Kafka's defaults are for production: groups that start at once, retention that follows time that is
-# moved, few partitions, no fixed ports.
+# Defaults for tests where Kafka's are for production: groups that start at once, retention that follows a moved clock, few
+# partitions, no fixed ports.
 DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
@@ -35,7 +35,7 @@ DEFAULTS = {
 
 
 def settings_of(config: Mapping[str, str | int] | None) -> dict[str, str]:
-    """``config`` over ``DEFAULTS``. ConfigError for a setting that does not exist names the closest that does."""
+    """``config`` over ``DEFAULTS``. ConfigError for a setting that does not exist names the closest one."""
     settings = DEFAULTS | {name: str(value) for name, value in (config or {}).items()}
     misspelled = [each for each in BrokerConfig.from_properties(settings).warnings if "is not an option of a broker" in each]
     if misspelled:
@@ -59,7 +59,8 @@ class NodeThread:
         self.faults = Faults(self._delay)
 
     def start(self, disk: FileSystem | None) -> None:
-        """Returns when clients are served. The node's own error when it cannot start; RuntimeError when it runs already."""
+        """Start; returns when clients are served. Raises the node's own error when it cannot start; RuntimeError when it runs
+        already."""
         if self._thread is not None:
             raise RuntimeError("the broker runs already")
         self._started = threading.Event()
@@ -74,7 +75,8 @@ class NodeThread:
             raise self._failure
 
     def stop(self) -> None:
-        """A clean stop, as by SIGTERM; nothing when the node does not run. TimeoutError when it takes longer than 30 s."""
+        """Stop cleanly, as by SIGTERM; nothing happens when the node does not run. TimeoutError when it takes longer than 30
+        s."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
@@ -102,7 +104,7 @@ class NodeThread:
             self._started.set()
 
     def keep_port(self) -> None:
-        """Take the port of now again at the next start, also where the settings leave it to the system."""
+        """Use the present port again at the next start, even if the settings leave it to the system."""
         listeners = self._settings["listeners"]
         if self._node is not None and listeners.endswith(":0"):
             self._settings["listeners"] = f"{listeners[:-1]}{self.port}"
@@ -122,7 +124,7 @@ class NodeThread:
             self._started.set()
             await self._stop.wait()
         finally:
-            # Also after a failure: its port would stay taken.
+            # After a failure too: otherwise the port would stay taken.
             await node.stop()
 
     @staticmethod
@@ -131,13 +133,13 @@ class NodeThread:
         await create_internal_topics(node.broker)
         shards = (node.broker.groups, node.broker.transactions)
         async with asyncio.timeout(START_TIMEOUT_S):
-            # A few empty logs are being loaded, which nothing reports.
+            # A few empty logs are being loaded, and nothing reports when.
             while any(not each.running or isinstance(each.machines(), ErrorCode) for each in shards):  # noqa: ASYNC110
                 await asyncio.sleep(0.0005)
 
     @property
     def port(self) -> int:
-        """The port that was taken."""
+        """The port in use."""
         return next(iter(self.running().ports.values()))
 
     def running(self) -> Node:
@@ -160,7 +162,7 @@ class NodeThread:
         return self.wait(ask())
 
     def call(self, call: Callable[[], T]) -> T:
-        """What a function returns that is called in the node's thread."""
+        """The result of a function that is called in the node's thread."""
 
         async def run() -> T:
             return call()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def tidelog_broker() -> Iterator[Broker]:
-    """A broker that nobody else has used, with its data in memory."""
+    """A fresh broker with its data in memory."""
     from tidelog.testing.broker import Broker
 
     with Broker() as broker:
@@ -30,7 +30,7 @@ def tidelog_broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def tidelog_process_broker() -> Iterator[Broker]:
-    """The same in a process of its own: ``kill()`` it and ``start()`` it again."""
+    """A fresh broker in a separate process: ``kill()`` it and ``start()`` it again."""
     from tidelog.testing.broker import Broker
 
     with Broker(process=True) as broker:
@@ -47,14 +47,14 @@ def _tidelog_shared_broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def tidelog_session_broker(_tidelog_shared_broker: Broker) -> Broker:
-    """The session's broker without what earlier tests left in it."""
+    """The session's broker, emptied after earlier tests."""
     _tidelog_shared_broker.reset()
     return _tidelog_shared_broker
 
 
 @pytest.fixture
 def tidelog_schema_registry() -> Iterator[SchemaRegistry]:
-    """A schema registry that knows no schema yet."""
+    """A fresh schema registry."""
     from tidelog.testing.schema_registry.server import SchemaRegistry
 
     with SchemaRegistry() as registry:
@@ -62,12 +62,12 @@ def tidelog_schema_registry() -> Iterator[SchemaRegistry]:
 
 
 _earlier: WeakKeyDictionary[Broker, str] = WeakKeyDictionary()
-"""What brokers that do not run any more have logged for earlier tests, whose tracebacks keep them."""
+"""Logs of brokers that no longer run, from earlier tests whose tracebacks keep the brokers alive."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Whatever has ended before this test is none of its brokers."""
+    """A broker that ended before this test does not belong to it."""
     child = sys.modules.get("tidelog.testing.child")
     for broker in list(child.CHILDREN) if child is not None else []:
         if not broker.runs:

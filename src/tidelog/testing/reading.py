@@ -1,4 +1,4 @@
-"""What a consumer would see of a partition's log, up to its high watermark or, of committed data, its last stable offset."""
+"""What a consumer sees of a partition's log: up to the high watermark or, with read_committed, the last stable offset."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ READ_BYTES = 1 << 20
 
 
 def visible(log: UnifiedLog, partition: int, *, committed: bool) -> list[Message]:
-    """The records between the log's start and its high watermark; with ``committed`` those that ``read_committed`` consumers get:
-    below the last stable offset, without the records of aborted transactions. Reads files: not for an event loop under load."""
+    """The records between the log's start and its high watermark; with ``committed`` those of ``read_committed``: below the
+    last stable offset, without aborted transactions. Reads files: not for an event loop under load."""
     end = log.last_stable_offset if committed else log.high_watermark
     offset = log.log_start_offset
     aborted = reading.aborted_transactions(log, offset, end) if committed else []

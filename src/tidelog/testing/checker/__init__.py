@@ -1,8 +1,8 @@
-"""A judge for histories: what clients asked a Kafka cluster for, and were told, held against what was promised.
+"""A checker for histories: the requests and answers that clients recorded, compared with Kafka's promises.
 
-In the spirit of Jepsen's queue workload for Kafka: clients record what they do while the cluster is tormented, and afterwards
-the history is looked through for aborted reads, lost, duplicated and unseen writes, torn transactions, inconsistent offsets,
-reads that skip or go back, cycles of dependencies, and consumed records that did not land exactly once.
+In the spirit of Jepsen's queue workload for Kafka: clients record what they do while faults hit the cluster, and afterwards the
+history is searched for aborted reads, lost, duplicated and unseen writes, torn transactions, inconsistent offsets, reads that
+skip or go back, cycles of dependencies, and consumed records that did not land exactly once.
 
     from tidelog.testing.checker import check
 
@@ -31,12 +31,12 @@ __all__ = ["Anomaly", "Counts", "Event", "Found", "HistoryError", "Recorder", "V
 
 
 def check(*paths: str | Path, write_order: bool = False) -> Verdict:
-    """Judges a history in one or several files. ``write_order``: see ``check_events``."""
+    """Check a history in one or several files. ``write_order``: see ``check_events``."""
     return check_events(load(*paths), write_order=write_order)
 
 
 def check_events(events: Iterable[Event], *, write_order: bool = False) -> Verdict:
-    """Judges a history. HistoryError when it is not one.
+    """Check a history. HistoryError when it is not one.
 
     ``write_order``: transactions are claimed to be serializable in the order of their records, so that cycles over it count too
     (G0, and those with anti-dependencies). Kafka does not promise that to concurrent transactions.

@@ -1,4 +1,4 @@
-"""``python -m tidelog.testing.checker FILE...`` judges a history. Exit code 1: it breaks a promise; 2: it cannot be read."""
+"""``python -m tidelog.testing.checker FILE...`` checks a history. Exit code 1: it breaks a promise; 2: it cannot be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidelog.testing.checker import HistoryError, check
 @click.option("--write-order", is_flag=True, help="Cycles over the order of records count as well.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="json: for programs.")
 def main(files: tuple[str, ...], write_order: bool, output: str) -> None:
-    """Judge a recorded history in one or several FILES."""
+    """Check a recorded history in one or several FILES."""
     try:
         verdict = check(*files, write_order=write_order)
     except HistoryError as error:

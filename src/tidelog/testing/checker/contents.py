@@ -1,4 +1,4 @@
-"""Single records that readers got: should this record exist, at this place, for this reader, at this time?
+"""Records that readers got: should this record exist, at this offset, for this reader, at this time?
 
 Aborted, intermediate and phantom reads; offsets with two values, values at two offsets.
 """
@@ -24,7 +24,7 @@ def judge_contents(ledger: Ledger, verdict: Verdict) -> None:
                 _place(logs, partition, offset, value, f"was read by {poll.process}", verdict)
             sent = ledger.writes.get(value)
             if sent is None:
-                sentence = f"{poll.process} read {value} at {partition}@{offset}; nobody sent it"
+                sentence = f"{poll.process} read {value} at {partition}@{offset}; no client sent it"
                 _once(bad, (value, "phantom"), verdict, Anomaly.PHANTOM_READ, sentence)
                 continue
             if (offset != sent.place or partition != sent.partition) and sent.ordered:
@@ -44,7 +44,7 @@ def _place(logs: dict[str, dict[int, str]], partition: str, offset: int, value: 
 
 
 def _judge_moved(ledger: Ledger, moved: set[str], verdict: Verdict) -> None:
-    """Values read at another offset than acknowledged: are they there twice, or was the acknowledgement wrong?"""
+    """Values read at another offset than acknowledged: either they are there twice, or the acknowledgement was wrong."""
     places: dict[str, dict[tuple[str, int], str]] = {}
     for poll in ledger.polls:
         for partition, offset, value in poll.records:

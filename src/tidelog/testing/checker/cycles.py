@@ -89,7 +89,7 @@ def _span(node: Node) -> tuple[str, int, int | None]:
         return node.process, node.asked_at, node.at
     if isinstance(node, Transaction):
         return node.process, node.begun_at, node.ended_at
-    return node.process, node.asked_at, None  # others may be sent before it is acknowledged, and it has read nothing
+    return node.process, node.asked_at, None  # Others may be sent before it is acknowledged, and it has read nothing.
 
 
 def _add_processes(graph: Graph) -> None:

@@ -2,7 +2,7 @@
 
 Every line has ``time`` (nanoseconds of the machine's monotonic clock), ``process`` (who; a client that is started again is
 another process), ``type`` and ``op``. ``invoke`` is written before something is asked for, then one of ``ok`` (it happened),
-``fail`` (it surely did not and will not) and ``info`` (nobody knows); a process that dies just stops. What the operations
+``fail`` (it certainly did not and will not) and ``info`` (unknown); a process that dies just stops. What the operations
 carry:
 
 ========== ====================================================================================================================
@@ -94,7 +94,7 @@ def _events(path: Path) -> Iterator[Event]:
                 event = json.loads(line)
                 missing = [name for name in ("time", "process", "type", "op") if name not in event]
             except (ValueError, TypeError) as error:
-                raise HistoryError(f"{path}, line {number} is no JSON object: {error}") from error
+                raise HistoryError(f"{path}, line {number} is not a JSON object: {error}") from error
             if missing:
                 raise HistoryError(
                     f"{path}, line {number} lacks {', '.join(missing)}; every event has time, process, type and op"

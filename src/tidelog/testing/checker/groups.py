@@ -77,7 +77,7 @@ def _judge_fetch(
         here = f"Group {fetch.group} was said to be at {partition}@{offset} (event {fetch.at})"
         if offset != NO_OFFSET and sent_at.get((fetch.group, partition, offset), fetch.at) >= fetch.at:
             name = aborted.get((fetch.group, partition, offset))
-            why = "nobody had committed that" if name is None else f"only {name} has sent that, and it was aborted"
+            why = "no client had committed that" if name is None else f"only {name} has sent that, and it was aborted"
             verdict.add(Anomaly.ABORTED_OFFSETS, f"{here}; {why}")
         elif offset < floors.get(place, NO_OFFSET):
             verdict.add(Anomaly.LOST_OFFSETS, f"{here}; it had been acknowledged at {floors[place]} before that was asked")
@@ -111,12 +111,12 @@ def _compare(
     landed: dict[tuple[str, str], list[str]],
     verdict: Verdict,
 ) -> None:
-    """Consumed and landed records of this partition must be equal."""
+    """Compare the consumed records of this partition with those that landed."""
     for offset, value in sorted(inputs.items()):
         there = (group, value) in landed
         if offset < final and not there:
             verdict.add(
-                Anomaly.MISSING_OUTPUT, f"{group} is at {partition}@{final}, past {value} at {offset}, which never landed"
+                Anomaly.MISSING_OUTPUT, f"{group} is at {partition}@{final}, past {value} at {offset}, which did not land"
             )
         elif offset >= final and there:
             verdict.add(

@@ -102,7 +102,7 @@ class _Walk:
                 )
                 self._verdict.add(
                     Anomaly.LOST_WRITE,
-                    f"{run.process} passed {run.partition}@{offset}, where {name}{told} was acknowledged; nobody ever read it",
+                    f"{run.process} passed {run.partition}@{offset}, where {name}{told} was acknowledged; no reader ever got it",
                 )
 
 
@@ -120,5 +120,5 @@ def _judge_sends(ledger: Ledger, verdict: Verdict) -> None:
         together = write.transaction is not None and write.transaction is before.transaction
         verdict.add(
             Anomaly.SEND_BACK_WITHIN if together else Anomaly.SEND_BACK,
-            f"{write.process} sent {before.value} to {write.partition}@{before.place}, then {write.value}, which lies at {place}",
+            f"{write.process} sent {before.value} to {write.partition}@{before.place}, then {write.value}, which is at {place}",
         )

@@ -20,7 +20,7 @@ def judge_wholeness(ledger: Ledger, passed: set[str], verdict: Verdict) -> None:
         end = ledger.drained.get(write.partition)
         beyond = end is not None and (write.place is None or write.place >= end)
         if beyond:
-            at = "at an offset that was never told" if write.place is None else f"at {write.place}"
+            at = "at an unknown offset" if write.place is None else f"at {write.place}"
             verdict.add(
                 Anomaly.UNSEEN_WRITE,
                 f"{write.value} was written to {write.partition} {at}{_of(write)}; read to its end, {end}, it is not there",
@@ -48,4 +48,4 @@ def _tell(transaction: Transaction, missing: list[Write], verdict: Verdict) -> N
     there = [f"{write.value} ({write.partition}@{write.place})" for write in transaction.writes if write.seen]
     gone = [f"{write.value} ({write.partition}@{write.place})" for write in missing]
     found = ", ".join(there[:3]) or "its group's offsets"
-    verdict.add(Anomaly.TORN_TRANSACTION, f"{transaction.name}: readers saw {found}, and never {', '.join(gone[:3])}")
+    verdict.add(Anomaly.TORN_TRANSACTION, f"{transaction.name}: readers saw {found}, but not {', '.join(gone[:3])}")

@@ -1,4 +1,4 @@
-"""Avro: fastavro says what is a schema; here are its canonical text and the rules by which one schema reads another's data.
+"""Avro: fastavro decides what is a schema; this module has its canonical text and the rules of schema resolution.
 
 Schema resolution: Avro's specification, 1.12, "Schema Resolution". Names of records, enums and fixed are compared with their
 namespaces.
@@ -18,7 +18,7 @@ from tidelog.testing.schema_registry.formats import Comparison, Document
 _ORDER = ("type", "name", "namespace", "doc", "fields", "items", "values", "symbols", "size", "default", "order", "aliases")
 _KNOWN = frozenset(_ORDER)
 _NAMED = {"record": "fields", "error": "fields", "enum": "symbols", "fixed": "size"}
-"""Kinds that have a name, and what else they must have."""
+"""Types that have a name, and their other required attributes."""
 
 
 def canonical(document: Document, normalize: bool) -> str:
@@ -44,13 +44,13 @@ def compare(reader: Document, writer: Document) -> Comparison:
 
 
 def _load(text: str) -> Any:
-    """JSON; a bare name of a type is a schema as well."""
+    """Parse JSON; the bare name of a type is a schema as well."""
     try:
         return json.loads(text)
     except ValueError:
         if text.strip().replace(".", "").replace("_", "").isalnum():
             return text.strip()
-        raise InvalidSchema("it is no JSON") from None
+        raise InvalidSchema("it is not JSON") from None
     except RecursionError as problem:
         raise InvalidSchema("it is nested too deeply") from problem
 
@@ -62,7 +62,7 @@ def _ordered(node: Any, space: str, normalize: bool) -> Any:
         return node
     kind = node.get("type")
     if not isinstance(kind, str):
-        # {"type": {...}}: the type is the schema, whatever stands beside it
+        # {"type": {...}}: the type is the schema, whatever else is there.
         return _ordered(kind, space, normalize)
     if len(node) == 1:
         return kind
@@ -95,6 +95,6 @@ def _field(node: dict[str, Any], space: str, normalize: bool) -> dict[str, Any]:
 
 
 def _others(node: dict[str, Any], normalize: bool) -> dict[str, Any]:
-    """Attributes that Avro does not know; logical types are among them."""
+    """Attributes that Avro does not define, logical types among them."""
     keys = [key for key in node if key not in _KNOWN]
     return {key: node[key] for key in (sorted(keys) if normalize else keys)}

@@ -1,7 +1,7 @@
-"""Can a reader's Avro schema take what a writer's wrote: the rules of schema resolution, without a parser.
+"""Whether a reader's Avro schema can read data of a writer's: the rules of schema resolution, without a parser.
 
 Both schemas are plain JSON that a parser has accepted. Reasons begin with the words that Confluent's registry uses for them, so
-that whoever looks for one finds it.
+that a search for them succeeds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Named = tuple[Any, list[Any]]
-"""A schema and those that it refers to."""
+"""A schema and the schemas that it refers to."""
 _PROMOTED = {
     "int": {"long", "float", "double"},
     "long": {"float", "double"},
@@ -19,7 +19,7 @@ _PROMOTED = {
     "string": {"bytes"},
     "bytes": {"string"},
 }
-"""By what was written: as what it can be read."""
+"""Written type -> the types that it can be read as."""
 _MISSING = object()
 
 
@@ -45,7 +45,7 @@ class _Field:
 
 
 def differences(reader: Named, writer: Named) -> list[str]:
-    """What stands in the way; empty when all that ``writer`` writes can be read by ``reader``."""
+    """What prevents reading; empty when ``reader`` can read everything that ``writer`` writes."""
     return _Check().check(_read(reader), _read(writer), "")
 
 
@@ -101,7 +101,7 @@ def _aliases(node: dict[str, Any], space: str) -> frozenset[str]:
 class _Check:
     def __init__(self) -> None:
         self._seen: set[tuple[int, int]] = set()
-        """Pairs under way or done: a type that contains itself is no worse inside than outside."""
+        """Pairs in progress or done: a type that contains itself is compared once."""
 
     def check(self, reader: _Type, writer: _Type, path: str) -> list[str]:
         if writer.kind == "union":

@@ -1,4 +1,4 @@
-"""Compatibility levels: which earlier versions count, and who must read whom."""
+"""Compatibility levels: which earlier versions count, and which side reads the other's data."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Earlier = tuple[int, str, Document]
 
 @dataclass(slots=True)
 class Checked:
-    """``reasons`` is empty when the level allows the schema; ``unchecked`` says what nobody looked at."""
+    """``reasons`` is empty when the level allows the schema; ``unchecked`` says what was not compared."""
 
     reasons: list[str] = field(default_factory=list)
     unchecked: list[str] = field(default_factory=list)
 
 
 def check(new: tuple[str, Document], earlier: list[Earlier], level: str) -> Checked:
-    """Holds a schema against the latest of the earlier ones, or all of them where the level is transitive."""
+    """Compare a schema with the latest of the earlier ones, or with all of them if the level is transitive."""
     result = Checked()
     if level == "NONE":
         return result

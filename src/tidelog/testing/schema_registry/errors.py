@@ -1,4 +1,4 @@
-"""What the registry refuses: HTTP status and error code as Confluent's clients know them, the words are ours."""
+"""Refusals of the registry: HTTP status and error code as Confluent's clients know them, in our own words."""
 
 from __future__ import annotations
 

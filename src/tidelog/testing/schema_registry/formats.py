@@ -1,7 +1,7 @@
-"""The three formats behind one contract: the same schema always has the same text, and two can be compared.
+"""The three formats behind one interface: the same schema always has the same text, and two schemas can be compared.
 
-Each format is a module of its own and imported with the first schema that needs it, so that a test suite with Avro alone needs
-no Protobuf.
+Each format has its own module, imported with the first schema that needs it, so that a test suite with Avro alone needs no
+Protobuf.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PACKAGE = "tidelog.testing.schema_registry"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A schema's text with the texts of all that it refers to, by the names that it uses for them, innermost first."""
+    """A schema's text with the texts of its references, under the names that it uses for them, innermost first."""
 
     text: str
     references: Mapping[str, str] = field(default_factory=dict)
@@ -27,20 +27,20 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Why a reader cannot read what a writer wrote; empty when it can. ``unchecked`` names what was not looked at."""
+    """Why a reader cannot read a writer's data; empty when it can. ``unchecked`` names what was not compared."""
 
     reasons: list[str]
     unchecked: list[str] = field(default_factory=list)
 
 
 class Format(Protocol):
-    """What a module of a format has."""
+    """The interface of a format's module."""
 
     def canonical(self, document: Document, normalize: bool) -> str:
-        """The text under which it is kept. InvalidSchema when it is none."""
+        """The canonical text. InvalidSchema when it is not a schema."""
 
     def compare(self, reader: Document, writer: Document) -> Comparison:
-        """Can data of ``writer`` be read with ``reader``?"""
+        """Whether ``reader`` can read data of ``writer``."""
 
 
 def format_of(kind: str) -> Format:

@@ -68,7 +68,7 @@ def _load(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise InvalidSchema(f"it is no JSON: {problem}") from problem
+        raise InvalidSchema(f"it is not JSON: {problem}") from problem
 
 
 class _Check:
@@ -79,7 +79,7 @@ class _Check:
         self._seen: set[tuple[str, str]] = set()
 
     def narrowed(self, new: Any, old: Any, at: str) -> None:
-        """Adds to ``reasons`` what ``new`` refuses although ``old`` took it."""
+        """Add to ``reasons`` what ``new`` refuses although ``old`` accepted it."""
         pair = (_reference(new), _reference(old))
         if pair != ("", ""):
             if pair in self._seen:
@@ -108,7 +108,7 @@ class _Check:
         self.reasons.append(f"{word} at {at}: {why}")
 
     def _target(self, node: Any, root: Any, at: str) -> Any:
-        """What a local ``$ref`` means; ``_ABSENT``, and a note, where it leads out of the document."""
+        """The target of a local ``$ref``; ``_ABSENT``, and a note, if it leads out of the document."""
         for _ in range(64):
             reference = _reference(node)
             if not reference:
@@ -141,7 +141,7 @@ class _Check:
                 if isinstance(bound, int | float) and (not isinstance(before, int | float) or sign * bound > sign * before):
                     self._refuse(f"{key.upper()}_{word}", at, f"{key} is {bound}, was {before}")
         for key in _ONLY_EQUAL:
-            # a multiple of 6 is a multiple of 3; no more is said of patterns than that they differ
+            # A multiple of 6 is a multiple of 3; patterns are only compared for equality.
             if key in new and new[key] != old.get(key):
                 if (
                     key == "multipleOf"
@@ -152,7 +152,7 @@ class _Check:
                     continue
                 self._refuse(f"{key.upper()}_CHANGED", at, f"{key} is {new[key]!r}, was {old.get(key)!r}")
         if new.get("uniqueItems") and not old.get("uniqueItems"):
-            self._refuse("UNIQUE_ITEMS_ADDED", at, "items may no longer repeat")
+            self._refuse("UNIQUE_ITEMS_ADDED", at, "items must not repeat now")
 
     def _properties(self, new: dict[str, Any], old: dict[str, Any], at: str) -> None:
         now, before = new.get("properties", {}), old.get("properties", {})

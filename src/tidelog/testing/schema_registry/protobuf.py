@@ -1,7 +1,7 @@
 """Protobuf: schemas arrive as base64 of a FileDescriptorProto (from Python's serializer) or as the text of a ``.proto`` file.
 
-Descriptors are checked and compared field by field. Texts are kept as they are, and only looked at far enough to tell that they
-declare something: there is no compiler here. Two of which one is a text are not compared, and an answer says so.
+Descriptors are checked and compared field by field. There is no compiler, so texts are kept as they are and only checked for a
+declaration. A text and another schema are not compared, and the answer says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DECLARES = re.compile(r"^\s*(message|enum)\s+\w+\s*\{", re.M)
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _F = FieldDescriptorProto
 _LAST_ONE_COUNTS = frozenset({_F.TYPE_STRING, _F.TYPE_BYTES, _F.TYPE_MESSAGE})
-"""Whoever reads several of these as one takes the last; several numbers are packed into something else."""
+"""A reader that expects one value takes the last of several; several numbers are packed differently."""
 _SAME_ON_THE_WIRE = (
     {_F.TYPE_INT32, _F.TYPE_UINT32, _F.TYPE_INT64, _F.TYPE_UINT64, _F.TYPE_BOOL},
     {_F.TYPE_SINT32, _F.TYPE_SINT64},
@@ -33,7 +33,7 @@ _SAME_ON_THE_WIRE = (
 
 
 def canonical(document: Document, normalize: bool) -> str:
-    """Descriptors as they are; of texts ``normalize`` removes comments and needless blanks."""
+    """Descriptors unchanged; ``normalize`` removes comments and superfluous blanks from texts."""
     file = _descriptor(document.text)
     if file is None:
         if not _DECLARES.search(_COMMENT.sub("", document.text)):

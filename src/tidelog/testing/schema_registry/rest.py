@@ -1,7 +1,7 @@
-"""Confluent's REST API over a ``Store``: which path and method mean what, and what the answers look like.
+"""Confluent's REST API over a ``Store``: paths, methods and the form of responses.
 
-A request goes in as method, path, query and parsed body, and an answer comes out as JSON values; there is no HTTP here. All
-paths may stand behind ``/contexts/:.name:``; subjects in them are then those of that context.
+A request goes in as method, path, query and parsed body, and the response comes out as JSON values; there is no HTTP here. All
+paths may follow ``/contexts/:.name:``; subjects in them are then those of that context.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _UNSUPPORTED = (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; ``body`` is what its JSON says, None without one."""
+    """One request; ``body`` is its parsed JSON, None without one."""
 
     method: str
     path: str
@@ -44,11 +44,11 @@ class Request:
     body: Any = None
 
     def flag(self, name: str) -> bool:
-        """A parameter that is true; clients write it in either case."""
+        """Whether a parameter is true, in upper or lower case."""
         return self.query.get(name, "").lower() == "true"
 
     def number(self, name: str, otherwise: int) -> int:
-        """A parameter that is a number."""
+        """A parameter as a number."""
         try:
             return int(self.query.get(name, otherwise))
         except ValueError as problem:
@@ -62,7 +62,7 @@ class Api:
         self._store = store
 
     def answer(self, request: Request) -> Any:
-        """What the path gives: something that becomes JSON, or bytes for a schema as it is."""
+        """The response for the path: a value that becomes JSON, or bytes for a schema as it is."""
         context, path = _split_context(request.path)
         for method, pattern, serve in _ROUTES:
             match = pattern.fullmatch(path)
@@ -166,7 +166,7 @@ class Api:
 
     @staticmethod
     def _context_of_id(request: Request) -> str:
-        """A subject says in which context an id is meant; so does the path."""
+        """The context of an id comes from the subject or from the path."""
         context, _ = _split_context(request.path)
         return context if context != DEFAULT_CONTEXT else context_of(request.query.get("subject", ""))
 
@@ -342,7 +342,7 @@ def _schema(body: dict[str, Any]) -> Schema:
 
 
 def _content(schema: Schema) -> dict[str, Any]:
-    """A schema as the API shows it; Avro needs not be said."""
+    """A schema in the API's form, where the type AVRO is left out."""
     result: dict[str, Any] = {"schema": schema.text}
     if schema.kind != "AVRO":
         result["schemaType"] = schema.kind

@@ -49,7 +49,7 @@ class SchemaRegistry:
         self.stop()
 
     def start(self) -> Self:
-        """Returns when it can be called."""
+        """Start; returns when it can be called."""
         if self._server is not None:
             raise RuntimeError("the schema registry runs already")
         self._server = _Server(self, self._port)
@@ -57,7 +57,7 @@ class SchemaRegistry:
         return self
 
     def stop(self) -> None:
-        """Ends all connections. What is registered stays for another ``start``."""
+        """Close all connections. Registered schemas stay for the next ``start``."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()
@@ -66,7 +66,7 @@ class SchemaRegistry:
 
     @property
     def url(self) -> str:
-        """What a client's ``url`` wants."""
+        """The value for a client's ``url``."""
         if self._server is None:
             raise RuntimeError("the schema registry does not run; use it in a with block or call start()")
         return f"http://127.0.0.1:{self._server.server_address[1]}"
@@ -75,12 +75,12 @@ class SchemaRegistry:
 
     @property
     def subjects(self) -> list[str]:
-        """Those that are registered and not deleted."""
+        """The registered subjects that are not deleted."""
         with self._guard:
             return self._store.subjects()
 
     def register(self, subject: str, schema: str | dict[str, Any], kind: str = "AVRO") -> int:
-        """A schema as text or as JSON's values; its id. ValueError says why not."""
+        """Register a schema, as text or as JSON's values; returns its id. ValueError with the reason when it is refused."""
         text = schema if isinstance(schema, str) else json.dumps(schema)
         body = {"schema": text, "schemaType": kind}
         try:
@@ -98,23 +98,23 @@ class SchemaRegistry:
                 raise ValueError(f"{refused.message} There are: {', '.join(self._store.subjects()) or 'none'}") from refused
 
     def reset(self) -> None:
-        """As if freshly started; clients may stay connected, but they remember ids."""
+        """Forget everything. Clients may stay connected, but they cache ids."""
         with self._guard:
             self._refusals.clear()
             self._renew()
 
     def refuse(self, status: int = 500, code: int = 50001, times: int = 1) -> None:
-        """The next ``times`` requests of whatever kind fail with this HTTP status and error code."""
+        """Let the next ``times`` requests fail with this HTTP status and error code."""
         with self._guard:
-            self._refusals.extend([RegistryError(status, code, "Asked for by the test.")] * times)
+            self._refusals.extend([RegistryError(status, code, "Planned by the test.")] * times)
 
     def answer(self, request: Request) -> Any:
-        """One request, without HTTP. RegistryError."""
+        """Answer one request, without HTTP. RegistryError."""
         with self._guard:
             return self._api.answer(request)
 
     def serve(self, request: Request) -> Any:
-        """The same with the refusals that are planned."""
+        """Answer one request, planned refusals included."""
         with self._guard:
             if self._refusals:
                 raise self._refusals.popleft()
@@ -144,23 +144,23 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away in the middle is none of the test's business."""
+        """A client that disconnects in the middle is not an error of the test."""
 
     def end_connections(self) -> None:
-        """Handlers that wait for the next request see the end of it."""
+        """Close connections: handlers that wait for the next request see the end of the stream."""
         with self._open_guard:
             connections = list(self._open)
         for connected in connections:
             try:
                 connected.shutdown(socket.SHUT_RDWR)
             except OSError:
-                # it went by itself
+                # It closed by itself.
                 continue
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # an answer leaves as one packet, not as headers and a body that waits for their acknowledgement
+    wbufsize = -1  # Send a response as one packet, not as headers and a body that waits for their acknowledgement.
     timeout = IDLE_S
     server: _Server
 
@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
             answer, status = self.server.registry.serve(self._read()), 200
         except RegistryError as refused:
             answer, status = {"error_code": refused.code, "message": refused.message}, refused.status
-        except Exception as bug:  # the test is told what happened, not of a connection that ended
+        except Exception as bug:  # The test's log reports the failure, not the closed connection.
             answer, status = {"error_code": 50001, "message": f"{type(bug).__name__}: {bug}"}, 500
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(status)
@@ -182,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = _do
 
     def _read(self) -> Request:
-        """The request whole. RegistryError, and the end of the connection, where its body cannot be read."""
+        """Read the whole request. RegistryError, and the connection closes, when its body cannot be read."""
         text = self.headers.get("Content-Length", "0")
         self.close_connection = True
         if "Transfer-Encoding" in self.headers:
@@ -192,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         if int(text) > MAX_BODY:
             raise RegistryError(413, 413, f"The body has {text} bytes; {MAX_BODY} are allowed.")
         raw = self.rfile.read(int(text))
-        # HTTP/1.1 keeps connections unless somebody says otherwise
+        # HTTP/1.1 keeps connections unless a header says otherwise.
         self.close_connection = self.headers.get("Connection", "").lower() == "close"
         parts = urlsplit(self.path)
         query: dict[str, str] = {}
@@ -201,8 +201,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = json.loads(raw) if raw else None
         except (ValueError, RecursionError) as problem:
-            raise bad_request(f"the body is no JSON: {problem}") from problem
+            raise bad_request(f"the body is not JSON: {problem}") from problem
         return Request("GET" if self.command == "HEAD" else self.command, parts.path, query, body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """A test's output is the test's."""
+        """Log nothing to stderr, which belongs to the test."""

@@ -1,7 +1,7 @@
-"""What is registered: schemas by id, versions by subject, levels and modes. Plain state, one request at a time.
+"""Registered schemas: schemas by id, versions by subject, levels and modes. Plain state, one request at a time.
 
-Ids are given once per context and schema; versions count up within a subject and are never given twice, not even after the
-last one was deleted. A version is deleted softly first (its id still resolves) and then for good.
+An id belongs to one schema in one context; version numbers count up within a subject and are not reused after a deletion. A
+version is deleted softly first (its id still resolves) and then for good.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ DEFAULT_LEVEL = "BACKWARD"
 DEFAULT_MODE = "READWRITE"
 DEFAULT_CONTEXT = "."
 GLOBAL = ""
-"""In place of a subject: what holds for all that say nothing themselves."""
+"""Stands for a subject: the settings of subjects and contexts without their own."""
 _READ_ONLY = frozenset({"READONLY", "READONLY_OVERRIDE", "FORWARD"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Another schema under the name by which this one calls it."""
+    """Another schema under the name by which this one refers to it."""
 
     name: str
     subject: str
@@ -36,7 +36,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Everything that makes a schema this one. Metadata and rules are kept as JSON text, for the client to act on."""
+    """The parts that identify a schema. Metadata and rules are kept as JSON text, for the client to act on."""
 
     kind: str
     text: str
@@ -46,7 +46,7 @@ class Schema:
 
     @property
     def guid(self) -> str:
-        """The same for the same schema in every registry of this kind."""
+        """An id computed from the schema: equal schemas have it in common in all registries of this kind."""
         return str(uuid.UUID(bytes=hashlib.md5(repr(self).encode(), usedforsecurity=False).digest()))
 
 
@@ -68,7 +68,7 @@ class _Context:
 
 
 def context_of(subject: str) -> str:
-    """``:.context:name`` lies in ``.context``, everything else in the default one."""
+    """``:.context:name`` is in ``.context``, everything else in the default one."""
     if subject.startswith(":."):
         return subject[1:].partition(":")[0]
     return DEFAULT_CONTEXT
@@ -88,11 +88,11 @@ class Store:
     # -- looking -------------------------------------------------------------------------------------------------------------
 
     def contexts(self) -> list[str]:
-        """Those that hold something, and the default one."""
+        """Contexts with subjects, and the default one."""
         return sorted(self._contexts)
 
     def subjects(self, *, deleted: bool = False) -> list[str]:
-        """Those with a version that is not deleted; with ``deleted`` all."""
+        """Subjects with a version that is not deleted; with ``deleted`` all."""
         return sorted(
             name
             for name, versions in self._subjects.items()
@@ -100,7 +100,7 @@ class Store:
         )
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
-        """In their order. 40401 when there is none."""
+        """The versions in order. 40401 when there is none."""
         found = [each for _, each in sorted(self._subjects.get(subject, {}).items()) if deleted or not each.deleted]
         if not found:
             raise errors.subject_not_found(subject)
@@ -117,14 +117,14 @@ class Store:
         raise errors.version_not_found(subject, number)
 
     def by_id(self, schema_id: int, context: str = DEFAULT_CONTEXT) -> Schema:
-        """40403 when it was never given."""
+        """40403 for an id that was never assigned."""
         schema = self._contexts.get(context, _Context()).ids.get(schema_id)
         if schema is None:
             raise errors.schema_not_found(schema_id)
         return schema
 
     def by_guid(self, guid: str) -> Schema:
-        """In whatever context."""
+        """The schema with this guid, in any context."""
         for context in self._contexts.values():
             for schema in context.ids.values():
                 if schema.guid == guid:
@@ -132,7 +132,7 @@ class Store:
         raise errors.schema_not_found(guid)
 
     def highest_id(self, context: str = DEFAULT_CONTEXT) -> int:
-        """The highest that was given; 0 before the first."""
+        """The highest assigned id; 0 before the first."""
         return max(self._contexts.get(context, _Context()).ids, default=0)
 
     def uses_of_id(self, schema_id: int, context: str, *, deleted: bool = False) -> list[Version]:
@@ -173,11 +173,11 @@ class Store:
     # -- settings ------------------------------------------------------------------------------------------------------------
 
     def level(self, subject: str) -> str:
-        """The subject's own, its context's, or the global one."""
+        """The subject's level, its context's, or the global one."""
         return self._setting(self.levels, subject) or DEFAULT_LEVEL
 
     def mode(self, subject: str) -> str:
-        """The same for the mode."""
+        """The subject's mode, its context's, or the global one."""
         return self._setting(self.modes, subject) or DEFAULT_MODE
 
     @staticmethod
@@ -205,7 +205,7 @@ class Store:
     # -- registering ---------------------------------------------------------------------------------------------------------
 
     def canonical(self, schema: Schema, normalize: bool) -> Schema:
-        """With the text that all writings of this schema share. 42201 when it is none."""
+        """With the canonical text of the schema. 42201 when it is not a schema."""
         try:
             text = format_of(schema.kind).canonical(Document(schema.text, self._references(schema)), normalize)
         except InvalidSchema as problem:
@@ -215,7 +215,7 @@ class Store:
     def register(
         self, subject: str, schema: Schema, *, schema_id: int = -1, number: int = -1, normalize: bool = False
     ) -> Version:
-        """The version that has the schema, a new one when none does. 409 when it breaks the subject's level."""
+        """The version that has the schema, a new one if none does. 409 when the subject's level forbids it."""
         mode = self.mode(subject)
         if mode in _READ_ONLY:
             raise errors.not_permitted(f"Subject '{subject}' is in mode {mode}.")
@@ -251,7 +251,7 @@ class Store:
         return given
 
     def compatible(self, schema: Schema, earlier: list[Version], level: str) -> Checked:
-        """A canonical schema held against earlier versions."""
+        """Compare a canonical schema with earlier versions."""
         return check(
             (schema.kind, Document(schema.text, self._references(schema))),
             [(each.number, each.schema.kind, Document(each.schema.text, self._references(each.schema))) for each in earlier],
@@ -272,7 +272,7 @@ class Store:
     # -- deleting ------------------------------------------------------------------------------------------------------------
 
     def delete_version(self, subject: str, number: int, *, permanent: bool = False) -> int:
-        """Its number. 42206 while somebody refers to it."""
+        """Delete a version; its number. 42206 while another schema refers to it."""
         self._may_write(subject)
         version = self.version(subject, number, deleted=permanent or number != -1)
         if permanent and not version.deleted:
@@ -287,7 +287,7 @@ class Store:
         return version.number
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
-        """The numbers of the versions that went."""
+        """Delete a subject; the numbers of its versions."""
         self._may_write(subject)
         versions = self.versions(subject, deleted=True)
         alive = [each for each in versions if not each.deleted]

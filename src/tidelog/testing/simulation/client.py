@@ -1,4 +1,4 @@
-"""A client of a simulated cluster that says what it wants in the protocol's own messages, and tries again where clients do."""
+"""A client of a simulated cluster that sends the protocol's own messages, and retries where clients do."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PASSING = frozenset(
         ErrorCode.INVALID_REPLICATION_FACTOR,
     }
 )
-"""A client tries again after these."""
+"""Errors after which a client retries."""
 
 
 class Later(Exception):
@@ -70,7 +70,7 @@ class Client:
         await self.runtime.sleep(seconds * (0.5 + self.rng.random()))
 
     async def ask(self, where: tuple[str, int], request: Any, timeout_ms: int = ASK_MS, purpose: str = "ask") -> Any:
-        """Later when there is no answer."""
+        """Send a request. Later when there is no answer."""
         try:
             return await self.channels.to(*where, purpose).ask(request, timeout_ms=timeout_ms)
         except ChannelError as error:
@@ -78,7 +78,7 @@ class Client:
             raise Later(str(error)) from None
 
     async def ask_any(self, request: Any, timeout_ms: int = ASK_MS) -> Any:
-        """Of some broker."""
+        """Ask any broker."""
         known = sorted(self.metadata.brokers.values()) or self._bootstrap
         return await self.ask(self.rng.choice([*known, *self._bootstrap]), request, timeout_ms)
 
@@ -87,7 +87,7 @@ class Client:
         self.metadata.update(await self.ask_any(MetadataRequest(topics=wanted, allow_auto_topic_creation=False)))
 
     async def leader(self, at: TopicPartition) -> tuple[str, int]:
-        """Where the partition's leader listens."""
+        """The address of the partition's leader."""
         found = self.metadata.leader(at.topic, at.partition)
         if found is None or found.broker not in self.metadata.brokers:
             await self.refresh(at.topic)
@@ -107,15 +107,15 @@ class Client:
         return found
 
     def lost(self, at: TopicPartition) -> None:
-        """Whoever led it may not lead it any more: it is asked for anew."""
+        """The leader may have changed: fetch metadata again."""
         self.metadata.topics.pop(at.topic, None)
 
     def forget(self, kind: int, key: str) -> None:
-        """Whoever coordinated it does not any more."""
+        """The coordinator may have changed."""
         self._coordinators.pop((kind, key), None)
 
     async def until(self, attempt: Callable[[], Awaitable[Any]], stop: Callable[[], bool], on_later: Callable[[], object]) -> Any:
-        """What ``attempt`` comes to in the end; None when ``stop`` says so first."""
+        """The result of ``attempt`` once it succeeds; None when ``stop`` ends the retries first."""
         while not stop():
             try:
                 return await attempt()
@@ -126,7 +126,7 @@ class Client:
 
 
 def check(code: int, what: str) -> None:
-    """Later for what passes; AssertionError for what should not happen to a well-behaved client."""
+    """Later for errors that pass; AssertionError for an error that a correct client does not get."""
     if code == ErrorCode.NONE:
         return
     error = ErrorCode(code)

@@ -1,9 +1,9 @@
-"""Bits that turn on a simulated disk, in what was synced; and the operator who repairs what no node can repair alone.
+"""Flipped bits on a simulated disk, in data that was synced; and the operator who repairs what no node can repair alone.
 
-Checksums cover a batch from its attributes on, so there a turned bit has to be noticed: by the follower that copies the batch, by
-the consumer that reads it, by recovery after a crash. (What lies before, as the base offset, nothing covers: neither here nor in
-Apache Kafka, whose format this is.) An index must not lead astray. A damaged closed segment is noticed only when it is read; then
-the replica is thrown away and copied from another one that is in sync, as operators do.
+Checksums cover a batch from its attributes on, so a flipped bit there must be noticed: by the follower that copies the batch, by
+the consumer that reads it, by recovery after a crash. (Nothing covers the bytes before, such as the base offset; the format is
+Apache Kafka's.) An index must not mislead. A damaged closed segment is noticed only when it is read; then the replica is deleted
+and copied from another one that is in sync, as operators do.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tidelog.testing.simulation.machines import Machine
 LOG, OFFSET_INDEX, TIME_INDEX, PRODUCERS = ".log", ".index", ".timeindex", ".snapshot"
 SIDE_FILES = (OFFSET_INDEX, TIME_INDEX, PRODUCERS)
 DELTA_BYTES = range(23, 27)
-"""Of a batch: its last offset delta, by which batches are told from each other before anything is checked."""
+"""Offset of the batch's last offset delta, which distinguishes batches before anything is checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a bit has turned. ``killed``: the process has to start anew for it to be found."""
+    """The place of a flipped bit. ``killed``: it is found only when the process starts again."""
 
     machine: Machine
     path: str
@@ -38,13 +38,13 @@ class Damage:
     def __init__(self, cluster: SimCluster, rng: random.Random) -> None:
         self.cluster, self.rng = cluster, rng
         self.places: list[Place] = []
-        """Damage that is there still, and waits for ``repair``."""
+        """Damage that still exists, and waits for ``repair``."""
         self.machines: set[int] = set()
-        """Whose batches a reader may find damaged: nodes that had any."""
+        """Machines whose batches a reader may find damaged: nodes that had any damage."""
         self.repaired = 0
 
     def flip(self, machine: Machine) -> Place | None:
-        """One bit, somewhere on this machine; None when there is nothing to damage yet."""
+        """Flip one bit somewhere on this machine; None when there is nothing to damage yet."""
         kind = self.rng.choice(("closed", "closed", "tail", "side", "metadata"))
         disk = machine.disk
         if kind == "metadata":
@@ -66,8 +66,8 @@ class Damage:
         return None
 
     def _flip_metadata(self, machine: Machine) -> Place | None:
-        """In the metadata log. A start reads all of it, cuts it at the damage, and the rest comes from the leader again; until
-        then this voter has forgotten what it had confirmed, so every other voter must have all that is committed."""
+        """Flip one in the metadata log. A start reads all of it, cuts it at the damage, and fetches the rest from the leader;
+        until then this voter lacks records that it had confirmed, so every other voter must have all that is committed."""
         logs = [(each, each.node.replica.member.log) for each in self.cluster.controllers if each.serving and each.node]
         committed = max((log.log.high_watermark for _, log in logs), default=0)
         whole = len(logs) == len(self.cluster.controllers)
@@ -92,7 +92,7 @@ class Damage:
         return path
 
     def _batch(self, disk: SimDisk, folder: str, names: list[str]) -> str | None:
-        """In a batch of one of these segments."""
+        """A batch of one of these segments."""
         if not names:
             return None
         path = f"{folder}/{self.rng.choice(names)}"
@@ -110,7 +110,7 @@ class Damage:
         return path
 
     def repair(self) -> bool:
-        """Each damaged replica that can be spared is thrown away, with its process restarted; whether nothing is left to do."""
+        """Delete each damaged replica that can be spared, restarting its process; returns whether nothing is left to do."""
         for place in list(self.places):
             machine = place.machine
             if not self._spared(place):
@@ -123,7 +123,7 @@ class Damage:
         return not self.places
 
     def _spared(self, place: Place) -> bool:
-        """Whether another broker that is up is in sync, or the replica is gone already."""
+        """Whether another live broker is in sync, or the replica is gone already."""
         machine = place.machine
         image = newest_image(self.cluster.brokers)
         if image is None or not machine.serving:
@@ -139,7 +139,7 @@ class Damage:
 
 
 def _partitions(disk: SimDisk, directory: str) -> list[tuple[str, list[str]]]:
-    """Partitions of users' topics in a log dir, with their segments in order; those that are deleted are left out."""
+    """Partitions of users' topics in a log dir with their segments in order, without deleted ones."""
     found = []
     for name in disk.listdir(directory):
         if name.startswith("__") or "." in name or METADATA_TOPIC in name or not name.rpartition("-")[2].isdigit():

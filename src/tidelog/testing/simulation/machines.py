@@ -129,7 +129,7 @@ class Machine:
             await node.start()
             self.serving = True
             await node.failed.wait()
-            self.ended = "it says that it cannot go on"
+            self.ended = "it reports that it cannot continue"
         except PowerLoss:
             raise
         except Exception as error:
