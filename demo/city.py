@@ -1,6 +1,6 @@
 """What happens in the city, and what goes wrong on the way: records by the tick, the same for the same seed. Pure.
 
-Time in the city is told by ticks, fifteen seconds each, from ``OPENING`` on. Records come out of order by less than the watermark
+Time in the city advances in ticks of fifteen seconds from ``OPENING`` on. Records come out of order by less than the watermark
 of the pipeline (a minute) holds, except those that are late on purpose: they happened before the opening.
 """
 

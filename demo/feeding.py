@@ -87,7 +87,7 @@ class Feeder(threading.Thread):
         """All ticks; ``failure`` has what went wrong."""
         try:
             self._feed()
-        except Exception as error:  # told by whoever waits for this thread
+        except Exception as error:  # reported by the thread that joins this one
             self.failure = error
 
     def _feed(self) -> None:

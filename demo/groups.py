@@ -144,7 +144,7 @@ class Staff:
             while not self._halt.is_set():
                 for message in consumer.consume(500, 0.2):
                     self._handle(consumer, message)
-        except Exception as error:  # told by whoever looks at this department
+        except Exception as error:  # reported by the thread that watches this department
             self.failure = error
         finally:
             consumer.close()

@@ -111,7 +111,7 @@ class Pipeline:
     def _work(self, run: Run, once: bool) -> None:
         try:
             run.run(once=once)
-        except Exception as error:  # told by whoever looks at the pipeline
+        except Exception as error:  # reported by the thread that watches the pipeline
             self.failure = error
             self._say("".join(traceback.format_exception(error)))
 
@@ -269,7 +269,7 @@ def count_again(folder: Path) -> Outcome:
 
 
 def judged(spark: Any, lake: str, bootstrap: str, ledger: Ledger, acknowledged: dict[str, int], logged: int | None) -> Outcome:
-    """Count, and hold everything against everything."""
+    """Count everything and compare the counts."""
     tables = books.count(spark, lake)
     surges = surges_of(spark, bootstrap)
     counted = [(row["zone"], row["minute"], row["bookings"], row["drivers"]) for row in surges]

@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: tables that are drawn anew on a terminal, plain lines where there is none."""
+"""What the demo shows while it runs: tables that are redrawn on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Lines:
 
 
 def view_for(console: Console, *, wanted: bool) -> View:
-    """Tables where somebody looks at a terminal and wants them."""
+    """Tables on a terminal if they are wanted, else lines."""
     return Terminal(console) if wanted and console.is_terminal else Lines(console)
 
 
@@ -146,7 +146,7 @@ def books_table(rows: list[Row], surge_rows: int) -> Table:
 
 
 def lines_table(lines: list[Line]) -> Table:
-    """What was held against what."""
+    """The comparisons and their results."""
     table = Table("holds", "statement", title="do they add up?", title_justify="left")
     table.add_column("left", justify="right")
     table.add_column("right", justify="right")

@@ -29,7 +29,7 @@ class Reader:
             except Later:
                 self.client.lost(at)
             except DamagedBatch as damage:
-                self.history.rare["damaged batches told by readers"] += 1
+                self.history.rare["damaged batches found by readers"] += 1
                 if damage.broker not in self.damaged:
                     self.history.wrong.append(f"a reader got what no disk has damaged: {damage}")
             if self.client.rng.random() < 0.15:

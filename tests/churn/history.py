@@ -1,8 +1,8 @@
-"""What must hold of a run, told by its history alone: what members noted, what was acknowledged, what an onlooker saw.
+"""What must hold of a run, by its history alone: what members noted, what was acknowledged, what an observer saw.
 
 - Every record that was acknowledged to a producer is handled at least once by each group.
 - In one generation or epoch of a group a partition has one owner. A static member stays who it is under its instance id.
-- A commit that was acknowledged is never gone back on: whoever asks afterwards sees that offset or a later one.
+- A commit that was acknowledged is final: every later fetch of the offset returns it or a later one.
 - In the end, when all is quiet, every partition belongs to one live member, and every live member has some.
 """
 
@@ -102,7 +102,7 @@ def _gone_back(run: Run, events: Iterable[Event]) -> list[str]:
 
 
 def ownership(events: Iterable[Event], live: Mapping[str, str]) -> dict[str, set[str]]:
-    """What each live member has in the end, by what it was told."""
+    """What each live member has in the end, by the assignments it received."""
     owned: dict[str, set[str]] = {member: set() for member in live}
     for event in sorted(events, key=lambda one: one["t"]):
         if event["m"] not in owned:

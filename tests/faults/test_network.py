@@ -74,7 +74,7 @@ def said_back(connection: socket.socket, data: bytes) -> bool:
 
 
 def heard_nothing(connection: socket.socket, network: Network) -> bool:
-    """Nothing has come by the time that somebody else's question was answered, over and over."""
+    """Nothing has arrived while another connection's requests were answered many times."""
     connection.setblocking(False)
     try:
         for _ in range(20):

@@ -65,7 +65,7 @@ def complaints(printed: str, compacted: Container[str]) -> Iterator[str]:
 
 
 def dump(java: JavaSide, data: Path, compacted: Container[str] = ()) -> Dump:
-    """Look at everything in a log directory that nobody has open; topics in ``compacted`` may have gaps."""
+    """Dump everything in a log directory that no process has open; topics in ``compacted`` may have gaps."""
     ordinary, metadata = dumped_files(data)
     printed: list[str] = []
     trouble: list[str] = []

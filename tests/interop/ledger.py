@@ -28,7 +28,7 @@ class Ledger:
         self.note(topic, samples, told, f"{by.name} wrote {codec} with {delivery} to {topic} on {node.kind}")
 
     def note(self, topic: str, samples: Sequence[Sample], told: Sequence[int], what: str) -> None:
-        """Enter what some producer was told."""
+        """Record a producer's acknowledgements."""
         for one, offset in zip(samples, told, strict=True):
             expected = self.ends[topic, one.partition]
             assert offset == expected, f"{what}: was told offset {offset}, the next one was {expected}"

@@ -41,7 +41,7 @@ class NodeFailed(AssertionError):
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now. Starts at a place of this process's own, so that two test runs rarely meet."""
+    """Free ports. Starts at a place of this process's own, so that two test runs rarely meet."""
     found: list[int] = []
     begin = os.getpid() * 7 + time.monotonic_ns() // 1000
     for step in range(len(PORTS)):

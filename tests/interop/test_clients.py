@@ -18,7 +18,7 @@ SAFE = Delivery("all", True)
 def test_what_one_client_writes_every_client_reads(
     writer: str, codec: str, node: Node, java: JavaSide, clients: list[Client]
 ) -> None:
-    """A partition per way of acknowledgement; the offsets that the writer was told are those that readers see."""
+    """A partition per way of acknowledgement; the offsets in the acknowledgements are those that readers see."""
     topic = f"matrix-{writer}-{codec}"
     node.create(topic, len(DELIVERIES))
     by = client(writer, java)

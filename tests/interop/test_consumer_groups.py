@@ -104,7 +104,7 @@ def until(members: list[Member], what: str, done: Callable[[list[list[int]], set
 
 
 def shared(count: int) -> Callable[[list[list[int]], set[int]], bool]:
-    """Everybody has something, nobody what another has, and all three are somebody's."""
+    """Each member has a partition, no partition has two members, and all three are assigned."""
     return lambda parts, _: sorted(chain.from_iterable(parts)) == [0, 1, 2] and all(parts) and len(parts) == count
 
 

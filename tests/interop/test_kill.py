@@ -51,7 +51,7 @@ def value_of(partition: int, number: int) -> bytes:
 
 @dataclass
 class Load:
-    """The producers and what they were told: for each partition, the content acknowledged or seen at each offset."""
+    """The producers and their acknowledgements: for each partition, the content acknowledged or seen at each offset."""
 
     bootstrap: str
     known: list[dict[int, bytes]] = field(default_factory=lambda: [{} for _ in PRODUCERS])

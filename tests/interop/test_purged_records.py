@@ -40,7 +40,7 @@ def test_a_purged_record_takes_the_next_ones_place(kind: str, home: Path, java: 
 
 
 def lose_an_answer(proxy: Proxy, bootstrap: str) -> dict[str, int | None]:
-    """The offset that was told for each record."""
+    """The acknowledged offset of each record."""
     told: dict[str, int | None] = {}
 
     def note(error: Any, message: Any) -> None:

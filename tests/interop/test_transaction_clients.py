@@ -57,7 +57,7 @@ def read(node: Node, topic: str, level: str, wanted: int | None = None) -> Found
 
 
 def java_read(java: JavaSide, node: Node, topic: str, level: str, count: int) -> Found:
-    """The same with Apache Kafka's consumer."""
+    """Apache Kafka's consumer reads the same records."""
     answer = java.ask(
         "consume",
         bootstrap=node.bootstrap,

@@ -158,7 +158,7 @@ class MatrixCluster(Cluster):
         return [each for each in ids if each in self.running and each not in self.paused]
 
     def quorum(self) -> Any:
-        """What the leader of the metadata quorum says of it; None while nobody leads."""
+        """What the leader of the metadata quorum says of it; None while there is no leader."""
         return self.quorum_without(-1)
 
     def _quorum_at(self, node_id: int) -> Any:
@@ -169,7 +169,7 @@ class MatrixCluster(Cluster):
         return None
 
     def leads(self, node_id: int, partition: str = "") -> bool:
-        """Whether any broker but itself says that it leads (that partition, or any); also when nobody says anything."""
+        """Whether any other broker says that it leads (that partition, or any); True also without any answer."""
         for each in self.answering(self.brokers):
             if each != node_id:
                 with contextlib.suppress(OSError):
@@ -186,7 +186,7 @@ class MatrixCluster(Cluster):
         return next(index for index, each in enumerate(self.dirs(node_id)) if (Path(each) / partition).exists())
 
     def quorum_without(self, node_id: int) -> Any:
-        """The same, from the others."""
+        """Whether it leads, according to the other brokers."""
         for each in self.answering(self.controllers):
             if each != node_id and (told := self._quorum_at(each)) is not None:
                 return told
@@ -244,7 +244,7 @@ class MatrixCluster(Cluster):
             time.sleep(0.2)
 
     def unlike(self, topics: Iterable[str], partitions: int) -> list[str]:
-        """Partitions whose replicas are not the same, byte for byte. Nobody may be writing."""
+        """Partitions whose replicas are not the same, byte for byte. Stop all writers first."""
         found = []
         for topic in topics:
             for index in range(partitions):
@@ -271,7 +271,7 @@ class MatrixCluster(Cluster):
             raise ClusterFailed(f"reassignments were refused: {errors}")
 
     def moving(self) -> bool:
-        """Whether reassignments are under way; also when nobody says so."""
+        """Whether reassignments are under way; True also without an answer."""
         for node_id in self.answering(self.brokers):
             with contextlib.suppress(OSError):
                 told = self.ask(node_id, ListPartitionReassignmentsRequest(topics=None))

@@ -63,9 +63,9 @@ KINDS: dict[str, bytes] = {STEADY: SENT, "transactions": COMMITTED, **dict.fromk
 
 
 class Load(Run):
-    """All clients on a cluster. Whoever uses it is the nemesis.
+    """All clients on a cluster. The caller injects the faults.
 
-    ``in_flight``: of the idempotent producer. librdkafka 2.16 with more than one raises its epoch when a later request is told
+    ``in_flight``: of the idempotent producer. librdkafka 2.16 with more than one raises its epoch when a later request gets
     OUT_OF_ORDER_SEQUENCE_NUMBER because an earlier one was refused, and sends again what another partition has (its issue 4953).
     """
 

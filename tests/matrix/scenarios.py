@@ -53,7 +53,7 @@ class Trial:
         self.cluster.in_sync()
 
     def others_lead(self, victim: int, role: str) -> None:
-        """Wait until it is nobody's leader, or no active controller any more."""
+        """Wait until it leads no partition, or is not the active controller any more."""
 
         def lost() -> bool:
             if role == CONTROLLER:
@@ -81,7 +81,7 @@ def stop(role: str, *, clean: bool) -> Scenario:
 
 
 def bounce(role: str, *, clean: bool) -> Scenario:
-    """A node ends and begins again at once; five times, each time whoever has the role then."""
+    """A node ends and restarts at once; five times, each time the node that has the role then."""
 
     def run(trial: Trial) -> None:
         for number in range(trial.bounces):
@@ -111,7 +111,7 @@ def pause(role: str) -> Scenario:
 
 
 def isolate(role: str) -> Scenario:
-    """Nobody reaches the node, neither nodes nor clients."""
+    """Neither nodes nor clients reach the node."""
 
     def run(trial: Trial) -> None:
         victim = trial.victim(role)
@@ -154,7 +154,7 @@ def one_way(role: str, *, outwards: bool) -> Scenario:
 
 
 def clients(trial: Trial) -> None:
-    """Clients reach nobody, for as long as sessions last twice; then the leader of a partition alone is out of their reach."""
+    """Clients reach no node for twice the session timeout; then only the leader of a partition is out of their reach."""
     for out_of_reach in (trial.cluster.ids, [trial.victim(LEADER)]):
         trial.say(f"clients do not reach {out_of_reach}")
         ways = [(CLIENTS, each) for each in out_of_reach]
@@ -164,7 +164,7 @@ def clients(trial: Trial) -> None:
 
 
 def latency(trial: Trial) -> None:
-    """Everything takes longer between all of them, for a while; nobody loses an office over it."""
+    """All packets are slower for a while; no node loses a role over it."""
     everybody = trial.cluster.everybody()
     epoch = trial.cluster.epoch()
     trial.say(f"{LATENCY_S * 1000:.0f} to {(LATENCY_S + JITTER_S) * 1000:.0f} ms each way between all")
@@ -300,7 +300,7 @@ def _matrix() -> dict[str, Row]:
 
 
 def unsafe(trial: Trial) -> None:
-    """The violation that is planted: what the leader alone has is told as acknowledged by all (``--acks 1``), and the leader
+    """The violation that is planted: what only the leader has is recorded as acknowledged by all (``--acks 1``), and the leader
     dies while its followers hang."""
     cluster = trial.cluster
     victim = trial.victim(LEADER)

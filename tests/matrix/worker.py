@@ -3,7 +3,7 @@
     python -m tests.matrix.worker --name NAME --bootstrap HOST:PORT,... --history FILE [--acks all|1]
 
 It writes to the same partitions as the transactions of ``tests.transactions.worker``, so that its records are consumed by the
-same groups, each once. ``--acks 1`` is a planted violation: without idempotence, and told as if all replicas had acknowledged.
+same groups, each once. ``--acks 1`` is a planted violation: without idempotence, but recorded as acks=all.
 SIGTERM ends it when what it has sent has arrived.
 """
 

@@ -120,7 +120,7 @@ class Attacker:
         return self.go_on(lambda: self.tally.judged < frames)
 
     def go_on(self, going: Callable[[], bool]) -> Tally:
-        """While ``going`` says so. OSError when nobody listens any more."""
+        """Run while ``going`` returns true. OSError when the connection is refused."""
         for _ in range(self.connections):
             self._open()
         while going():

@@ -174,7 +174,7 @@ class Cluster:
         return environment()
 
     def start(self, *node_ids: int, **properties: str) -> None:
-        """The same, and wait until each serves."""
+        """Start them, and wait until each serves."""
         chosen = node_ids or tuple(each for each in self.ids if each not in self.running)
         self.launch(*chosen, **properties)
         self.ready(*chosen)
@@ -218,7 +218,7 @@ class Cluster:
                 raise ClusterFailed(f"node {node_id} ended with {status} after SIGTERM:\n{self._tail(node_id)}")
 
     def clean_status(self, node_id: int) -> int:
-        """With what a node ends that was told to stop."""
+        """Exit statuses of a node that was stopped."""
         return 0
 
     def pause(self, *node_ids: int) -> None:

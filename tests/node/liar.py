@@ -117,6 +117,6 @@ class Liar:
                 return message.name, framed(data)
 
     def run(self, seconds: float) -> Tally:
-        """Go on for so long. OSError when nobody listens any more."""
+        """Run for that time. OSError when the connection is refused."""
         end = time.monotonic() + seconds
         return self._attacker.go_on(lambda: time.monotonic() < end)

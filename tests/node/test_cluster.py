@@ -31,7 +31,7 @@ def alive(cluster: Cluster, via: int) -> set[int]:
 
 
 def quorum(cluster: Cluster, via: int) -> tuple[int, set[int], set[int]]:
-    """(leader, voters, observers) as the leader says, whoever is asked."""
+    """(leader, voters, observers) as the leader reports them, through any node."""
     found = cluster.ask(via, QUORUM).topics[0].partitions[0]
     voters, observers = ({each.replica_id for each in several} for several in (found.current_voters, found.observers))
     return found.leader_id, voters, observers

@@ -126,7 +126,7 @@ def test_a_killed_leader_is_followed_by_another_and_nothing_committed_is_lost(pr
 
 def read(directory: str, committed: int | None = None) -> tuple[list[tuple[int, int]], ClusterImage]:
     """(offset, epoch) of each batch on disk and the image they make: of all, or of those below ``committed``: what lies above was
-    nobody's promise: a leader that is killed leaves batches that its followers do not have."""
+    not promised: a leader that is killed leaves batches that its followers do not have."""
     log = open_log(DiskFileSystem(), directory, MetadataLogConfig(), 0)
     end = log.end_offset if committed is None else committed
     image = CommittedImage(ClusterImage())

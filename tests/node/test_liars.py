@@ -1,4 +1,4 @@
-"""Three nodes, and peers that lie to all of their listeners at once: nobody dies or stumbles, and the cluster goes on.
+"""Three nodes, and peers that lie to all of their listeners at once: no node dies or fails, and the cluster keeps working.
 
 ``TIDELOG_LONG=1`` lies for ten minutes.
 """

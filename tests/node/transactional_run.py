@@ -1,4 +1,4 @@
-"""The transactional workload of ``tests/transactions`` on a cluster of real nodes; whoever uses it is the nemesis."""
+"""The transactional workload of ``tests/transactions`` on a cluster of real nodes; the caller injects the faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK_NODES = {name: value for name, value in PROPERTIES.items() if not name.sta
 
 
 def leader(cluster: Cluster, topic: str, partition: int) -> int | None:
-    """Who leads, as a node that runs says; None while nobody does."""
+    """The leader, according to a running node; None while there is none."""
     asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
     described = cluster.ask(next(iter(cluster.running)), asked).topics[0].partitions
     found = [each.leader_id for each in described if each.partition_index == partition]

@@ -1,4 +1,4 @@
-"""The Delta sink by itself: a batch lands once, under its identity, and a full disk is told."""
+"""The Delta sink by itself: a batch lands once, under its identity, and a full disk is reported."""
 
 from __future__ import annotations
 

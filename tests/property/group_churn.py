@@ -1,7 +1,7 @@
 """Consumers of both group protocols as models of the real ones, a coordinator that crashes and loads, topics that change.
 
 The models keep to what Kafka's consumers do: a member of the consumer protocol says what it reads when that has changed, gives
-partitions up before it takes new ones (which takes it some time), begins anew when it is fenced, and repeats everything after
+partitions up before it takes new ones (which takes it some time), joins again when it is fenced, and repeats everything after
 an answer that did not come. Members of the classic protocol rebalance eagerly or cooperatively and one of them assigns.
 Requests and answers get lost, members fall silent and come back with what they had, commits arrive late.
 """
@@ -238,10 +238,10 @@ class ModernReader(Reader):
         }
         if error is E.FENCED_INSTANCE_ID:
             self.world.replaced(self)
-        self.begin_anew()
+        self.start_again()
         self.next_beat = self.driver.now + 500
 
-    def begin_anew(self) -> None:
+    def start_again(self) -> None:
         self.owned, self.revoking, self.target, self.said, self.epoch = set(), set(), None, None, 0
 
     def settled(self) -> bool:
@@ -348,7 +348,7 @@ class ClassicReader(Reader):
             self.waiting = ("sync", token)
 
     def assign(self, metadata: dict[str, bytes]) -> dict[str, bytes]:
-        """Round and round; cooperatively, what another member still reads is given to nobody until that has given it up."""
+        """Round and round; cooperatively, a partition that another member still reads is not assigned until it is revoked."""
         wanted: dict[str, list[str]] = {}
         reads: dict[Place, str] = {}
         for member, raw in sorted(metadata.items()):
@@ -510,7 +510,7 @@ class World:
             self.readers.append(ModernReader(self, instance, self.subscription(), regex))
 
     def replaced(self, reader: Reader) -> None:
-        """Somebody else has its instance id: its process would end."""
+        """Another member has its instance id: its process would end."""
         if reader in self.readers:
             self.readers.remove(reader)
 
@@ -627,7 +627,7 @@ class World:
         return all(reader.silent_until < self.driver.now and reader.settled() for reader in self.readers)
 
     def wanted(self) -> Counter[Place]:
-        """What somebody subscribes to."""
+        """A subscription."""
         return Counter(
             (topic, partition)
             for topic, (_, count) in self.topics.items()

@@ -2,8 +2,8 @@
 from one protocol to the other, topics change, the coordinator crashes and loads, time jumps.
 
 Promises held at every step: no partition is read by two members at once; epochs never go back; a stale member never sets a
-committed offset back; the log says what the machine holds. And once the trouble ends: everybody is at rest, and everything that
-somebody subscribes to is read by one member.
+committed offset back; the log says what the machine holds. And once the trouble ends: all members are stable, and every
+subscribed partition is read by one member.
 """
 
 from __future__ import annotations

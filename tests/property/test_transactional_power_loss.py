@@ -20,7 +20,7 @@ from tidelog.storage.log_config import Origin
 
 @dataclass
 class Transactions(Workload):
-    """The same, with transactions for most of what is written."""
+    """A power loss with transactions for most writes."""
 
     def __post_init__(self) -> None:
         self.producers = Producers(random.Random(self.seed))

@@ -114,7 +114,7 @@ class Chaos:
         return machine
 
     def crash(self) -> None:
-        """What is not safe may be lost from some point on; nobody hears of it."""
+        """Records that are not durable may be lost from some point on; clients are not notified."""
         if self.unsafe:
             kept = self.rng.randrange(self.unsafe[0][0], len(self.log) + 1)
             del self.log[kept:]

@@ -1,8 +1,8 @@
-"""A node whose wall clock a test can set, and whose coordinators it can make begin anew.
+"""A node whose wall clock a test can set, and whose coordinators it can reload.
 
 ``python shifted_node.py FILE PROPERTIES``: milliseconds to add to the clock lie in eight bytes of FILE; SIGUSR1 makes all
 coordinators read their logs again. Only the test's composition knows of that; the node has no such settings. Its steady clock
-stays what it is, as a machine's does when somebody sets the time.
+stays what it is, as a machine's does when a user sets the time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an upgrade needs to know, and what is told of it."""
+"""What an upgrade needs to know, and its reports."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Layers, the strongest first: dynamic for this broker, dynamic for all brokers, static (file and ``--override``), defaults.
 An option that no layer sets may fall back to another (``log.retention.ms`` to minutes, to hours). Code reads
 ``config.log_retention_ms``; texts are read by ``config.describe`` alone. Dynamic changes update the same object, in place, so
-that whoever holds it sees them (KIP-226).
+that every holder of the object sees them (KIP-226).
 """
 
 from __future__ import annotations

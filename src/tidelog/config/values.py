@@ -77,7 +77,7 @@ class NodeValues(BrokerValues):
         return named.upper() if named.upper() in names or not names else names[0]
 
     def advertised(self, ports: Mapping[str, int], hostname: str) -> tuple[EndPoint, ...]:
-        """What clients are told of the broker's listeners.
+        """The broker's listeners as clients see them.
 
         ``ports``: the port that each listener got, by listener name; it replaces port 0. ``hostname`` replaces an empty host.
         """

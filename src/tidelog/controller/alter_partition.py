@@ -47,7 +47,7 @@ def alter_partition(decision: Decision, request: AlterPartitionRequest) -> Contr
     FENCED_LEADER_EPOCH; INVALID_UPDATE_VERSION for an older partition epoch; INVALID_REQUEST for an ISR that cannot be, or from
     a broker that does not lead; INELIGIBLE_REPLICA when a member is not in service, or another process by now, or
     its replica lies in a log dir that failed;
-    NEW_LEADER_ELECTED when the change was made, ended a reassignment, and made somebody else the leader.
+    NEW_LEADER_ELECTED when the change was made, ended a reassignment, and elected another leader.
     """
     decision.known_broker(request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []

@@ -4,10 +4,10 @@
     high watermark         -> the committed image moves on; requests that waited for it are answered
     leader                 -> once its epoch has committed something, the controller is active: it begins with the committed
                               image, which is all there is: what came before the epoch is committed with its first record
-    leader no more         -> the controller is dropped; whoever waits is told NOT_CONTROLLER, and may ask the next one
+    leader no more         -> the controller is dropped; waiting requests get NOT_CONTROLLER and may be sent to the next one
 
 Pure but for the file system: nothing here waits, and time comes in. When the disk under the log fails, every later call raises
-the StorageFailure, and whoever runs it stops.
+the StorageFailure, and the driver stops.
 """
 
 from __future__ import annotations

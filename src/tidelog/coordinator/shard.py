@@ -386,7 +386,7 @@ class Shard(Generic[M]):
         for request in outcome.sends:
             if self._stopped:
                 return
-            assert self._send is not None, f"{self.partition.topic_partition}: nobody carries {request}"
+            assert self._send is not None, f"{self.partition.topic_partition}: there is no way to send {request}"
             self._send(self, request)
 
 

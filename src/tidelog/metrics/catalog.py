@@ -213,18 +213,18 @@ GROUP_LAG = _gauge(
 GROUP_MEMBERS = _gauge("kafka_consumergroup_members", "Members of the group.", "consumergroup")
 
 _QUOTA_OF = ("user", "client_id")
-"""Whose it is: both are named where a quota is that of one client id of one user, else one is empty."""
+"""The quota's user and client id; one of them is empty unless the quota is for a client id of a user."""
 PRODUCE_BYTE_RATE = _gauge("kafka_server_produce_byte_rate", "Bytes a second that a producer with a quota sends.", *_QUOTA_OF)
 PRODUCE_THROTTLE_TIME = _gauge(
-    "kafka_server_produce_throttle_time", "How long it was told to wait on average, in ms.", *_QUOTA_OF
+    "kafka_server_produce_throttle_time", "The average throttle time of its responses, in ms.", *_QUOTA_OF
 )
 FETCH_BYTE_RATE = _gauge("kafka_server_fetch_byte_rate", "Bytes a second that a consumer with a quota is sent.", *_QUOTA_OF)
-FETCH_THROTTLE_TIME = _gauge("kafka_server_fetch_throttle_time", "How long it was told to wait on average, in ms.", *_QUOTA_OF)
+FETCH_THROTTLE_TIME = _gauge("kafka_server_fetch_throttle_time", "The average throttle time of its responses, in ms.", *_QUOTA_OF)
 REQUEST_TIME = _gauge(
     "kafka_server_request_request_time", "Percent of the loop's time that requests of a client with a quota take.", *_QUOTA_OF
 )
 REQUEST_THROTTLE_TIME = _gauge(
-    "kafka_server_request_throttle_time", "How long it was told to wait on average, in ms.", *_QUOTA_OF
+    "kafka_server_request_throttle_time", "The average throttle time of its responses, in ms.", *_QUOTA_OF
 )
 
 TRANSACTIONAL_IDS = _gauge("tidelog_transactional_ids", "Transactional ids whose coordinator is this node, by state.", "state")

@@ -1,8 +1,8 @@
-"""What is counted, and by whom: plain objects on the hot path, callbacks for what is known anyway.
+"""Counters and gauges: plain objects on the hot path, callbacks for values that exist anyway.
 
-A counter is one attribute (``requests.value += 1``); nobody locks, since the loop alone writes. Values that some object
-keeps for its own purposes (offsets, sizes, states) are not copied: ``watch`` names a function that is asked when somebody
-looks. ``collect`` returns a snapshot of plain tuples, which may be made into text elsewhere, in a thread.
+A counter is one attribute (``requests.value += 1``); there is no lock, since only the loop writes. Values that an object has
+anyway (offsets, sizes, states) are not copied: ``watch`` names a function that is called at each scrape. ``collect`` returns a
+snapshot of plain tuples, which a thread may turn into text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The contract of record machines, in the shape that coordinators have; the controller's and Raft's are in ARCHITECTURE.
 
-A machine takes an event and the time and returns an ``Outcome``. Records first: whoever runs the machine makes them safe
+A machine takes an event and the time and returns an ``Outcome``. Records first: the machine's driver makes them durable
 (replicated to the high watermark), replays them, and only then lets replies and sends leave the process. The machine never
 waits. Durable state changes in ``replay``; what a crash may lose (waiting tokens, session timers) may change in handlers, and a
 live classic group is ahead of its records. When an append fails, the machine is dropped and loaded again from its log.

@@ -53,7 +53,7 @@ def _unattached(quorum: Quorum, state: Unattached, now_ms: int) -> int:
             quorum.become_candidate(now_ms, "no other voter")
             return now_ms
         if now_ms >= state.deadline_ms:
-            quorum.become_prospective(now_ms, "nobody leads")
+            quorum.become_prospective(now_ms, "there is no leader")
             return now_ms
         return min(state.deadline_ms, _ask_around(quorum, now_ms))
     return _ask_around(quorum, now_ms)
@@ -150,7 +150,7 @@ def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:
             # It voted for itself in this epoch, so whatever follows happens in another one.
             quorum.become_unattached(min(quorum.epoch + 1, LAST_EPOCH), now_ms, "it had resigned")
             if _may_campaign(quorum):
-                quorum.become_prospective(now_ms, "nobody leads")
+                quorum.become_prospective(now_ms, "there is no leader")
             return now_ms
         return min(deadline_ms, state.deadline_ms)
     return deadline_ms

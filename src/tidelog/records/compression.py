@@ -1,7 +1,7 @@
 """The codecs of record batches: which number is which, how Kafka's clients frame them, and how much may come out.
 
 Reading accepts what every client in the field writes: gzip of several members, snappy with and without the xerial frame, LZ4 of
-several frames and with the header checksum of old Java clients (KAFKA-3160), zstd of several frames. Writing is what the Java
+several frames and with the header checksum of early Java clients (KAFKA-3160), zstd of several frames. Writing is what the Java
 client reads: xerial snappy in 32 KiB blocks, LZ4 in independent 64 KiB blocks.
 
 Invariant: no more than ``max_size`` bytes (plus one step of a decoder) are ever allocated for a result, whatever the input

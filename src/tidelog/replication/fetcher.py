@@ -316,7 +316,7 @@ class ReplicaFetcher:
         self._session_id = 0
         self.interrupted()
 
-    def begin_anew(self, now_ms: int) -> None:
+    def start_again(self, now_ms: int) -> None:
         """Processing a response failed at an unknown point: fetch everything again after the back-off."""
         self.failed()
         for entry in list(self._entries.values()):

@@ -444,7 +444,7 @@ class Node:
         try:
             await lifecycle.assign_to_dirs(self.controller, self.config.node_id, self.life.epoch, placement)
         except KafkaError as error:
-            log.warning("the controller was not told in which log dirs replicas lie, and will be told again: %s", error)
+            log.warning("log dirs of replicas were not reported to the controller, retrying: %s", error)
 
     def _log_config(self, topic: str) -> LogConfig:
         return settings.log_config(self.config.topic_config(self._image.topic_configs(topic)))

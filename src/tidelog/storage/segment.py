@@ -231,7 +231,7 @@ class LogSegment:
             offset_index = OffsetIndex.parse(self.base_offset, offsets or b"", self.size)
             time_index = TimeIndex.parse(self.base_offset, times or b"")
         except CorruptIndex as problem:
-            _logger.warning("%s: indexes are made anew: %s", self.path(LOG_SUFFIX), problem)
+            _logger.warning("%s: indexes are rebuilt: %s", self.path(LOG_SUFFIX), problem)
             indexer = self._index_again()
             offset_index, time_index = indexer.offsets, indexer.times
         self._time_index, self._offset_index = time_index, offset_index
@@ -268,7 +268,7 @@ class LogSegment:
         if span is None or span.max_timestamp != timestamp:
             indexer = self._index_again()
             if indexer.max_timestamp != timestamp:
-                _logger.warning("%s: its time index is wrong: indexes are made anew", self.path(LOG_SUFFIX))
+                _logger.warning("%s: its time index is wrong: indexes are rebuilt", self.path(LOG_SUFFIX))
                 self._time_index, self._offset_index = indexer.times, indexer.offsets
                 self.max_timestamp, self.max_timestamp_offset = indexer.max_timestamp, indexer.max_timestamp_offset
         return self.max_timestamp
@@ -346,7 +346,7 @@ class LogSegment:
         if position:
             span = self.span_at(position)
             if span is None or not self.base_offset <= span.base_offset <= span.last_offset <= last_offset:
-                _logger.warning("%s: its index leads astray: indexes are made anew", self.path(LOG_SUFFIX))
+                _logger.warning("%s: its index points to a wrong position: indexes are rebuilt", self.path(LOG_SUFFIX))
                 indexer = self._index_again()
                 self._time_index, self._offset_index = indexer.times, indexer.offsets
                 position, _ = indexer.offsets.entry_at_or_before(offset)

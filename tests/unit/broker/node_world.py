@@ -128,7 +128,7 @@ class InstantController:
 
 
 class NoShards:
-    """Nobody is coordinated here."""
+    """No group is coordinated here."""
 
     def doubts(self, key: str) -> bool:
         return False

@@ -50,7 +50,7 @@ class OneCoordinator:
         self.abandoned.append(token)
 
     def stop(self, error: ErrorCode) -> None:
-        """Everybody who waits is told ``error``."""
+        """Every waiting request gets ``error``."""
         for waiting in self._waiting.values():
             waiting.error = error
             waiting.finish()

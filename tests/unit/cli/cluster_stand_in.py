@@ -1,4 +1,4 @@
-"""Sessions that answer from a table: what commands ask of a cluster, and what they were told."""
+"""Sessions that answer from a table: the requests of commands, and the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bar where somebody looks, nothing where a program reads."""
+"""A bar on a terminal, nothing where a program reads."""
 
 from __future__ import annotations
 

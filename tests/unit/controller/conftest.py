@@ -21,7 +21,7 @@ CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
 
 class Rules:
-    """Option rules that a test can see through: ``bad`` is a value nobody may set, ``list`` options are lists."""
+    """Option rules that a test can see through: ``bad`` is a value that is refused, ``list`` options are lists."""
 
     def problem(self, resource_type: int, resource_name: str, settings: Mapping[str, str]) -> tuple[ErrorCode, str] | None:
         for name, value in settings.items():

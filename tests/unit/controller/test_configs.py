@@ -148,7 +148,7 @@ MIN_IN_SYNC = "min.insync.replicas"
 
 @pytest.fixture
 def eligible(topics: Any) -> Any:
-    """The same with eligible leader replicas."""
+    """With eligible leader replicas the minimum is checked too."""
     with_elr(topics)
     assert alter(topics, (4, ""), (MIN_IN_SYNC, SET, "2")) == (0, "")
     return topics

@@ -130,7 +130,7 @@ def test_switched_off_nobody_is_eligible_who_was_while_another_led(make_cluster:
 
 @pytest.mark.parametrize("clean", [True, False])
 def test_switched_off_those_of_before_are_eligible_where_nobody_is_in_sync(make_cluster: Callable[..., Any], clean: bool) -> None:
-    """Unless they may have lost what they had: then whoever led last, or an unclean election."""
+    """Unless they may have lost what they had: then the last leader, or an unclean election."""
     cluster = make_cluster(1, 2, 3, min_insync_replicas=2)
     assert update(cluster, (ELR, 1, 1)).error_code == 0
     create(cluster, "t", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Shards of ``__consumer_offsets`` on a disk in memory, with a machine that writes down what it is told."""
+"""Shards of ``__consumer_offsets`` on a disk in memory, with a machine that records its calls."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def test_while_too_few_replicas_are_in_sync_only_questions_are_answered() -> Non
 
 
 def test_while_nothing_can_be_recorded_no_time_runs_out_and_what_comes_is_dropped() -> None:
-    """Nobody loses a session for heartbeats that could not be taken."""
+    """No member loses its session over heartbeats that could not be served."""
     world = starving()
     shard = world.shards.find("g", writes=False)
     assert isinstance(shard, Shard) and shard.machine is not None

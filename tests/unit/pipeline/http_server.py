@@ -1,4 +1,4 @@
-"""An HTTP server on a port of the system's choice, for tests that talk to somebody else's service."""
+"""An HTTP server on a port of the system's choice, for tests that talk to another service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pipeline of the bulk lane may say, and what it is told to leave out."""
+"""What a pipeline of the bulk lane may contain, and the errors about the rest."""
 
 from __future__ import annotations
 

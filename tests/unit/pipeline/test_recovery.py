@@ -1,4 +1,4 @@
-"""Checkpoint and tables beside each other: every way in which one of them can be missing, old, or somebody else's."""
+"""Checkpoint and tables beside each other: every way in which one of them can be missing, old, or of another pipeline."""
 
 from __future__ import annotations
 

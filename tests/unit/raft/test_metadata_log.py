@@ -151,7 +151,7 @@ def test_a_log_whose_first_snapshot_was_dropped_begins_at_the_next_one_also_afte
 
 
 def test_a_log_that_was_cleaned_within_its_first_segment_begins_at_its_snapshot_also_after_a_restart(tmp_path: Path) -> None:
-    """Else a replica with records of epoch 2 that were never committed would be told to go on with what follows."""
+    """Else a replica with records of epoch 2 that were never committed would continue with the records that follow."""
     log = opened(tmp_path, MetadataLogConfig(retention_ms=0))
     for epoch in (1, 2, 3):
         log.append_values([NO_OP] * 4, epoch, 1)

@@ -309,7 +309,7 @@ def test_a_change_between_the_wake_up_and_the_answer_is_not_lost() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_happens_a_session_tells_what_a_full_look_would_find(seed: int) -> None:
-    """The session against a model that remembers what the client was told and looks at every partition each time."""
+    """The session against a model that remembers the client's answers and looks at every partition each time."""
     rng = random.Random(seed)
     world, session_id = quiet_world(6)
     told = {f"t{n}": (0, 0) for n in range(6)}

@@ -1,4 +1,4 @@
-"""Transactions that nobody will end are named, once, with what ends them."""
+"""Transactions whose producer will not end them are logged, once, with the command that ends them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tidelog.server.runtime import Alarm
 
 
 class Alarms:
-    """Stands in for the runtime's ``call_later``: an alarm rings when it is told to."""
+    """Stands in for the runtime's ``call_later``: the test fires the alarm."""
 
     def __init__(self, world: World) -> None:
         self.set: list[tuple[float, Callable[[], object]]] = []

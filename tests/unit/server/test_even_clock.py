@@ -1,4 +1,4 @@
-"""The even clock against one that somebody sets."""
+"""The even clock while the wall clock is set."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def partition(node: Node, name: str, index: int = 0) -> Partition:
 
 
 def seen_offline(node: Node, topic: str, index: int) -> list[int]:
-    """The replicas that clients are told are offline."""
+    """The offline replicas in metadata responses."""
     body = MetadataRequest(topics=[MetadataRequestTopic(name=topic)]).encode(12)
     ctx = RequestContext(node.broker, Session("PLAINTEXT", "127.0.0.1"), ApiKey.METADATA, 12)
     answer = metadata(ctx, Question(memoryview(body), 12))

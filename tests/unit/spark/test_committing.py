@@ -1,4 +1,4 @@
-"""A batch is in the topic once and whole, wherever its driver dies, whoever else is alive, and however the replay differs."""
+"""A batch is in the topic once and whole, wherever its driver dies, with other drivers alive, and however the replay differs."""
 
 from __future__ import annotations
 

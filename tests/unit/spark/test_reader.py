@@ -1,4 +1,4 @@
-"""One task against a real node: everything arrives once, whatever happens in between, and what is lost is told."""
+"""One task against a real node: everything arrives once, whatever happens in between, and losses are reported."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class ScriptedSocket:
 
 
 class ScriptedCluster(Cluster):
-    """A cluster of scripted brokers, by id; broker 0 leads the partition until somebody says otherwise."""
+    """A cluster of scripted brokers, by id; broker 0 leads the partition until the test changes that."""
 
     def __init__(self, brokers: dict[int, ScriptedSocket]) -> None:
         super().__init__(parse_settings({"bootstrap.servers": "nowhere:1", "retry.backoff.ms": "1"}))

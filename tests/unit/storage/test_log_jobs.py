@@ -1,4 +1,4 @@
-"""Jobs keep the failure of the disk for whoever made them."""
+"""Jobs keep the failure of the disk for their owner."""
 
 import errno
 import random

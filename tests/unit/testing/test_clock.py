@@ -1,4 +1,4 @@
-"""Time is moved, nobody waits, and what was due has happened when ``advance`` returns."""
+"""Time moves without waiting, and everything due has happened when ``advance`` returns."""
 
 from __future__ import annotations
 

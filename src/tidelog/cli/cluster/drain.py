@@ -39,7 +39,7 @@ def command(node: int, bootstrap_server: str | None, command_config: str | None,
             return
         layout = read_layout(session)
         moves = moves_off(layout, node)
-        notes = [] if node in layout.racks else [f"Broker {node} is down: its replicas are made anew from the others."]
+        notes = [] if node in layout.racks else [f"Broker {node} is down: its replicas are copied from the others."]
         certain = flags["yes"] and not flags["dry_run"]
         if certain and node in layout.racks:
             cordon(session, layout, node)

@@ -170,7 +170,7 @@ class MoveRunner:
         self._flying |= {partition: move for partition, move in begun.items() if partition not in failed}
         if failed:
             lines = "; ".join(f"{topic}-{index}: {problem}" for (topic, index), problem in sorted(failed.items()))
-            raise CommandFailed(f"Brokers refuse to move {lines}. What has begun goes on; run this again to plan anew.")
+            raise CommandFailed(f"Brokers refuse to move {lines}. Moves that have begun continue; run this again for a new plan.")
 
     def _look(self) -> None:
         """Checks which moves are complete, and the progress of the others."""

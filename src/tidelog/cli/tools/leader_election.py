@@ -27,7 +27,7 @@ FORM = '{"partitions": [{"topic": "foo", "partition": 1}]}'
 @click.option(
     "--election-type",
     type=click.Choice(list(TYPES), case_sensitive=False),
-    help="PREFERRED: the first replica, where another leads. UNCLEAN: any, where nobody leads; may lose records. Required.",
+    help="PREFERRED: the first replica, if another leads. UNCLEAN: any, if there is no leader; may lose records. Required.",
 )
 @click.option("--topic", help="The topic, with --partition.")
 @click.option("--partition", type=int, help="The partition, with --topic.")

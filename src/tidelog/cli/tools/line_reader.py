@@ -48,7 +48,7 @@ class LineReader:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LineReader:
-        """CommandFailed for an unknown property, or separators that cannot be told apart."""
+        """CommandFailed for an unknown property, or equal separators."""
         unknown = sorted(properties.keys() - PROPERTIES)
         if unknown:
             raise CommandFailed(

@@ -177,7 +177,7 @@ class ControllerLink:
         """Asks the active controller at its listener, once. KafkaError NOT_CONTROLLER when it was not reached."""
         place = self._replica.runner.leader_endpoint
         if place is None or self._replica.runner.leader_id == self._replica.config.node_id:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, "nobody is known to lead the metadata quorum")
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "the leader of the metadata quorum is unknown")
         try:
             return await self._channels.to(*place, purpose).ask(request, timeout_ms=timeout_ms, version=version)
         except ChannelError as error:

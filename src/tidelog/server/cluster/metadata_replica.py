@@ -149,7 +149,7 @@ class MetadataReplica:
         voters, me = member.machine.voters, member.machine.quorum.me
         if not voters.voters and not member.config.raft.bootstrap:
             raise ConfigError(
-                "Nobody says who votes on metadata: set controller.quorum.bootstrap.servers, or controller.quorum.voters, or "
+                "No voters of the metadata quorum: set controller.quorum.bootstrap.servers, or controller.quorum.voters, or "
                 "format with --standalone or --initial-controllers."
             )
         if self.config.is_controller and not self.config.controller_endpoints and not member.machine.quorum.is_only_voter:

@@ -119,8 +119,8 @@ class Following:
                 try:
                     await self._round()
                 except Exception:  # a faulty response must not end the replication of all partitions
-                    log.exception("%s stumbled over an answer, and begins anew", self)
-                    self.machine.begin_anew(self._runtime.steady_ms())
+                    log.exception("%s failed on a response, and starts again", self)
+                    self.machine.start_again(self._runtime.steady_ms())
         finally:
             if self._poll is not None:
                 self._poll.cancel()
@@ -200,7 +200,7 @@ class Following:
                     assert isinstance(task, OutOfRange)
                     lost.append(task.followed)
             except Exception:  # a fault in one partition must not hold up the others
-                log.exception("%s stumbled over %s", self, task.followed.partition.topic_partition)
+                log.exception("%s failed on %s", self, task.followed.partition.topic_partition)
                 self.machine.refuse(task.followed, self._runtime.steady_ms())
             if spent >= TURN_BYTES:
                 spent = 0

@@ -31,7 +31,7 @@ HANDLER_NS = 100 * MS
 
 
 class World:
-    """Handlers that take a tenth of a second of the loop each time they run, and what connections were told."""
+    """Handlers that take a tenth of a second of the loop each time they run, and the throttle times of connections."""
 
     def __init__(self, **limits: float) -> None:
         self.now_ms = self.ns = 0

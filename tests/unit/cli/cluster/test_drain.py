@@ -44,7 +44,7 @@ def test_a_broker_that_is_down_is_replaced_from_the_others(monkeypatch: pytest.M
     cluster = FakeCluster(SPREAD, racks=FOUR, down=(1,))
     result = run(monkeypatch, cluster, "1", "--yes")
     assert result.exit_code == 0, result.output
-    assert "made anew from the others" in result.stdout
+    assert "copied from the others" in result.stdout
     assert all(1 not in replicas for replicas in cluster.replicas.values())
     assert cluster.throttled() == {}, "nobody is there to be cordoned"
 

@@ -1,4 +1,4 @@
-"""Throttles of moves: which replicas give and take, and whom the limits are told."""
+"""Throttles of moves: which replicas send and receive, and which brokers get the limits."""
 
 from tests.unit.cli.cluster_stand_in import StandIn
 from tidelog.cli.tools.reassignments import Ongoing

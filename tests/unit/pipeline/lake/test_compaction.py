@@ -1,4 +1,4 @@
-"""Small files into large ones: the same rows, for readers of before and of after, whoever else is at work."""
+"""Small files into large ones: the same rows, for readers before and after, with other writers at work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Delta sink does when somebody else makes its table at the same time; with a real table: tests/pipeline/test_delta.py."""
+"""A Delta sink whose table another writer creates at the same time; with a real table: tests/pipeline/test_delta.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sink into HBase may be told; what it does is in tests/pipeline/test_hbase.py, with an HBase."""
+"""Options of a sink into HBase; what it does is in tests/pipeline/test_hbase.py, with an HBase."""
 
 from __future__ import annotations
 

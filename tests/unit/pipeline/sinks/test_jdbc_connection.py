@@ -1,4 +1,4 @@
-"""What is told of a database that cannot be reached."""
+"""Errors about a database that cannot be reached."""
 
 from __future__ import annotations
 

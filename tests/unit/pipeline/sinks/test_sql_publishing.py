@@ -1,4 +1,4 @@
-"""The SQL of a batch's transaction, held against SQLite: once, over drivers that die, come back, and run beside each other."""
+"""The SQL of a batch's transaction, run by SQLite: once, over drivers that die, come back, and run beside each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline's topic sink without a JVM: how identities are kept, and what is told."""
+"""A pipeline's topic sink without a JVM: how identities are stored, and its errors."""
 
 from __future__ import annotations
 

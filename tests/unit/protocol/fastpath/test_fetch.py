@@ -1,4 +1,4 @@
-"""Fetch by hand, at its edges; tests/property/test_codec_fastpath.py holds it against the generated class."""
+"""Fetch by hand, at its edges; tests/property/test_codec_fastpath.py compares it with the generated class."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_each_purpose_has_a_connection_of_its_own(world: World) -> None:
 
 
 def test_records_stay_as_they_came_while_more_answers_arrive(world: World) -> None:
-    """The next answer must not be received into the buffer that somebody reads from, raw or not."""
+    """The next answer must not be received into a buffer that is still being read, raw or not."""
 
     async def main() -> None:
         channel = world.to_server()
@@ -364,7 +364,7 @@ def test_names_that_cannot_be_looked_up_are_failures_like_others(world: World) -
 
 
 def pauses(world: World, monkeypatch: pytest.MonkeyPatch, waits_s: tuple[float, ...]) -> list[tuple[float, float]]:
-    """Asks nobody, again and again, after these waits. What each attempt but the first slept, and what lay between it and the
+    """Sends nothing, repeatedly, after these waits. What each attempt but the first slept, and what lay between it and the
     failure before, sleep included."""
     found: list[tuple[float, float]] = []
     really_sleep = asyncio.sleep

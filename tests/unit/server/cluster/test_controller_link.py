@@ -137,7 +137,7 @@ def test_the_quorum_is_described_through_any_node(three: SeveralNodes) -> None:
 
 
 def test_a_controller_that_hangs_is_asked_no_more_when_another_one_leads() -> None:
-    """A paused process keeps its connections; whoever waits for it would wait for the whole of the request's time."""
+    """A paused process keeps its connections; a request would wait for its whole timeout."""
     asked: list[str] = []
 
     async def main(runtime: LoopRuntime) -> None:

@@ -181,7 +181,7 @@ def test_a_controller_that_nobody_told_of_a_quorum_does_not_start(tmp_path: Path
     world.settings = {"controller.quorum.bootstrap.servers": ""}
 
     async def main() -> None:
-        with pytest.raises(ConfigError, match="Nobody says who votes"):
+        with pytest.raises(ConfigError, match="No voters of the metadata quorum"):
             await world.start(2)
 
     try:

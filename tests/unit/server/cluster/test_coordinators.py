@@ -92,7 +92,7 @@ def test_the_clock_of_the_groups_goes_on_where_the_wall_clock_is_set() -> None:
 
 
 def test_without_controllers_a_coordinator_goes_on_while_it_is_followed_and_falls_silent_when_it_is_not(tmp_path: Path) -> None:
-    """Nobody is elected without a controller, of whom the followers would hear; who hears from nobody at all cannot know."""
+    """No leader is elected without a controller, which the followers would reach; a broker that reaches none cannot know."""
     world = SeveralNodes(tmp_path, controllers=1, brokers=2, broker_session_timeout_ms="600", replica_fetch_wait_max_ms="50")
 
     async def main() -> None:

@@ -29,7 +29,7 @@ REQUEST = WriteMarkers("x", 3, 7, 4, True, 2, (P0, P1, P2))
 
 
 class Listening:
-    """Stands for the shards, the shard and the machine: writes down what it is told."""
+    """Stands for the shards, the shard and the machine: records its calls."""
 
     epoch = 9
     failed = False

@@ -54,7 +54,7 @@ def test_a_directory_of_a_larger_quorum_is_refused_by_a_node_that_nobody_could_r
 def test_a_node_whose_disk_was_replaced_says_that_its_vote_is_with_the_old_one(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody would notice before the next controller fails."""
+    """Otherwise it shows only when the next controller fails."""
     world = SeveralNodes(tmp_path)
     shutil.rmtree(world.path(3))
     format_dirs(FS, FormatRequest([world.path(3)], 3, CLUSTER), rng=random.Random(99), now_ms=NOW)

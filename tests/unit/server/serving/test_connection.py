@@ -352,7 +352,7 @@ def test_a_produce_that_is_being_checked_when_its_client_goes_is_finished_and_so
 
 
 class Later(Waiting):
-    """A request that waits until it is told to go on; ``produce`` as one whose records are in the log."""
+    """A request that waits until the test resumes it; ``produce`` as one whose records are in the log."""
 
     def __init__(self, body: bytes, *, produce: bool = True) -> None:
         super().__init__(ParkedAppend(1 << 50, -1))

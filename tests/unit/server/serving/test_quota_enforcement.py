@@ -1,4 +1,4 @@
-"""A whole broker with quotas, real clients, and time that is moved: nobody waits, and no answer's own time is judged."""
+"""A whole broker with quotas, real clients, and time that is moved: no waiting, no measuring of response times."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ CONTENT = random.Random(7).randbytes(3 * 1024 * 1024)
 
 
 class Peer(PlainTransport):
-    """A socket that takes what it is told to take; 0 once, when it has taken less than it was offered."""
+    """A socket that accepts a given number of bytes; 0 once, when it has taken less than it was offered."""
 
     __slots__ = ("calls", "full", "limit", "received", "taking")
 

@@ -24,7 +24,7 @@ def runtime() -> Iterator[LoopRuntime]:
 
 
 class Replicas:
-    """Counts what it is told to do."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         self.done: list[str] = []

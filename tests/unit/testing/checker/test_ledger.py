@@ -1,4 +1,4 @@
-"""What becomes of operations whose outcome nobody was told."""
+"""Operations whose outcome was never reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short histories, written down as a story is told."""
+"""Short histories, written in the order of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who can read what: the rules of Avro's schema resolution, each with a pair that it allows and one that it does not."""
+"""The rules of Avro's schema resolution, each with a pair that it allows and one that it does not."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_a_transactional_id_has_a_coordinator_and_its_topic_is_made_for_losing_n
 
 
 def test_the_empty_name_has_a_coordinator_like_any_other(talk: Talk) -> None:
-    """As Apache Kafka 4.3.1 answers; offsets may be stored under it, and who joins is told that a group needs a name."""
+    """As Apache Kafka 4.3.1 answers; offsets may be stored under it, and a join gets the error that a group needs a name."""
     talk.find("g")
     assert talk.ask(FindCoordinatorRequest(key=""), 3).error_code == 0
 

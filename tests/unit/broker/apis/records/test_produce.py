@@ -262,7 +262,7 @@ def test_a_marker_between_the_question_and_the_append_refuses_the_batch(coordina
 
 
 def test_a_leader_that_may_have_a_successor_sends_a_producer_there_whose_sequence_does_not_follow() -> None:
-    """It went on with the successor, and came back: that is no reason to give up."""
+    """It continued at the successor, and came back: that is no reason to give up."""
     world = World()
     world.create("t", FOLLOWED, FOLLOWED)
     gap = {**PRODUCER, "transactional": False, "base_sequence": 5}

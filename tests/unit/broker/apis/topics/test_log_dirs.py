@@ -87,7 +87,7 @@ def move(world: World, path: str, *asked: tuple[str, list[int]]) -> list[tuple[s
 
 
 class Controller:
-    """Takes what it is told of a replica's new place."""
+    """Accepts a replica's new log dir."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""Who may join, under which id, and what that starts."""
+"""Which members may join, under which id, and what that starts."""
 
 from __future__ import annotations
 

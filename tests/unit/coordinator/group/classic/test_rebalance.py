@@ -1,4 +1,4 @@
-"""When a join phase begins and ends, and what everybody is told."""
+"""When a join phase begins and ends, and the answers to all members."""
 
 from __future__ import annotations
 

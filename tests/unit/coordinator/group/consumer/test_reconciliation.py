@@ -15,7 +15,7 @@ STABLE, UNREVOKED, UNRELEASED = MemberState.STABLE, MemberState.UNREVOKED_PARTIT
 
 def target(epoch: int, partitions: list[int], *, taken: dict[int, str] | None = None, changed: bool = False,
            subscribed: bool = True) -> Target:  # fmt: skip
-    """A target of partitions of ``t``, with those that somebody has."""
+    """A target of partitions of ``t``, with those that have an owner."""
     others = taken or {}
     return Target(epoch, owned(t=partitions), frozenset({T}) if subscribed else frozenset(), changed, lambda _, p: others.get(p))
 

@@ -1,4 +1,4 @@
-"""A group that changes its protocol in the middle of a rebalance: what somebody still reads is given to nobody else.
+"""A group that changes its protocol in the middle of a rebalance: a partition that is still read gets no second owner.
 
 Found by tests/property/test_consumer_groups.py; Kafka 4.3 lets two members read the same for a while in each of these cases.
 """

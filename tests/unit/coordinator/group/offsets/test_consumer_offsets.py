@@ -1,4 +1,4 @@
-"""Who may commit and read offsets in a consumer group: by member epoch, and by what was given when."""
+"""Which members may commit and read offsets in a consumer group: by member epoch and by assignment epoch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offsets within transactions: nobody sees them before the marker, and they count in the place they have in the log."""
+"""Offsets within transactions: they are invisible before the marker, and they count in the place they have in the log."""
 
 from tidelog.coordinator.group.offsets.pending_offsets import PendingOffsets
 from tidelog.coordinator.group.records import CommittedOffset, OffsetKey
