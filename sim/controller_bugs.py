@@ -46,12 +46,12 @@ def _unclean_ends_unnoticed() -> list[Patch]:
 
 def _isr_shrinks_to_nothing() -> list[Patch]:
     """Somebody is elected from outside the ISR as if nothing could be lost by it."""
-    honest = partition_change._leader
+    honest = partition_change.choose_leader
 
     def leader(*args: Any) -> tuple[int, bool]:
         return honest(*args)[0], False
 
-    return [(partition_change, "_leader", leader)]
+    return [(partition_change, "choose_leader", leader)]
 
 
 def _reassignment_ends_early() -> list[Patch]:
@@ -112,12 +112,12 @@ def _minimum_changes_unnoticed() -> list[Patch]:
 
 def _same_leader_epoch() -> list[Patch]:
     """A replica is taken away without a new leader epoch, and a leader that has left still leads."""
-    honest = partition_change._leader
+    honest = partition_change.choose_leader
 
     def leader(partition: PartitionImage, *more: Any) -> tuple[int, bool]:
         return (partition.leader, False) if partition.has_leader else honest(partition, *more)
 
-    return [(partition_change, "_leader", leader)]
+    return [(partition_change, "choose_leader", leader)]
 
 
 def _shutting_down_counts_as_up() -> list[Patch]:
