@@ -23,6 +23,7 @@ from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopics
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.protocol.messages.topic_record import TopicRecord
 from tidelog.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from tidelog.raft import quorum_state
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.metadata_log import MetadataLogConfig
 from tidelog.raft.snapshots import encode_snapshot
@@ -79,7 +80,7 @@ def names(node: SoleMember) -> list[str]:
 
 def test_a_new_cluster_begins_with_leader_bootstrap_and_controller(log_dir: Path) -> None:
     node = start(log_dir)
-    assert (log_dir / "__cluster_metadata-0" / "quorum-state").read_bytes() == (
+    assert (log_dir / "__cluster_metadata-0" / "quorum-state").read_bytes() == quorum_state.sealed(
         b'{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
         b'"currentVoters":[{"voterId":1}],"data_version":0}'
     )
@@ -242,7 +243,8 @@ def test_a_dynamic_quorum_of_one_brings_its_voters_into_the_log_once(tmp_path: P
         node.close(NOW)
     assert counts == [3, 1, 3]
     state = (tmp_path / "__cluster_metadata-0" / "quorum-state").read_bytes()
-    assert state == b'{"leaderId":1,"leaderEpoch":3,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    kafkas = b'{"leaderId":1,"leaderEpoch":3,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    assert state == quorum_state.sealed(kafkas)
 
 
 def test_a_directory_that_kafka_wrote_is_led_on(tmp_path: Path) -> None:
