@@ -87,6 +87,8 @@ class ReplicaManager:
         """Partitions whose leader, epoch, replicas or log changed since the fetchers last looked."""
         self.on_moved: Callable[[], None] | None = None
         """Called when ``moved`` grew without a metadata change; the fetchers look after each metadata change anyway."""
+        self.on_mended: Callable[[UnifiedLog], None] | None = None
+        """Called after a damaged range of a log was replaced."""
 
     # -- following the metadata log -------------------------------------------------------------------------------------
 

@@ -118,7 +118,7 @@ class LogCleaner:
         self.cleanings: dict[TopicPartition, Cleaning] = {}
         """Running cleanings."""
         self.uncleanable: dict[TopicPartition, str] = {}
-        """Partitions that are not cleaned until the node is restarted, and why."""
+        """Partitions that are not cleaned until the node is restarted or the log is mended, and why."""
         self.dirtiest_ratio = 0.0
         """Greatest dirty ratio at the last ``begin`` (max-dirty-percent)."""
         self._writing: set[str] = set()
@@ -194,6 +194,10 @@ class LogCleaner:
         """Excludes a partition from cleaning until the node is restarted, after an unexpected error."""
         self.uncleanable[partition] = reason
         self.cleanings.pop(partition, None)
+
+    def mended(self, log: UnifiedLog) -> None:
+        """Damage of the log was replaced: it is cleaned again."""
+        self.uncleanable.pop(log.topic_partition, None)
 
     def truncated(self, log: UnifiedLog, offset: int) -> None:
         """The log was truncated to ``offset``: lowers the clean offset and ends a running cleaning, whose segments may be
@@ -373,7 +377,7 @@ class Cleaning:
         """These records cannot be compacted and need an operator."""
         partition = self.log.topic_partition
         self._cleaner.uncleanable[partition] = reason
-        _logger.error("%s is not compacted any more until the node is restarted: %s", partition, reason)
+        _logger.error("%s is not compacted any more until the node is restarted or the log is mended: %s", partition, reason)
         self._abandon()
 
     def _abandon(self) -> None:

@@ -109,7 +109,8 @@ def _replay(log: LogView, start: int, note: Note) -> None:
                 if header.producer_id >= 0 and header.base_offset >= start:
                     note(batch, header, segment)
         segment.aborted.replay_needed = False
-        segment.aborted.incomplete = any(each.next_offset > start for each in segment.rotten)
+        if any(each.next_offset > start for each in segment.rotten):
+            segment.aborted.incomplete = True
 
 
 def remove_stray_snapshots(log: LogView, names: list[str]) -> None:

@@ -100,6 +100,7 @@ def recover_segment(
     segment.first_timestamp = first_timestamp
     segment.adopt_indexes(indexer)
     segment.aborted.reset(segment.file_system, segment.path(TXN_INDEX_SUFFIX))
+    segment.aborted.incomplete = bool(scan.rotten)
     segment.sealed = False
     _report(segment)
     return size - scan.end
@@ -115,6 +116,8 @@ def mark_known(segments: Sequence[LogSegment], listed: Collection[int] | None) -
             for _ in scan.batches():
                 pass
             segment.rotten = tuple(scan.rotten)
+            # The snapshot that is loaded may be of a start that skipped these batches.
+            segment.aborted.incomplete = bool(scan.rotten)
             _report(segment)
 
 

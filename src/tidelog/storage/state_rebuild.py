@@ -30,11 +30,13 @@ class StateRebuild:
 
     def __init__(self, log: UnifiedLog, segment: LogSegment, mended: LogSegment, now_ms: int) -> None:
         self._log = log
+        self._segment = segment
+        self._mended = mended
         self._first = segment.base_offset
         self._now_ms = now_ms
         self._cuts = log.files.segments.cuts
-        self._before = list(log.segments)
-        """The segments when the rebuild began."""
+        self._before = self._at_or_after(log)
+        """The segments from ``segment`` on when the rebuild began. Earlier ones may be deleted meanwhile."""
         self._segments = [mended if each is segment else each for each in log.segments]
         self._end = log.log_end_offset
         self._size = log.active.size
@@ -84,7 +86,11 @@ class StateRebuild:
     def stands(self) -> bool:
         """Whether the log has only grown since: otherwise ``install`` must not be called."""
         log = self._log
-        return log.failure is None and log.files.segments.cuts == self._cuts and log.segments[: len(self._before)] == self._before
+        unchanged = self._at_or_after(log)[: len(self._before)] == self._before
+        return log.failure is None and log.files.segments.cuts == self._cuts and unchanged
+
+    def _at_or_after(self, log: UnifiedLog) -> list[LogSegment]:
+        return [each for each in log.segments if each.base_offset >= self._first]
 
     def install(self) -> None:
         """Replaces the log's state. Reads what was appended meanwhile and blocks for a sync of each transaction index that was
@@ -93,13 +99,12 @@ class StateRebuild:
         log = self._log
         last = self._segments[-1]
         deque(self._replay(last, self._size, last.size, self._end), maxlen=0)
-        for segment in log.segments[len(self._before) :]:
+        for segment in self._at_or_after(log)[len(self._before) :]:
             deque(self._replay(segment, 0, segment.size, self._end), maxlen=0)
         state = self._producers
         state.end_offset = log.log_end_offset
-        for segment in log.segments:
-            if segment.base_offset >= self._first:
-                self._correct(segment)
+        for segment in self._at_or_after(log):
+            self._correct(segment)
         for offset in snapshot_offsets(log.fs.listdir(log.dir)):
             if offset > self._first:
                 log.fs.remove(f"{log.dir}/{file_stem(offset)}{SNAPSHOT_SUFFIX}")
@@ -117,5 +122,5 @@ class StateRebuild:
             segment.aborted.replace(segment.file_system, segment.path(TXN_INDEX_SUFFIX), entries)
             if entries:
                 self._log.files.segments.note_aborting(segment)
-        replayed = self._segments[self._before.index(segment)] if segment in self._before else segment
+        replayed = self._mended if segment is self._segment else segment
         segment.aborted.incomplete = bool(replayed.rotten)

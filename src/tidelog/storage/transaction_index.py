@@ -24,7 +24,8 @@ class TransactionIndex:
         self.replay_needed = False
         """Whether it was emptied, and the segment's batches must be replayed to fill it."""
         self.incomplete = False
-        """Whether a replay skipped damaged batches of the segment: producers and transactions may lack what they say."""
+        """Whether producers and transactions may lack what damaged batches of the segment say: a start found the damage, and
+        this replay, or one whose snapshot was loaded, skipped those batches."""
 
     def entries(self, fs: FileSystem, path: str) -> list[AbortedTransaction]:
         """All entries. CorruptIndex when the file is malformed."""

@@ -467,6 +467,23 @@ def test_damaged_records_are_left_as_they_are_and_somebody_is_told(tmp_path: Pat
     assert not [name for name in names(log) if name.endswith((".cleaned", ".swap"))]
 
 
+def test_a_log_whose_damage_was_replaced_is_cleaned_again(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    append(log, ("a", "1"), ("b", "1"))
+    append(log, ("a", "2"))
+    roll(log)
+    segment = log.segments[0]
+    right = segment.file.read(segment.size - 3, 1)
+    segment.file.write(segment.size - 3, b"\xff")
+    cleaner = LogCleaner(log.fs)
+    clean(log, cleaner=cleaner)
+    segment.file.write(segment.size - 3, right)
+    assert cleaner.begin([log], 2000) is None
+    cleaner.mended(log)
+    clean(log, cleaner=cleaner)
+    assert not cleaner.uncleanable and values(log) == {"a": "2", "b": "1"}
+
+
 def test_statistics_say_what_was_read_and_kept(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     for i in range(10):

@@ -8,6 +8,7 @@ import pytest
 
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log
 from tidelog.records.batch import iter_headers
+from tidelog.replication.repair import Replacement, damages
 from tidelog.storage import reading
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
@@ -31,7 +32,7 @@ def transactions(log: UnifiedLog) -> None:
     append(log, batch(1, producer=(9, 0, 0), transactional=True))
 
 
-def state(log: UnifiedLog) -> object:
+def state(log: UnifiedLog) -> tuple[object, ...]:
     entries = [
         (each.producer_id, each.epoch, each.last_sequence, each.txn_first_offset) for each in log.producers.entries.values()
     ]
@@ -80,6 +81,59 @@ def test_the_state_is_as_if_nothing_had_been_damaged(number: int, meanwhile: boo
     again = load(log.fs, SMALL, clean=True, recovery_point=log.log_end_offset)  # type: ignore[arg-type]
     again.update_high_watermark(again.log_end_offset)
     assert state(again) == state(whole)
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["clean stop", "kill"])
+def test_a_marker_that_an_earlier_start_did_without_ends_its_transaction(clean: bool) -> None:
+    """The second start loads a producer snapshot that the first one took without the marker."""
+    disk = SimDisk()
+    log = new_log(disk)
+    append(log, batch(1, producer=(7, 0, 0), transactional=True))
+    end_transaction(log, 7, commit=True)
+    append(log, batch(3))
+    log.flush()
+    segment = log.active
+    header = list(iter_headers(segment.file.read(0, segment.size)))[1]
+    right = segment.file.read(header.position, header.size)
+    disk.flip(segment.path(".log"), header.end_position - 1, 2)
+    log = load(disk.kill(), survived=True)
+    log.roll(NOW_MS)
+    append(log, batch(1))
+    log.close()
+    fs = log.fs
+    assert isinstance(fs, SimDisk)
+    log = load(fs if clean else fs.kill(), clean=clean, survived=True, recovery_point=log.log_end_offset if clean else 0)
+    log.update_high_watermark(log.log_end_offset)
+    assert log.last_stable_offset == 0
+    log.flush()
+    (damage,) = damages(log)
+    found = Replacement(log, damage.rotten)
+    found.take(right)
+    assert found.changes_state(damage.segment)
+    job = SpliceJob(log, damage.segment, damage.rotten, found.data)
+    deque(job.steps(), maxlen=0)
+    rebuild = StateRebuild(log, damage.segment, job.mended, NOW_MS)
+    deque(rebuild.steps(), maxlen=0)
+    rebuild.install()
+    job.put_in_place()
+    assert log.last_stable_offset == log.log_end_offset
+    log.check()
+
+
+def test_segments_that_retention_deletes_meanwhile_do_not_matter() -> None:
+    log, whole = new_log(SimDisk(), SMALL), new_log(SimDisk(), SMALL)
+    for each in (log, whole):
+        transactions(each)
+        each.roll(NOW_MS)
+        each.flush()
+    segment = log.segments[2]
+    rebuild = StateRebuild(log, segment, segment, NOW_MS)
+    deque(rebuild.steps(), maxlen=0)
+    log.delete_records_before(log.segments[1].base_offset)
+    assert len(log.retention_step(NOW_MS).segments) == 1 and rebuild.stands
+    rebuild.install()
+    assert state(log)[0] == state(whole)[0]
+    log.check()
 
 
 def test_a_log_that_was_cut_meanwhile_keeps_its_state() -> None:

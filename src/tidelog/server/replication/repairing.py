@@ -207,6 +207,8 @@ class Repairing:
         key = here.dir, damage.rotten.first_offset
         self._waiting.pop(key, None)
         self._said.pop(key, None)
+        if self._replicas.on_mended is not None:
+            self._replicas.on_mended(here)
         rotten = damage.rotten
         log.warning(
             "%s: %d damaged bytes at position %d, offsets %d to %d, are replaced by those of broker %d; %s",

@@ -42,6 +42,7 @@ class Compaction:
         threads = max(config.log_cleaner_threads, 1)
         self.cleaner = LogCleaner(replicas.logs.fs, dedupe_buffer_bytes=config.log_cleaner_dedupe_buffer_size // threads)
         self.cleanings_done = 0
+        replicas.on_mended = self.cleaner.mended
 
     def start(self) -> None:
         """Starts the cleaner threads, unless log.cleaner.enable is false."""

@@ -65,11 +65,13 @@ def test_a_damaged_batch_comes_back_and_the_log_is_equal_again(
         segment = log.active if active else log.segments[1]
         rotten = damage(log, segment, 0)
         wrong = segment.file.read(rotten.position, rotten.end - rotten.position)
+        reported: list[Any] = []
+        pair.worlds[broker].manager.on_mended = reported.append
         assert reading.read(log, rotten.first_offset, 10, upto=RECORDS, min_one=True).error is ErrorCode.CORRUPT_MESSAGE
         with caplog.at_level(logging.WARNING):
             await mended(pair, broker)
         assert files(log) == before == files(pair.log(3 - broker))
-        assert damages(log) == [] and pair.replications[broker].repairing.mended == 1
+        assert damages(log) == [] and pair.replications[broker].repairing.mended == 1 and reported == [log]
         assert reading.read(log, rotten.first_offset, 10, upto=RECORDS, min_one=True).error is ErrorCode.NONE
         assert log.high_watermark == log.log_end_offset == RECORDS and pair.worlds[1].partition("t").isr == (1, 2)
         (kept,) = [name for name in log.fs.listdir(log.dir) if name.endswith(".cut")]

@@ -133,7 +133,8 @@ def test_a_log_that_nobody_foresaw_is_left_alone_and_the_others_are_compacted(tm
     async def story() -> None:
         odd, plain = dirty_log(tmp_path / "odd", batches=50), dirty_log(tmp_path / "plain")
         plain.topic_partition = TopicPartition("plain", 0)
-        work = compaction(Replicas(odd, plain), log_cleaner_threads="1")
+        replicas: Any = Replicas(odd, plain)
+        work = compaction(replicas, log_cleaner_threads="1")
         real = work.cleaner.begin
 
         def begin(*arguments: Any) -> Any:
@@ -152,5 +153,7 @@ def test_a_log_that_nobody_foresaw_is_left_alone_and_the_others_are_compacted(tm
         await work.stop()
         assert (count(odd), count(plain)) == (50, 1)
         assert list(work.cleaner.uncleanable) == [odd.topic_partition]
+        replicas.on_mended(odd)
+        assert not work.cleaner.uncleanable
 
     asyncio.run(asyncio.wait_for(story(), 20))
