@@ -6,6 +6,9 @@ transaction. So the state is rebuilt with the mended segment *before* that segme
 
 The rebuild reads from the newest producer snapshot at or below the segment to the log's end, in a thread; ``install``, on the
 event loop, reads what was appended since and replaces the state.
+
+Producer snapshots behind the segment are wrong and are removed. Where offsets are missing between two segments, because of
+compaction, a new one takes the place: after a power loss it shows that nothing was lost there (segment_recovery.py).
 """
 
 from __future__ import annotations
@@ -43,12 +46,17 @@ class StateRebuild:
         self._producers = ProducerStateManager(log.producers.expiration_ms)
         self._aborted: defaultdict[int, list[AbortedTransaction]] = defaultdict(list)
         """By base offset of the segment with the marker."""
+        self._read_to = -1
+        """One past the last offset that was read."""
+        self._snapshots: list[tuple[int, bytes]] = []
+        """Offset and content of the snapshots behind gaps."""
 
     def steps(self) -> Iterator[int]:
         """Reads the log, in steps that block, and yields the bytes of each. Raises OSError."""
         start = self._load_snapshot()
         for segment in self._segments:
             if segment.next_offset > start or segment is self._segments[-1]:
+                self._note_gap(segment)
                 size = self._size if segment is self._segments[-1] else segment.size
                 yield from self._replay(segment, segment.position_of(start), size, start)
         self._producers.end_offset = self._end
@@ -66,12 +74,17 @@ class StateRebuild:
                 return offset
         return oldest
 
+    def _note_gap(self, segment: LogSegment) -> None:
+        if 0 <= self._read_to < segment.base_offset > self._first:
+            self._snapshots.append((segment.base_offset, self._producers.encode_snapshot()))
+
     def _replay(self, segment: LogSegment, position: int, end: int, start: int) -> Iterator[int]:
         read = 0
         for first, last in readable_parts(segment.rotten, position, end):
             for header, batch in iter_batches(segment.file, first, last, STEP_BYTES):
                 if header.producer_id >= 0 and header.base_offset >= start:
                     self._note(batch, header, segment)
+                self._read_to = header.next_offset
                 read += header.size
                 if read >= STEP_BYTES:
                     yield read
@@ -100,6 +113,7 @@ class StateRebuild:
         last = self._segments[-1]
         deque(self._replay(last, self._size, last.size, self._end), maxlen=0)
         for segment in self._at_or_after(log)[len(self._before) :]:
+            self._note_gap(segment)
             deque(self._replay(segment, 0, segment.size, self._end), maxlen=0)
         state = self._producers
         state.end_offset = log.log_end_offset
@@ -111,6 +125,9 @@ class StateRebuild:
         unflushed = log.files.unflushed
         unflushed.forget_snapshots(self._first)
         unflushed.found_snapshot(-1)
+        for offset, content in self._snapshots:
+            if offset < log.log_end_offset:
+                unflushed.add_snapshot(offset, content)
         unflushed.add_snapshot(log.log_end_offset, state.encode_snapshot())
         unflushed.note_names()
         log.producers.take_over(state)
