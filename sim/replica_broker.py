@@ -15,7 +15,8 @@ from tidelog.protocol.fastpath import FetchView
 from tidelog.protocol.messages import fetch as wire
 from tidelog.replication import following
 from tidelog.replication.fetch import Fetch
-from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, Followed, OutOfRange, ReplicaFetcher
+from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher
+from tidelog.replication.followed_partition import Followed
 from tidelog.replication.offset_lookup import OffsetAnswer, list_offset
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica import Caller

@@ -9,26 +9,25 @@ after the request was sent is skipped.
 Invariants: a partition is in ``_entries`` exactly once; a partition in the session is ready or about to be forgotten; a ``busy``
 or delayed partition is not fetched.
 
-Elsewhere: what a response does to a log (``following``), connections, time and threads (``server.replication.replica_fetching``).
+Elsewhere: the session (``follower_session``), back-offs (``followed_partition``), what a response does to a log (``following``),
+connections, time and threads (``server.replication.replica_fetching``).
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Uuid
 from tidelog.model.ports import Buffer
 from tidelog.protocol.messages import fetch as wire
-from tidelog.replication.following import Position, position
+from tidelog.replication.followed_partition import BackOffs, Followed
+from tidelog.replication.follower_session import FollowerSession
 from tidelog.replication.partition import Partition
 
 FIRST_BACKOFF_MS = 20
 """First back-off while a leader does not know yet that it leads; it doubles up to replica.fetch.backoff.ms."""
-MAX_EPOCH = 0x7FFFFFFF
 CALM_MS = 500
 BRIEF_MS = 10
 """When a broker stops or starts, partitions arrive in groups, one after another. For ``CALM_MS`` after an arrival, polls wait
@@ -55,51 +54,6 @@ class FetcherSettings:
     max_bytes: int = 10 << 20
     partition_max_bytes: int = 1 << 20
     backoff_ms: int = 1000
-
-
-class Followed:
-    """A followed partition, in one leader epoch."""
-
-    __slots__ = (
-        "asked_in",
-        "busy",
-        "delay_ms",
-        "due_ms",
-        "failed",
-        "in_session",
-        "leader_epoch",
-        "leader_high_watermark",
-        "partition",
-        "told",
-    )
-
-    def __init__(self, partition: Partition) -> None:
-        self.partition = partition
-        self.leader_epoch = partition.leader_epoch
-        self.told: Position | None = None
-        """The position that the session last sent to the leader."""
-        self.in_session = False
-        self.asked_in = 0
-        """The number of the request that first named it; 0: no request did."""
-        self.busy = False
-        """A long operation on the partition is running."""
-        self.delay_ms = 0
-        self.due_ms = 0
-        """Not fetched before this time; 0: not delayed."""
-        self.failed = False
-        """The last batches from the leader could not be appended."""
-        self.leader_high_watermark = 0
-
-    @property
-    def is_current(self) -> bool:
-        """Whether the partition still follows this leader in this epoch."""
-        partition = self.partition
-        return (
-            partition.leader_epoch == self.leader_epoch
-            and not partition.is_leader
-            and not partition.deleted
-            and partition.log is not None
-        )
 
 
 class Append(NamedTuple):
@@ -138,13 +92,8 @@ class ReplicaFetcher:
         self._entries: dict[Partition, Followed] = {}
         self._changed: dict[Followed, None] = {}
         """Partitions that the next request names, in this order."""
-        self._forgotten: dict[tuple[Uuid, int], None] = {}
-        self._delayed: list[tuple[int, int, Followed]] = []
-        self._session_id = 0
-        self._session_epoch = 0
-        self._no_room = False
-        """The leader gave us no session: each fetch names every partition and long-polls."""
-        self._requests = 0
+        self._back_offs = BackOffs()
+        self._session = FollowerSession(settings.partition_max_bytes)
         self._calm_ms = 0
         self.waits_ms = 0
         """The longest wait of the last poll."""
@@ -180,6 +129,7 @@ class ReplicaFetcher:
             if known.leader_epoch == partition.leader_epoch:
                 return False
             self._leave(known)
+            self._back_offs.cancel(known)
         entry = self._entries[partition] = Followed(partition)
         self._by_key[partition.topic_id, partition.index] = entry
         self._changed[entry] = None
@@ -190,24 +140,18 @@ class ReplicaFetcher:
         entry = self._entries.pop(partition, None)
         if entry is not None:
             self._leave(entry)
+            self._back_offs.cancel(entry)
             del self._by_key[partition.topic_id, partition.index]
 
     def _leave(self, entry: Followed) -> None:
         self._changed.pop(entry, None)
-        if entry.in_session:
-            entry.in_session = False
-            self._forgotten[entry.partition.topic_id, entry.partition.index] = None
+        self._session.leave(entry)
 
     # -- requests -------------------------------------------------------------------------------------------------------
 
     def next_due_ms(self) -> int | None:
         """When the first delayed partition is due; None when none is delayed."""
-        while self._delayed and not self._is_delayed(self._delayed[0][2]):
-            heapq.heappop(self._delayed)
-        return self._delayed[0][0] if self._delayed else None
-
-    def _is_delayed(self, entry: Followed) -> bool:
-        return entry.due_ms > 0 and self._entries.get(entry.partition) is entry
+        return self._back_offs.next_due_ms()
 
     @property
     def has_work(self) -> bool:
@@ -217,7 +161,7 @@ class ReplicaFetcher:
     @property
     def opens_session(self) -> bool:
         """Whether the last or the next fetch opens a session; such a fetch is answered at once."""
-        return self._session_epoch == 0 and not self._no_room
+        return self._session.opens
 
     @property
     def answers_soon(self) -> bool:
@@ -226,31 +170,32 @@ class ReplicaFetcher:
 
     def request(self, now_ms: int, broker_epoch: int) -> wire.FetchRequest | None:
         """The next Fetch; None when there is nothing to fetch until ``next_due_ms`` or a call of ``follow``."""
-        while self._delayed and self._delayed[0][0] <= now_ms:
-            entry = heapq.heappop(self._delayed)[2]
-            if self._is_delayed(entry):
-                entry.due_ms = 0
-                self._changed[entry] = None
-        full = self._session_epoch == 0
-        named = [entry for entry in (self._entries.values() if full else self._changed) if self._takes_part(entry)]
+        for due in self._back_offs.take_due(now_ms):
+            self._changed[due] = None
+        session = self._session
+        full = session.epoch == 0
+        named = [
+            entry
+            for entry in (self._entries.values() if full else self._changed)
+            if not entry.busy and not entry.due_ms and entry.partition.log is not None
+        ]
         self._changed = {}
         if full:
             if not named:
                 return None
         elif not named and not self.has_work:
             return None
-        self._requests += 1
-        if any(not entry.asked_in for entry in named):
-            self._calm_ms = now_ms + CALM_MS
-        topics: dict[Uuid, wire.FetchTopic] = {}
         for entry in named:
-            self._name(entry, topics, full=full)
+            if not entry.asked:
+                entry.asked = True
+                self._calm_ms = now_ms + CALM_MS
+        topics = session.name(named)
         settings = self._settings
         max_wait_ms = settings.max_wait_ms
-        if self.opens_session:
+        if session.opens:
             # Only a known session can be closed. A poll that waits without one would block its connection until the timeout.
             max_wait_ms = 0
-        elif (due_ms := self.next_due_ms()) is not None:
+        elif (due_ms := self._back_offs.next_due_ms()) is not None:
             # A partition whose back-off ends soon must not wait for the end of this poll.
             max_wait_ms = min(max_wait_ms, due_ms - now_ms)
         if now_ms < self._calm_ms:
@@ -261,60 +206,21 @@ class ReplicaFetcher:
             max_wait_ms=max_wait_ms,
             min_bytes=settings.min_bytes,
             max_bytes=settings.max_bytes,
-            session_id=self._session_id,
-            session_epoch=self._session_epoch,
-            topics=list(topics.values()),
-            forgotten_topics_data=self._forget(full=full),
+            session_id=session.id,
+            session_epoch=session.epoch,
+            topics=topics,
+            forgotten_topics_data=session.take_forgotten(),
         )
-
-    def _takes_part(self, entry: Followed) -> bool:
-        return not entry.busy and not entry.due_ms and entry.partition.log is not None
-
-    def _name(self, entry: Followed, topics: dict[Uuid, wire.FetchTopic], *, full: bool) -> None:
-        partition = entry.partition
-        assert partition.log is not None
-        at = position(partition.log)
-        if not full and entry.in_session and entry.told == at:
-            return
-        entry.told, entry.in_session = at, True
-        if not entry.asked_in:
-            entry.asked_in = self._requests
-        self._forgotten.pop((partition.topic_id, partition.index), None)
-        topic = topics.get(partition.topic_id)
-        if topic is None:
-            topic = topics[partition.topic_id] = wire.FetchTopic(topic=partition.topic, topic_id=partition.topic_id)
-        topic.partitions.append(
-            wire.FetchPartition(
-                partition=partition.index,
-                current_leader_epoch=entry.leader_epoch,
-                fetch_offset=at.offset,
-                last_fetched_epoch=at.last_epoch,
-                log_start_offset=at.log_start_offset,
-                partition_max_bytes=self._settings.partition_max_bytes,
-            )
-        )
-
-    def _forget(self, *, full: bool) -> list[wire.ForgottenTopic]:
-        forgotten, self._forgotten = self._forgotten, {}
-        topics: dict[Uuid, wire.ForgottenTopic] = {}
-        if not full:
-            for topic_id, index in forgotten:
-                topic = topics.setdefault(topic_id, wire.ForgottenTopic(topic_id=topic_id))
-                topic.partitions.append(index)
-        return list(topics.values())
 
     # -- responses ------------------------------------------------------------------------------------------------------
 
     def interrupted(self) -> None:
         """The response will not be read: the next request closes this session and opens a new one."""
-        self._session_epoch = 0
-        for entry in self._entries.values():
-            entry.in_session = False
+        self._session.interrupted()
 
     def failed(self) -> None:
         """No response arrived."""
-        self._session_id = 0
-        self.interrupted()
+        self._session.failed()
 
     def start_again(self, now_ms: int) -> None:
         """Processing a response failed at an unknown point: fetch everything again after the back-off."""
@@ -328,23 +234,19 @@ class ReplicaFetcher:
         """The tasks of the response, in order. The next ``request`` follows when all are done or marked ``busy``."""
         if response.error_code:
             if response.error_code not in _NEW_SESSION:
-                self._delay_all(now_ms)
+                for entry in self._entries.values():
+                    if not entry.due_ms and not entry.busy:
+                        self.delay(entry, now_ms, quickly=True)
             self.failed()
             return []
-        self._session_id = response.session_id
-        self._no_room = response.session_id == 0
-        if response.session_id == 0:
-            # The leader has no room for our session: name every partition each time.
-            self.interrupted()
-        else:
-            self._session_epoch = self._session_epoch + 1 if self._session_epoch < MAX_EPOCH else 1
+        self._session.answered(response.session_id)
         tasks: list[Task] = []
         for topic in response.responses:
             for part in topic.partitions:
-                entry = self._by_key.get((topic.topic_id, part.partition_index))
-                if entry is None or not entry.asked_in or entry.busy or entry.due_ms or not entry.is_current:
+                known = self._by_key.get((topic.topic_id, part.partition_index))
+                if known is None or not known.asked or known.busy or known.due_ms or not known.is_current:
                     continue
-                task = self._task(entry, part, now_ms)
+                task = self._task(known, part, now_ms)
                 if task is not None:
                     tasks.append(task)
         return tasks
@@ -387,15 +289,7 @@ class ReplicaFetcher:
     def _wait(self, entry: Followed, due_ms: int) -> None:
         self._leave(entry)
         entry.busy = False
-        entry.due_ms = max(1, due_ms)
-        # The counter breaks ties: entries cannot be compared.
-        self._requests += 1
-        heapq.heappush(self._delayed, (entry.due_ms, self._requests, entry))
-
-    def _delay_all(self, now_ms: int) -> None:
-        for entry in self._entries.values():
-            if not entry.due_ms and not entry.busy:
-                self.delay(entry, now_ms, quickly=True)
+        self._back_offs.wait(entry, due_ms)
 
     def begin(self, entry: Followed) -> None:
         """A long operation starts: requests omit the partition until ``end``."""

@@ -19,7 +19,8 @@ from tidelog.protocol.messages import list_offsets as offsets
 from tidelog.protocol.messages.fetch import FetchResponse
 from tidelog.replication import following
 from tidelog.replication.delayed import ParkedAppend
-from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, Followed, OutOfRange, ReplicaFetcher, Task
+from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher, Task
+from tidelog.replication.followed_partition import Followed
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.cluster.channels import Channel, ChannelError
