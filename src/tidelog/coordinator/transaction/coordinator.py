@@ -5,7 +5,7 @@ them, so never before those are safe; the record that completes a transaction fo
 missing markers are soft state: after a restart a decided transaction sends all of its markers again.
 
 Elsewhere: ``transitions`` (what a request may do), ``metadata`` (how an id changes), ``markers`` (which partitions to ask again),
-``describing`` (what administrators see).
+``waiting`` (requests that wait for a completion), ``describing`` (what administrators see).
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
 from typing import Any
 
 from tidelog.coordinator.transaction import transitions
-from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, Outstanding, write_markers
+from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, MissingMarkers, write_markers
 from tidelog.coordinator.transaction.metadata import TV2, TransactionMetadata, new_transactional_id
 from tidelog.coordinator.transaction.records import (
     FLEXIBLE_RECORDS_FROM,
@@ -31,6 +30,7 @@ from tidelog.coordinator.transaction.records import (
 from tidelog.coordinator.transaction.settings import TransactionSettings
 from tidelog.coordinator.transaction.state import MOVES, TransactionState
 from tidelog.coordinator.transaction.transitions import NewId, Producer
+from tidelog.coordinator.transaction.waiting import PartitionsRequest, WaitingRequests
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 from tidelog.model.machine import NOTHING, Outcome, Reply, Token
@@ -38,8 +38,6 @@ from tidelog.records.builder import RecordData
 from tidelog.records.record import Record
 
 log = logging.getLogger(__name__)
-
-NEVER_MS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +48,6 @@ class Answer:
     error: ErrorCode
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
-
-
-@dataclass(frozen=True, slots=True)
-class _Patient:
-    """AddPartitionsToTxn that arrived while the previous transaction was being completed."""
-
-    token: Token
-    producer: Producer
-    partitions: Sequence[TopicPartition]
-    client_version: int
-    until_ms: int
 
 
 class _Effects:
@@ -87,17 +74,14 @@ class TransactionCoordinator:
 
     __slots__ = (
         "_loading",
+        "_missing",
         "_new_id",
         "_next_abort_check_ms",
         "_next_expiry_check_ms",
-        "_next_marker_ms",
-        "_outstanding",
-        "_patience",
-        "_patient",
-        "_rounds",
         "_server_version",
         "_settings",
         "_unreadable",
+        "_waiting",
         "transactions",
     )
 
@@ -107,11 +91,8 @@ class TransactionCoordinator:
         self._server_version = server_version
         self._next_abort_check_ms = now_ms + settings.abort_check_interval_ms
         self._next_expiry_check_ms = now_ms + settings.id_expiration_check_interval_ms
-        self._outstanding: dict[str, Outstanding] = {}
-        self._patient: dict[str, list[_Patient]] = {}
-        self._patience: list[tuple[int, str]] = []
-        self._next_marker_ms = NEVER_MS
-        self._rounds = 0
+        self._missing = MissingMarkers()
+        self._waiting = WaitingRequests()
         self._loading = True
         self._unreadable: set[str] = set()
         self.transactions: dict[str, TransactionMetadata] = {}
@@ -119,7 +100,7 @@ class TransactionCoordinator:
     @property
     def missing_markers(self) -> int:
         """Partitions that have not confirmed the marker of a decided transaction."""
-        return sum(len(outstanding.due) for outstanding in self._outstanding.values())
+        return self._missing.count
 
     def refusal(self, transactional_id: str) -> ErrorCode | None:
         """The error for an id that is empty or whose newest record cannot be read. Its state is not guessed, because an open
@@ -176,20 +157,19 @@ class TransactionCoordinator:
         """AddPartitionsToTxn and AddOffsetsToTxn; replies an ErrorCode. While the previous transaction is being completed it
         waits for ``patience_ms``, then the answer is CONCURRENT_TRANSACTIONS."""
         effects = _Effects()
-        asked = _Patient(token, producer, partitions, client_version, now_ms + patience_ms)
+        asked = PartitionsRequest(token, producer, partitions, client_version, now_ms + patience_ms)
         known = self.transactions.get(transactional_id)
         refusal = self.refusal(transactional_id)
         if refusal is not None:
             effects.replies.append(Reply(token, refusal))
         elif patience_ms > 0 and known is not None and known.ending:
-            self._patient.setdefault(transactional_id, []).append(asked)
-            heappush(self._patience, (asked.until_ms, transactional_id))
+            self._waiting.add(transactional_id, asked)
         else:
             self._add(known, asked, effects, now_ms)
         return effects.outcome()
 
     def _add(
-        self, known: TransactionMetadata | None, asked: _Patient, effects: _Effects, now_ms: int
+        self, known: TransactionMetadata | None, asked: PartitionsRequest, effects: _Effects, now_ms: int
     ) -> TransactionMetadata | None:
         """Decides one request and returns the resulting id."""
         decided = transitions.add_partitions(
@@ -251,10 +231,10 @@ class TransactionCoordinator:
 
     def _decide(self, decided: TransactionMetadata, effects: _Effects, now_ms: int) -> None:
         """Records the decision; its markers leave with it. Without partitions the transaction is complete at once."""
-        self._rounds += 1
-        effects.records.append(TransactionRecord(decided.transactional_id, decided, self._rounds))
+        round_ = self._missing.new_round()
+        effects.records.append(TransactionRecord(decided.transactional_id, decided, round_))
         if decided.partitions:
-            effects.sends.append(write_markers(decided, self._rounds, decided.partitions))
+            effects.sends.append(write_markers(decided, round_, decided.partitions))
         else:
             effects.records.append(TransactionRecord(decided.transactional_id, decided.completed(now_ms)))
 
@@ -263,13 +243,7 @@ class TransactionCoordinator:
     def marker_answered(self, answer: MarkerAnswer, now_ms: int) -> Outcome:
         """A partition has written its marker, or reports an error. After the last marker the transaction is complete, and
         requests that wait for the next one continue."""
-        outstanding = self._outstanding.get(answer.transactional_id)
-        if outstanding is None or outstanding.round != answer.round:
-            return NOTHING
-        due_ms = outstanding.answered(answer.partition, answer.error, now_ms)
-        if due_ms is not None:
-            self._next_marker_ms = min(self._next_marker_ms, due_ms)
-        if outstanding.due:
+        if not self._missing.answered(answer, now_ms):
             return NOTHING
         effects = _Effects()
         self._complete(answer.transactional_id, effects, now_ms)
@@ -278,21 +252,22 @@ class TransactionCoordinator:
     def _complete(self, transactional_id: str, effects: _Effects, now_ms: int) -> None:
         known: TransactionMetadata | None = self.transactions[transactional_id].completed(now_ms)
         effects.records.append(TransactionRecord(transactional_id, known))
-        for asked in self._patient.pop(transactional_id, ()):
+        for asked in self._waiting.take(transactional_id):
             known = self._add(known, asked, effects, now_ms)
 
     # -- time ----------------------------------------------------------------------------------------------------------------
 
     def next_deadline(self) -> int:
         """When ``expire`` may have work, or earlier."""
-        due = min(self._next_abort_check_ms, self._next_expiry_check_ms, self._next_marker_ms)
-        return min(due, self._patience[0][0]) if self._patience else due
+        checks_ms = min(self._next_abort_check_ms, self._next_expiry_check_ms)
+        return min(checks_ms, self._missing.next_ms, self._waiting.next_deadline())
 
     def expire(self, now_ms: int) -> Outcome:
         """Asks again for missing markers, aborts transactions that timed out, expires unused ids."""
         effects = _Effects()
-        self._end_patience(effects, now_ms)
-        if now_ms >= self._next_marker_ms:
+        for asked in self._waiting.take_late(now_ms):
+            effects.replies.append(Reply(asked.token, ErrorCode.CONCURRENT_TRANSACTIONS))
+        if now_ms >= self._missing.next_ms:
             self._ask_again(effects, now_ms)
         if now_ms >= self._next_abort_check_ms:
             self._next_abort_check_ms = now_ms + self._settings.abort_check_interval_ms
@@ -303,28 +278,11 @@ class TransactionCoordinator:
         return effects.outcome()
 
     def _ask_again(self, effects: _Effects, now_ms: int) -> None:
-        self._next_marker_ms = NEVER_MS
-        for transactional_id, outstanding in self._outstanding.items():
-            if not outstanding.due:
-                self._complete(transactional_id, effects, now_ms)
-                continue
-            due = outstanding.take_due(now_ms)
-            if due:
-                effects.sends.append(write_markers(self.transactions[transactional_id], outstanding.round, due))
-            self._next_marker_ms = min(self._next_marker_ms, outstanding.next_due())
-
-    def _end_patience(self, effects: _Effects, now_ms: int) -> None:
-        while self._patience and self._patience[0][0] <= now_ms:
-            _, transactional_id = heappop(self._patience)
-            waiting = self._patient.get(transactional_id, [])
-            for asked in waiting:
-                if asked.until_ms <= now_ms:
-                    effects.replies.append(Reply(asked.token, ErrorCode.CONCURRENT_TRANSACTIONS))
-            left = [asked for asked in waiting if asked.until_ms > now_ms]
-            if left:
-                self._patient[transactional_id] = left
+        for transactional_id, round_, partitions in self._missing.take_due(now_ms):
+            if partitions:
+                effects.sends.append(write_markers(self.transactions[transactional_id], round_, partitions))
             else:
-                self._patient.pop(transactional_id, None)
+                self._complete(transactional_id, effects, now_ms)
 
     def _abort_timed_out(self, effects: _Effects, now_ms: int) -> None:
         """The epoch is bumped with the abort, which fences the slow producer (KIP-890)."""
@@ -347,15 +305,13 @@ class TransactionCoordinator:
         if not self._loading and known is not None:
             state = TransactionState.DEAD if metadata is None else metadata.state
             assert state in MOVES[known.state], f"{known} cannot become {metadata}"
-        self._outstanding.pop(record.transactional_id, None)
+        self._missing.forget(record.transactional_id)
         if metadata is None:
             self.transactions.pop(record.transactional_id, None)
             return
         self.transactions[record.transactional_id] = metadata
         if metadata.ending and metadata.partitions:
-            due_ms = now_ms + UNANSWERED_MS
-            self._outstanding[record.transactional_id] = Outstanding(record.round, metadata.partitions, due_ms)
-            self._next_marker_ms = min(self._next_marker_ms, due_ms)
+            self._missing.expect(record.transactional_id, record.round, metadata.partitions, now_ms + UNANSWERED_MS)
 
     def replay_stored(self, record: Record, now_ms: int) -> None:
         """Applies a record in its stored form; other kinds of keys are skipped, and so are records that cannot be read."""
@@ -394,18 +350,16 @@ class TransactionCoordinator:
     def loaded(self, now_ms: int) -> None:
         """The log has been read to its end: decided transactions are completed."""
         self._loading = False
-        self._outstanding.clear()
+        self._missing.clear()
         for known in self.transactions.values():
             if known.ending:
-                self._rounds += 1
-                self._outstanding[known.transactional_id] = Outstanding(self._rounds, known.partitions, now_ms)
-                self._next_marker_ms = now_ms
+                self._missing.expect(known.transactional_id, self._missing.new_round(), known.partitions, now_ms)
 
     def check(self) -> None:
         """Asserts the invariants."""
         for transactional_id, known in self.transactions.items():
             assert known.transactional_id == transactional_id
-            missing = self._outstanding.get(transactional_id)
+            missing = self._missing.partitions(transactional_id)
             assert (missing is not None) == known.ending, f"{known}: {missing}"
-            assert missing is None or all(partition in known.partitions for partition in missing.due)
-        assert all(transactional_id in self.transactions for transactional_id in self._outstanding)
+            assert missing is None or all(partition in known.partitions for partition in missing)
+        assert self._missing.transactional_ids <= self.transactions.keys()

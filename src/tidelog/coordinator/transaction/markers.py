@@ -6,11 +6,12 @@ marker already written. A partition is asked until it answers; one that refuses 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Protocol
 
 from tidelog.coordinator.transaction.metadata import TransactionMetadata
+from tidelog.coordinator.transaction.settings import NEVER_MS
 from tidelog.coordinator.transaction.state import TransactionState
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -100,4 +101,71 @@ class Outstanding:
         found = [partition for partition, due_ms in self.due.items() if due_ms <= now_ms]
         for partition in found:
             self.due[partition] = now_ms + UNANSWERED_MS
+        return found
+
+
+class MissingMarkers:
+    """The decided transactions of a coordinator whose markers are missing, each with the round of its decision."""
+
+    __slots__ = ("_outstanding", "_rounds", "next_ms")
+
+    def __init__(self) -> None:
+        self._outstanding: dict[str, Outstanding] = {}
+        self._rounds = 0
+        self.next_ms = NEVER_MS
+        """When ``take_due`` may return something, or earlier."""
+
+    @property
+    def count(self) -> int:
+        """Partitions that have not confirmed the marker of a decided transaction."""
+        return sum(len(outstanding.due) for outstanding in self._outstanding.values())
+
+    @property
+    def transactional_ids(self) -> Set[str]:
+        return self._outstanding.keys()
+
+    def partitions(self, transactional_id: str) -> Set[TopicPartition] | None:
+        """The partitions that an id waits for; None when it is not decided."""
+        outstanding = self._outstanding.get(transactional_id)
+        return None if outstanding is None else outstanding.due.keys()
+
+    def new_round(self) -> int:
+        """The round of one more decision."""
+        self._rounds += 1
+        return self._rounds
+
+    def expect(self, transactional_id: str, round_: int, partitions: Iterable[TopicPartition], due_ms: int) -> None:
+        """Waits for the markers of a decision; the partitions are asked again at ``due_ms``."""
+        self._outstanding[transactional_id] = Outstanding(round_, partitions, due_ms)
+        self.next_ms = min(self.next_ms, due_ms)
+
+    def forget(self, transactional_id: str) -> None:
+        """The transaction is complete, or its id is gone."""
+        self._outstanding.pop(transactional_id, None)
+
+    def clear(self) -> None:
+        self._outstanding.clear()
+        self.next_ms = NEVER_MS
+
+    def answered(self, answer: MarkerAnswer, now_ms: int) -> bool:
+        """Takes an answer; answers to an earlier decision are ignored. True after the last marker of the transaction."""
+        outstanding = self._outstanding.get(answer.transactional_id)
+        if outstanding is None or outstanding.round != answer.round:
+            return False
+        due_ms = outstanding.answered(answer.partition, answer.error, now_ms)
+        if due_ms is not None:
+            self.next_ms = min(self.next_ms, due_ms)
+        return not outstanding.due
+
+    def take_due(self, now_ms: int) -> list[tuple[str, int, list[TopicPartition]]]:
+        """(transactional id, round, partitions to ask now), without partitions for an id whose markers are all written but whose
+        completion is not recorded yet."""
+        self.next_ms = NEVER_MS
+        found = []
+        for transactional_id, outstanding in self._outstanding.items():
+            due = outstanding.take_due(now_ms)
+            if due or not outstanding.due:
+                found.append((transactional_id, outstanding.round, due))
+            if outstanding.due:
+                self.next_ms = min(self.next_ms, outstanding.next_due())
         return found

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NEVER_MS = 1 << 62
+"""A time that is not reached."""
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:

@@ -3,8 +3,17 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.coordinator.transaction.driver import P0, P1, P2, Driver
-from tidelog.coordinator.transaction.markers import FIRST_PAUSE_MS, LONGEST_PAUSE_MS, UNANSWERED_MS, Outstanding, write_markers
+from tidelog.coordinator.transaction.markers import (
+    FIRST_PAUSE_MS,
+    LONGEST_PAUSE_MS,
+    UNANSWERED_MS,
+    MarkerAnswer,
+    MissingMarkers,
+    Outstanding,
+    write_markers,
+)
 from tidelog.coordinator.transaction.metadata import new_transactional_id
+from tidelog.coordinator.transaction.settings import NEVER_MS
 from tidelog.coordinator.transaction.state import TransactionState
 from tidelog.model.errors import ErrorCode as E
 
@@ -67,3 +76,33 @@ def test_a_partition_that_does_not_answer_is_asked_again() -> None:
     assert outstanding.take_due(0) == [P0]
     assert outstanding.take_due(UNANSWERED_MS - 1) == []
     assert outstanding.take_due(UNANSWERED_MS) == [P0]
+
+
+def test_markers_are_missing_until_each_partition_has_answered_this_round() -> None:
+    missing = MissingMarkers()
+    earlier, round_ = missing.new_round(), missing.new_round()
+    missing.expect("x", round_, [P0, P1], 500)
+    missing.expect("y", missing.new_round(), [P2], 500)
+    assert missing.count == 3 and missing.partitions("x") == {P0, P1} and missing.partitions("z") is None
+    assert not missing.answered(MarkerAnswer("x", earlier, P0, E.NONE), 100)
+    assert not missing.answered(MarkerAnswer("z", round_, P0, E.NONE), 100)
+    assert missing.count == 3
+    assert not missing.answered(MarkerAnswer("x", round_, P0, E.NONE), 100)
+    assert missing.answered(MarkerAnswer("x", round_, P1, E.NONE), 100)
+    missing.forget("x")
+    assert missing.transactional_ids == {"y"}
+
+
+def test_a_completion_that_is_not_recorded_yet_is_due_with_the_partitions_of_others() -> None:
+    missing = MissingMarkers()
+    assert missing.next_ms == NEVER_MS and missing.take_due(10**9) == []
+    for transactional_id, round_, partition in (("x", 1, P0), ("y", 2, P1)):
+        missing.expect(transactional_id, round_, [partition], 500)
+    assert missing.next_ms == 500
+    missing.answered(MarkerAnswer("x", 1, P0, E.NONE), 100)
+    assert missing.take_due(500) == [("x", 1, []), ("y", 2, [P1])]
+    assert missing.next_ms == 500 + UNANSWERED_MS
+    missing.answered(MarkerAnswer("y", 2, P1, E.NOT_LEADER_OR_FOLLOWER), 600)
+    assert missing.next_ms == 600 + FIRST_PAUSE_MS
+    missing.clear()
+    assert (missing.count, missing.next_ms) == (0, NEVER_MS)
