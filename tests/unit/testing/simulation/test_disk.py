@@ -4,7 +4,8 @@ import errno
 
 import pytest
 
-from tidelog.testing.simulation.disk import SECTOR, PowerLoss, SimDisk
+from tidelog.testing.simulation.disk import PowerLoss, SimDisk
+from tidelog.testing.simulation.tree import SECTOR
 
 
 def contents(disk: SimDisk, path: str) -> bytes | None:
