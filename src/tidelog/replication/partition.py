@@ -48,18 +48,6 @@ NONE = ErrorCode.NONE
 _CLIENT = Origin.CLIENT
 _COORDINATOR = Origin.COORDINATOR
 
-_WALK_RECORDS = 64
-"""A batch of at most this many records is walked on the loop (a few microseconds each), a larger one in a thread."""
-_WALK_BYTES = 32 * 1024
-_WALK_COMPRESSED_BYTES = 2 * 1024
-"""The limit for compressed batches: a small one may grow a thousandfold."""
-
-
-def is_long(deep: DeepValidation) -> bool:
-    """Whether walking the batch takes longer than a round trip to a thread."""
-    header = deep.header
-    return header.records_count > _WALK_RECORDS or header.size > (_WALK_COMPRESSED_BYTES if header.codec else _WALK_BYTES)
-
 
 class PartitionHost(HostView, Protocol):
     """The replica manager, as a partition calls it."""
@@ -279,7 +267,7 @@ class Partition:
         verdict = log.validate(records, now_ms, zstd_allowed=zstd_allowed)
         deep = verdict.deep
         if deep is not None:
-            if is_long(deep):
+            if deep.is_long:
                 return deep
             verdict = deep.run()
         return self._append(log, verdict, now_ms, _CLIENT, proof=proof)

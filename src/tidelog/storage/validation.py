@@ -38,10 +38,15 @@ from tidelog.records.compression import DEFAULT_MAX_DECOMPRESSED, Codec, codec_f
 from tidelog.records.record import SMALLEST_RECORD, RecordScan, records_body, validate_records
 from tidelog.storage.log_config import NEVER_MS, LogConfig, Origin
 
+WALK_RECORDS = 64
+"""A batch of at most this many records is quickly walked (a few microseconds each)."""
+WALK_BYTES = 32 * 1024
+WALK_COMPRESSED_BYTES = 2 * 1024
+"""The limit for compressed batches: a small one may grow a thousandfold."""
 MAX_RECORD_ERRORS = 100
+"""Records named in one answer; a hostile batch could have 150,000 wrong ones."""
 LAST_OFFSET = 2**63 - 1
 """Greater than any record's offset: the next offset would not exist."""
-"""Records named in one answer; a hostile batch could have 150,000 wrong ones."""
 _DECOMPRESSED_PER_MESSAGE_BYTE = 8
 # Looking up a member of an enum costs 50 ns, a global 10; the path of every batch uses globals.
 _CLIENT = Origin.CLIENT
@@ -237,7 +242,7 @@ class DeepValidation:
     """Walks a client's batch, and rebuilds it where codec or offsets require that.
 
     A job: ``run`` may be called in any thread, as long as the buffer given to ``validate`` is unchanged until then.
-    ``header.records_count`` and ``header.size`` indicate how long it takes: some microseconds per record.
+    It takes some microseconds per record; ``is_long`` says whether a thread is worth it.
     """
 
     __slots__ = ("_now_ms", "_records", "_rules", "header")
@@ -247,6 +252,12 @@ class DeepValidation:
         self.header = header
         self._rules = rules
         self._now_ms = now_ms
+
+    @property
+    def is_long(self) -> bool:
+        """Whether walking the batch takes longer than a round trip to a thread."""
+        header = self.header
+        return header.records_count > WALK_RECORDS or header.size > (WALK_COMPRESSED_BYTES if header.codec else WALK_BYTES)
 
     def run(self) -> Verdict:
         """The final verdict: an error, or a batch ready for ``place`` (the given one, or a new one)."""

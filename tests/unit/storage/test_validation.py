@@ -1,5 +1,6 @@
 """What may be appended: one case per rule, and the verdicts of Apache Kafka's own LogValidator (tests/golden/batches)."""
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from struct import pack_into
@@ -12,7 +13,17 @@ from tidelog.records.builder import RecordData, assemble, build_batch, encode_re
 from tidelog.records.compression import Codec, compress
 from tidelog.records.record import iter_records
 from tidelog.storage.log_config import LogConfig, Origin
-from tidelog.storage.validation import MAX_RECORD_ERRORS, Rules, Verdict, place, validate, validate_replicated
+from tidelog.storage.validation import (
+    MAX_RECORD_ERRORS,
+    WALK_BYTES,
+    WALK_COMPRESSED_BYTES,
+    WALK_RECORDS,
+    Rules,
+    Verdict,
+    place,
+    validate,
+    validate_replicated,
+)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "batches" / "validator.txt"
 NOW = 1_000_000
@@ -62,6 +73,20 @@ def judge(data: bytearray, config: LogConfig = PLAIN, *, strict: bool = False, *
         verdict = verdict.deep.run()
     assert data == given, "validation wrote to the buffer it was given"
     return verdict
+
+
+def is_long(records: int, value_bytes: int, codec: Codec = Codec.NONE) -> bool:
+    value = bytes(value_bytes) if codec is Codec.NONE else random.Random(1).randbytes(value_bytes)
+    data = build_batch([RecordData(b"key", value, 1000) for _ in range(records)], codec=codec)
+    deep = validate(data, Rules.of(PLAIN, strict=True), now_ms=NOW).deep
+    assert deep is not None
+    return deep.is_long
+
+
+def test_a_walk_is_long_with_many_records_or_bytes_and_sooner_if_they_are_compressed() -> None:
+    assert [is_long(WALK_RECORDS + more, 1) for more in (0, 1)] == [False, True]
+    assert [is_long(1, size) for size in (WALK_BYTES - 200, WALK_BYTES)] == [False, True]
+    assert [is_long(1, size, Codec.GZIP) for size in (WALK_COMPRESSED_BYTES - 400, WALK_COMPRESSED_BYTES)] == [False, True]
 
 
 def test_an_ordinary_batch_needs_only_its_header() -> None:
