@@ -15,8 +15,10 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from tidelog.testing.schema_registry.errors import RegistryError, bad_request
-from tidelog.testing.schema_registry.rest import Api, Request
-from tidelog.testing.schema_registry.store import GLOBAL, Store
+from tidelog.testing.schema_registry.requests import Request
+from tidelog.testing.schema_registry.rest import Api
+from tidelog.testing.schema_registry.settings import GLOBAL
+from tidelog.testing.schema_registry.store import Store
 
 MAX_BODY = 8 << 20
 IDLE_S = 600
@@ -39,7 +41,7 @@ class SchemaRegistry:
 
     def _renew(self) -> None:
         self._store = Store()
-        self._store.set_level(GLOBAL, self._level)
+        self._store.settings.set_level(GLOBAL, self._level)
         self._api = Api(self._store)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Registered schemas: schemas by id, versions by subject, levels and modes. Plain state, one request at a time.
+"""Registered schemas: schemas by id, versions by subject. Plain state, one request at a time.
 
 An id belongs to one schema in one context; version numbers count up within a subject and are not reused after a deletion. A
 version is deleted softly first (its id still resolves) and then for good.
@@ -12,17 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tidelog.testing.schema_registry import errors
-from tidelog.testing.schema_registry.compatibility import LEVELS, Checked, check
+from tidelog.testing.schema_registry.compatibility import Checked, check
 from tidelog.testing.schema_registry.errors import InvalidSchema, RegistryError
 from tidelog.testing.schema_registry.formats import Document, format_of
-
-MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
-DEFAULT_LEVEL = "BACKWARD"
-DEFAULT_MODE = "READWRITE"
-DEFAULT_CONTEXT = "."
-GLOBAL = ""
-"""Stands for a subject: the settings of subjects and contexts without their own."""
-_READ_ONLY = frozenset({"READONLY", "READONLY_OVERRIDE", "FORWARD"})
+from tidelog.testing.schema_registry.settings import DEFAULT_CONTEXT, GLOBAL, Settings, context_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +60,14 @@ class _Context:
     by_schema: dict[Schema, int] = field(default_factory=dict)
 
 
-def context_of(subject: str) -> str:
-    """``:.context:name`` is in ``.context``, everything else in the default one."""
-    if subject.startswith(":."):
-        return subject[1:].partition(":")[0]
-    return DEFAULT_CONTEXT
-
-
 class Store:
     """Methods raise RegistryError."""
 
     def __init__(self) -> None:
+        self.settings = Settings()
         self._contexts: dict[str, _Context] = {DEFAULT_CONTEXT: _Context()}
         self._subjects: dict[str, dict[int, Version]] = {}
         self._highest: dict[str, int] = {}
-        self.levels: dict[str, str] = {}
-        self.modes: dict[str, str] = {}
-        self.normalizing: dict[str, bool] = {}
 
     # -- looking -------------------------------------------------------------------------------------------------------------
 
@@ -98,6 +82,10 @@ class Store:
             for name, versions in self._subjects.items()
             if versions and (deleted or not all(version.deleted for version in versions.values()))
         )
+
+    def holds(self, subject: str) -> bool:
+        """Whether there are schemas under the subject; with GLOBAL under any."""
+        return bool(self.subjects()) if subject == GLOBAL else subject in self.subjects()
 
     def versions(self, subject: str, *, deleted: bool = False) -> list[Version]:
         """The versions in order. 40401 when there is none."""
@@ -164,43 +152,11 @@ class Store:
     def lookup(self, subject: str, schema: Schema, *, deleted: bool = False, normalize: bool = False) -> Version:
         """The latest version with exactly this schema. 40401, 40403."""
         versions = self.versions(subject, deleted=deleted)
-        wanted = self.canonical(schema, self._normalizes(subject, normalize))
+        wanted = self.canonical(schema, normalize or self.settings.normalizes(subject))
         for each in reversed(versions):
             if each.schema == wanted:
                 return each
         raise errors.schema_not_found(f"of that content under '{subject}'")
-
-    # -- settings ------------------------------------------------------------------------------------------------------------
-
-    def level(self, subject: str) -> str:
-        """The subject's level, its context's, or the global one."""
-        return self._setting(self.levels, subject) or DEFAULT_LEVEL
-
-    def mode(self, subject: str) -> str:
-        """The subject's mode, its context's, or the global one."""
-        return self._setting(self.modes, subject) or DEFAULT_MODE
-
-    @staticmethod
-    def _setting(table: dict[str, str], subject: str) -> str | None:
-        return table.get(subject) or table.get(f":{context_of(subject)}:") or table.get(GLOBAL)
-
-    def _normalizes(self, subject: str, asked: bool) -> bool:
-        return asked or self.normalizing.get(subject, self.normalizing.get(GLOBAL, False))
-
-    def set_level(self, subject: str, level: object) -> None:
-        if not isinstance(level, str) or level.upper() not in LEVELS:
-            raise errors.invalid_compatibility(level, LEVELS)
-        self.levels[subject] = level.upper()
-
-    def set_mode(self, subject: str, mode: object, *, force: bool = False) -> None:
-        if not isinstance(mode, str) or mode.upper() not in MODES:
-            raise errors.invalid_mode(mode, MODES)
-        if mode.upper() == "IMPORT" and not force and self._holds(subject):
-            raise errors.not_permitted("Mode IMPORT needs a registry or subject without schemas, or force=true.")
-        self.modes[subject] = mode.upper()
-
-    def _holds(self, subject: str) -> bool:
-        return bool(self.subjects()) if subject == GLOBAL else subject in self.subjects()
 
     # -- registering ---------------------------------------------------------------------------------------------------------
 
@@ -216,18 +172,17 @@ class Store:
         self, subject: str, schema: Schema, *, schema_id: int = -1, number: int = -1, normalize: bool = False
     ) -> Version:
         """The version that has the schema, a new one if none does. 409 when the subject's level forbids it."""
-        mode = self.mode(subject)
-        if mode in _READ_ONLY:
-            raise errors.not_permitted(f"Subject '{subject}' is in mode {mode}.")
+        self.settings.check_writable(subject)
+        mode = self.settings.mode(subject)
         if schema_id >= 0 and mode != "IMPORT":
             raise errors.not_permitted(f"An id is only taken in mode IMPORT; subject '{subject}' is in mode {mode}.")
-        schema = self.canonical(schema, self._normalizes(subject, normalize))
+        schema = self.canonical(schema, normalize or self.settings.normalizes(subject))
         known = [each for _, each in sorted(self._subjects.get(subject, {}).items())]
         for each in reversed(known):
             if each.schema == schema and not each.deleted and schema_id in (-1, each.id):
                 return each
         if mode != "IMPORT":
-            verdict = self.compatible(schema, [each for each in known if not each.deleted], self.level(subject))
+            verdict = self.compatible(schema, [each for each in known if not each.deleted], self.settings.level(subject))
             if verdict.reasons:
                 raise errors.incompatible(subject, verdict.reasons)
         given = self._give_id(context_of(subject), schema, schema_id)
@@ -273,7 +228,7 @@ class Store:
 
     def delete_version(self, subject: str, number: int, *, permanent: bool = False) -> int:
         """Delete a version; its number. 42206 while another schema refers to it."""
-        self._may_write(subject)
+        self.settings.check_writable(subject)
         version = self.version(subject, number, deleted=permanent or number != -1)
         if permanent and not version.deleted:
             raise errors.version_not_soft_deleted(subject, version.number)
@@ -288,7 +243,7 @@ class Store:
 
     def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
         """Delete a subject; the numbers of its versions."""
-        self._may_write(subject)
+        self.settings.check_writable(subject)
         versions = self.versions(subject, deleted=True)
         alive = [each for each in versions if not each.deleted]
         if permanent and alive:
@@ -302,13 +257,8 @@ class Store:
         if permanent:
             del self._subjects[subject]
             self._highest.pop(subject, None)
-        self.levels.pop(subject, None)
-        self.modes.pop(subject, None)
+        self.settings.forget(subject)
         return [each.number for each in (versions if permanent else alive)]
-
-    def _may_write(self, subject: str) -> None:
-        if self.mode(subject) in _READ_ONLY:
-            raise errors.not_permitted(f"Subject '{subject}' is in mode {self.mode(subject)}.")
 
     def _not_referenced(self, version: Version) -> None:
         users = self.referenced_by(version)

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from tidelog.testing.schema_registry.errors import RegistryError
-from tidelog.testing.schema_registry.store import GLOBAL, Reference, Schema, Store, context_of
+from tidelog.testing.schema_registry.settings import GLOBAL
+from tidelog.testing.schema_registry.store import Reference, Schema, Store
 
 
 def avro(*names: str, references: tuple[Reference, ...] = ()) -> Schema:
@@ -53,8 +54,6 @@ def test_what_is_not_there_has_its_code(store: Store) -> None:
         (40403, lambda: store.lookup("s", AB)),
         (42201, lambda: store.register("s", Schema("AVRO", "{"))),
         (42201, lambda: store.register("s", Schema("THRIFT", "{}"))),
-        (42203, lambda: store.set_level("s", "SOMEWHAT")),
-        (42204, lambda: store.set_mode("s", "SOMETIMES")),
         (409, lambda: store.register("s", Schema("AVRO", '"int"'))),
     ):
         with refused(code):
@@ -82,11 +81,11 @@ def test_a_version_goes_softly_then_for_good_and_its_number_never_comes_back(sto
 def test_a_subject_goes_softly_then_for_good(store: Store) -> None:
     for schema in (A, AB):
         store.register("s", schema)
-    store.set_level("s", "NONE")
+    store.settings.set_level("s", "NONE")
     with refused(40405):
         store.delete_subject("s", permanent=True)
     assert store.delete_subject("s") == [1, 2]
-    assert (store.subjects(), store.subjects(deleted=True), store.level("s")) == ([], ["s"], "BACKWARD")
+    assert (store.subjects(), store.subjects(deleted=True), store.settings.level("s")) == ([], ["s"], "BACKWARD")
     with refused(40404):
         store.delete_subject("s")
     with refused(40401):
@@ -118,16 +117,15 @@ def test_who_is_referred_to_stays(store: Store) -> None:
 
 
 def test_levels_hold_for_the_subject_its_context_or_all(store: Store) -> None:
-    store.set_level(GLOBAL, "FULL")
-    store.set_level(":.c:", "none")
-    store.set_level("s", "FORWARD")
-    assert [store.level(each) for each in ("s", "t", ":.c:s")] == ["FORWARD", "FULL", "NONE"]
+    store.settings.set_level(GLOBAL, "FULL")
+    store.settings.set_level(":.c:", "none")
+    store.settings.set_level("s", "FORWARD")
+    assert [store.settings.level(each) for each in ("s", "t", ":.c:s")] == ["FORWARD", "FULL", "NONE"]
     store.register(":.c:s", Schema("AVRO", '"int"'))
     assert store.register(":.c:s", Schema("AVRO", '"string"')).number == 2
 
 
 def test_contexts_count_their_ids_for_themselves(store: Store) -> None:
-    assert [context_of(each) for each in ("s", ":.c:s", ":.c:")] == [".", ".c", ".c"]
     store.register("s", A)
     assert store.register(":.c:s", AB).id == 1
     assert store.by_id(1) != store.by_id(1, ".c")
@@ -136,7 +134,7 @@ def test_contexts_count_their_ids_for_themselves(store: Store) -> None:
 
 def test_read_only_subjects_take_nothing_and_lose_nothing(store: Store) -> None:
     store.register("s", A)
-    store.set_mode("s", "READONLY")
+    store.settings.set_mode("s", "READONLY", may_import=False)
     for call in (lambda: store.register("s", AB), lambda: store.delete_version("s", 1), lambda: store.delete_subject("s")):
         with refused(42205):
             call()
@@ -147,15 +145,14 @@ def test_ids_are_given_from_outside_only_in_mode_import(store: Store) -> None:
     with refused(42205):
         store.register("s", A, schema_id=7)
     store.register("t", A)
-    with refused(42205):
-        store.set_mode(GLOBAL, "IMPORT")
-    store.set_mode("s", "IMPORT")
+    assert [store.holds(each) for each in (GLOBAL, "t", "s")] == [True, True, False]
+    store.settings.set_mode("s", "IMPORT", may_import=True)
     version = store.register("s", AB, schema_id=70, number=5)
     assert (version.id, version.number) == (70, 5)
     with refused(42205):
         store.register("s", ABC, schema_id=70)
-    store.set_mode(GLOBAL, "IMPORT", force=True)
-    store.modes.clear()
+    store.settings.set_mode(GLOBAL, "IMPORT", may_import=True)
+    store.settings.modes.clear()
     assert store.register("u", ABC).id == 71
 
 
@@ -165,6 +162,6 @@ def test_normalizing_by_request_or_by_setting(store: Store) -> None:
     assert store.register("s", other).number == 2
     store.register("t", one, normalize=True)
     assert store.register("t", other, normalize=True).number == 1
-    store.normalizing[GLOBAL] = True
+    store.settings.normalizing[GLOBAL] = True
     store.register("u", one)
     assert store.register("u", other).number == 1
