@@ -66,7 +66,7 @@ class QuorumChecks:
             self.history.wrong.append(what)
 
     def _look(self, machine: Machine) -> None:
-        quorum: Any = machine.node.replica.member.machine  # type: ignore[union-attr]
+        quorum: Any = machine.node.member.machine  # type: ignore[union-attr]
         node, epoch, high_watermark = machine.node_id, quorum.epoch, quorum.high_watermark
         process, former_epoch, former_watermark = self._processes.get(node, (0, 0, -1))
         if process != machine.starts:
@@ -142,6 +142,5 @@ def _written_epoch(machine: Machine) -> int:
 
 def _log(machine: Machine) -> MetadataLog | None:
     """Of the last process that has opened it."""
-    replica = getattr(machine.node, "replica", None)
-    log: MetadataLog | None = getattr(getattr(replica, "member", None), "log", None)
-    return log
+    member = None if machine.node is None else machine.node.member
+    return None if member is None else member.log

@@ -118,7 +118,7 @@ class NodeThread:
         await node.start()
         try:
             await self.prepare(node)
-            self.faults.within(node.coordinators)
+            self.faults.within(node.parts.coordinators)
             self._loop, self._stop, self._node = loop, asyncio.Event(), node
             assert self._started is not None
             self._started.set()

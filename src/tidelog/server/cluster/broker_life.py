@@ -51,7 +51,15 @@ _UNKNOWN = (ErrorCode.STALE_BROKER_EPOCH, ErrorCode.BROKER_ID_NOT_REGISTERED)
 
 
 class BrokerLife:
-    def __init__(self, config: BrokerConfig, link: ControllerLink, replica: MetadataReplica, runtime: LoopRuntime) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        link: ControllerLink,
+        replica: MetadataReplica,
+        runtime: LoopRuntime,
+        cordoned: Callable[[], list[bytes]],
+    ) -> None:
+        """``cordoned`` returns the log dirs that take no new replicas (KIP-1066); it is called for each heartbeat."""
         self._config = config
         self._link = link
         self._replica = replica
@@ -68,8 +76,7 @@ class BrokerLife:
         """Whether the last attempt got no answer, or only that another controller leads."""
         self._soon_ms = SOON_MS
         self._offline: tuple[Uuid, ...] = ()
-        self.cordoned: Callable[[], list[bytes]] = list
-        """Log dirs that take no new replicas (KIP-1066); called for each heartbeat."""
+        self._cordoned = cordoned
         self._heard_ms = 0
         self._standing_ms = 0
         """Send time of the last answered heartbeat, or the time of the registration; the session counts from here."""
@@ -250,7 +257,7 @@ class BrokerLife:
             want_fence=not self._ready and not self._leaving,
             want_shut_down=self._leaving,
             offline_log_dirs=list(self._offline),
-            cordoned_log_dirs=self.cordoned() if self._says_cordoned else None,
+            cordoned_log_dirs=self._cordoned() if self._says_cordoned else None,
         )
         sent_ms = self._runtime.real_ms()
         try:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from tidelog.config.listeners import address_text
 from tidelog.config.resolve import BrokerConfig
-from tidelog.metadata.delta import ClusterDelta
+from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.errors import ConfigError, StorageFailure
-from tidelog.model.ids import Uuid
 from tidelog.model.ports import FileSystem
-from tidelog.raft.voters import ReplicaKey
 from tidelog.server.cluster.metadata_replica import MetadataReplica
+from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import LoopRuntime
@@ -30,14 +31,40 @@ from tidelog.storage.log_dir import LogDir, check_same_owner
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class ControllerParts:
+    """What a started controller consists of."""
+
+    log_dir: LogDir
+    replica: MetadataReplica
+
+
 class ControllerNode:
     def __init__(self, config: BrokerConfig, runtime: LoopRuntime, fs: FileSystem | None = None) -> None:
         self.config = config
         self.runtime = runtime
-        self.fs = fs or DiskFileSystem()
         self.failed = asyncio.Event()
         """Set when the node cannot continue: its disk failed, or the quorum has lost committed records."""
         self.monitoring = Monitoring(self)
+        self._fs = fs or DiskFileSystem()
+        self._parts: ControllerParts | None = None
+
+    @property
+    def parts(self) -> ControllerParts:
+        """The parts of a controller that has started. RuntimeError before that."""
+        if self._parts is None:
+            raise RuntimeError("the controller has not started")
+        return self._parts
+
+    @property
+    def member(self) -> QuorumMember | None:
+        """This node's member of the metadata quorum; None before the start."""
+        return None if self._parts is None else self._parts.replica.member
+
+    @property
+    def replica(self) -> MetadataReplica:
+        """This node's part in the metadata quorum."""
+        return self.parts.replica
 
     @property
     def listeners(self) -> list[Listener]:
@@ -54,39 +81,39 @@ class ControllerNode:
 
     async def start(self) -> None:
         """Returns when the listener is open and the node looks for the quorum. ConfigError, StorageFailure, MetadataLogError
-        or UnsupportedFeatureLevel when that fails."""
+        or UnsupportedFeatureLevel when that fails; then all that was opened is closed."""
+        async with AsyncExitStack() as undo:
+            parts = await self._start(undo)
+            undo.pop_all()
+        self._parts = parts
+        parts.replica.start()
+
+    async def _start(self, undo: AsyncExitStack) -> ControllerParts:
         config, runtime = self.config, self.runtime
         sockets = {p.listener: runtime.bind(p.listener, p.host, p.port) for p in config.controller_endpoints}
-        try:
-            await self.monitoring.listen()
-            self._open_dir()
-            ports = {name: each.getsockname()[1] for name, each in sockets.items()}
-            self.replica = MetadataReplica(config, runtime, self._quorum_failed)
-            key = ReplicaKey(config.node_id, Uuid(self._dir.directory_id))
-            self.replica.open(self.fs, self._dir.path, key, self.cluster_id, ports=ports)
-            self._follow_settings(self.replica.image)
-            self.replica.add_listener(self._committed)
-            self.replica.listen(sockets)
-            self.monitoring.serve(of_controller(self.replica, self._dir, self.fs), [self._dir], self._why_not_ready)
-        except BaseException:
-            for listener in self.replica.listeners if hasattr(self, "replica") else ():
-                listener.stop_accepting()
-            await self.monitoring.stop()
-            for listening in sockets.values():
-                listening.close()
-            if hasattr(self, "_dir"):
-                self._dir.release()
-            raise
-        self.replica.start()
+        for each in sockets.values():
+            undo.callback(each.close)
+        undo.push_async_callback(self.monitoring.stop)
+        await self.monitoring.listen()
+        log_dir, cluster_id = self._open_dir(undo)
+        ports = {name: each.getsockname()[1] for name, each in sockets.items()}
+        where = MetadataDir(self._fs, log_dir.path, log_dir.directory_id, cluster_id)
+        replica = MetadataReplica(
+            config, runtime, open_member(config, runtime, where, ports=ports), cluster_id, self._quorum_failed
+        )
+        self._follow_settings(replica, replica.image)
+        replica.add_listener(lambda old, new, delta: self._committed(replica, old, new))
+        replica.listen(sockets)
+        for listener in replica.listeners:
+            undo.callback(listener.stop_accepting)
+        self.monitoring.serve(of_controller(replica, log_dir, self._fs), [log_dir], lambda: _why_not_ready(replica))
+        return ControllerParts(log_dir, replica)
 
     async def stop(self) -> None:
         """Stops cleanly."""
         await self.monitoring.stop()
-        await self.replica.stop()
-        self._dir.release()
-
-    def _why_not_ready(self) -> str | None:
-        return None if self.runner.leader_id >= 0 else "no leader of the metadata quorum is known"
+        await self.parts.replica.stop()
+        self.parts.log_dir.release()
 
     def ready_line(self, seconds: float) -> str:
         """Printed once the controller can be reached."""
@@ -94,31 +121,37 @@ class ControllerNode:
         where = ", ".join(f"{each.listener}://{address_text(each.host, self.ports[each.listener])}" for each in points)
         return f"tidelog is ready: controller {self.config.node_id} at {where}, started in {seconds:.2f} s"
 
-    def _open_dir(self) -> None:
-        """Opens only the metadata log's directory: a controller has no other data."""
+    def _open_dir(self, undo: AsyncExitStack) -> tuple[LogDir, str]:
+        """Opens only the metadata log's directory: a controller has no other data. Returns it with the cluster id."""
         path = (self.config.metadata_log_dir or settings.log_dirs(self.config)[0]).rstrip("/") or "/"
-        self._dir = LogDir(self.fs, path)
+        log_dir = LogDir(self._fs, path)
+        undo.callback(log_dir.release)
         try:
-            self._dir.open()
-            self.cluster_id = check_same_owner([self._dir], self.config.node_id, None)
-            self._dir.adopt(self.cluster_id, self.config.node_id, self.runtime.rng)
+            log_dir.open()
+            cluster_id = check_same_owner([log_dir], self.config.node_id, None)
+            log_dir.adopt(cluster_id, self.config.node_id, self.runtime.rng)
         except OSError as problem:
             raise StorageFailure(path, f"cannot be opened: {problem}") from problem
+        return log_dir, cluster_id
 
-    def _committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta | None) -> None:
+    def _committed(self, replica: MetadataReplica, old: ClusterImage, new: ClusterImage) -> None:
         node_id = self.config.node_id
         if old.cluster_configs != new.cluster_configs or old.broker_configs(node_id) != new.broker_configs(node_id):
-            self._follow_settings(new)
+            self._follow_settings(replica, new)
 
-    def _follow_settings(self, image: ClusterImage) -> None:
+    def _follow_settings(self, replica: MetadataReplica, image: ClusterImage) -> None:
         """Applies dynamic settings; the controller's decisions depend on them."""
         try:
             self.config.apply_dynamic(image.cluster_configs, image.broker_configs(self.config.node_id))
         except ConfigError as error:
             log.error("dynamic settings are not taken over: %s", error)
         else:
-            self.replica.member.set_settings(settings.controller_settings(self.config))
+            replica.member.set_settings(settings.controller_settings(self.config))
 
     def _quorum_failed(self, problem: Exception) -> None:
         log.critical("the metadata quorum's replica failed, the node stops: %s", problem)
         self.failed.set()
+
+
+def _why_not_ready(replica: MetadataReplica) -> str | None:
+    return None if replica.runner.leader_id >= 0 else "no leader of the metadata quorum is known"

@@ -48,7 +48,11 @@ class DeadBrokers(Lives):
         self._reached: dict[tuple[int, int], set[tuple[str, int]]] = {}
         """By broker id and epoch: the addresses on other machines that have accepted a connection."""
         self._places = asyncio.Semaphore(AT_ONCE)
-        self.stopped = False
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Checks no more brokers."""
+        self._stopped = True
 
     def leader_changed(self) -> None:
         """Checks all brokers once if this process has become the active controller."""
@@ -62,7 +66,7 @@ class DeadBrokers(Lives):
     def committed(self, old: ClusterImage, new: ClusterImage, delta: ClusterDelta | None) -> None:
         """Tries the addresses of brokers that are unfenced now. A listener of the committed image."""
         del old, delta
-        if new.brokers is self._seen or self.stopped:
+        if new.brokers is self._seen or self._stopped:
             return
         self._seen = new.brokers
         serving = {(broker.id, broker.epoch): broker for broker in new.brokers.values() if not broker.fenced}
@@ -78,7 +82,7 @@ class DeadBrokers(Lives):
 
     def hung_up(self, broker_id: int, epoch: int) -> None:
         own_id = self._member.config.controller.id
-        if self.stopped or self._registered(broker_id, epoch) is None or broker_id in self._asking or broker_id == own_id:
+        if self._stopped or self._registered(broker_id, epoch) is None or broker_id in self._asking or broker_id == own_id:
             return
         self._asking.add(broker_id)
         self._runtime.spawn(self._ask_after(broker_id, epoch), f"looking whether broker {broker_id} lives")
@@ -95,7 +99,7 @@ class DeadBrokers(Lives):
             for _ in range(KNOCKS):
                 await asyncio.sleep(PAUSE_S)
                 broker = self._registered(broker_id, epoch)
-                if self.stopped or broker is None or not await self._refused(broker) or broker_id in self._heard:
+                if self._stopped or broker is None or not await self._refused(broker) or broker_id in self._heard:
                     return
         finally:
             self._asking.discard(broker_id)

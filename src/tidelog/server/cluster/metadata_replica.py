@@ -11,22 +11,13 @@ import logging
 import socket
 from collections.abc import Callable, Mapping
 
-from tidelog.broker import lifecycle
 from tidelog.broker.node import ControllerSide
 from tidelog.broker.table import CONTROLLER_APIS
-from tidelog.config.listeners import EndPoint, parse_address
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.committed import Listener as CommitListener
-from tidelog.controller.config_rules import OptionRules
-from tidelog.controller.quorum_member import MemberConfig, QuorumMember
+from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.image import ClusterImage
-from tidelog.metadata.records import MetadataLogError
-from tidelog.model.errors import ConfigError
-from tidelog.model.ids import random_uuid, uuid_to_text
-from tidelog.model.ports import FileSystem
-from tidelog.raft.config import RaftConfig
-from tidelog.raft.voters import ReplicaKey, VoterSet
-from tidelog.records.control import Endpoint, Voter
+from tidelog.model.ids import uuid_to_text
 from tidelog.server.cluster.dead_brokers import DeadBrokers
 from tidelog.server.cluster.metadata_news import MetadataNews
 from tidelog.server.cluster.raft_runner import RaftRunner
@@ -47,126 +38,49 @@ REGISTRATION_S = 0.2
 
 
 class MetadataReplica:
-    """Lifecycle: ``open``, ``listen`` on a controller, ``start``, ``stop``."""
+    """Lifecycle: ``listen`` on a controller, ``start``, ``stop``."""
 
-    def __init__(self, config: BrokerConfig, runtime: LoopRuntime, on_failure: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: LoopRuntime,
+        member: QuorumMember,
+        cluster_id: str,
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        """``on_failure`` is called once when the metadata log has failed; no more requests are sent then."""
         self.config = config
         self.runtime = runtime
+        self.member = member
+        self.cluster_id = cluster_id
         self.listeners: list[Listener] = []
+        self.dead_brokers = DeadBrokers(member, runtime)
+        self.on_leader: list[Callable[[], None]] = [self.dead_brokers.leader_changed]
+        """Called when the leader changes, and when this process becomes the active controller."""
+        self.quotas = QuotaEnforcement(config, runtime)
+        self.runner = RaftRunner(member, runtime, self._failed, self._leader_changed)
         self._on_failure = on_failure
         self._timers: dict[str, Alarm] = {}
         self._stopping = False
         self._told_replaced = False
-        self.quotas = QuotaEnforcement(config, runtime)
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
-        self.on_leader: list[Callable[[], None]] = []
-        """Called when the leader changes, and when this process becomes the active controller."""
-
-    def open(
-        self,
-        fs: FileSystem,
-        log_dir: str,
-        key: ReplicaKey,
-        cluster_id: str,
-        *,
-        ports: Mapping[str, int],
-        partition_dir: str | None = None,
-    ) -> None:
-        """Recovers the log; blocks. ``ports``: those of the controller's listeners by name, which replace port 0.
-        ``partition_dir``: see ``MemberConfig``.
-
-        ConfigError when no voters are known; MetadataLogError, UnsupportedFeatureLevel or StorageFailure as for ``QuorumMember``.
-        """
-        config, runtime = self.config, self.runtime
-        self.cluster_id = cluster_id
-        endpoints = self._advertised(ports)
-        member = QuorumMember.open(
-            fs,
-            MemberConfig(
-                raft=self._raft_config(key, cluster_id, endpoints),
-                log_dir=log_dir,
-                controller=lifecycle.controller_image(config.node_id, random_uuid(runtime.rng), endpoints),
-                configured=self._configured(),
-                log=settings.metadata_log_config(config),
-                settings=settings.controller_settings(config),
-                partition_dir=partition_dir,
-            ),
-            rng=runtime.rng,
-            rules=OptionRules(config),
-            now_ms=runtime.now_ms(),
-            steady_ms=runtime.real_ms(),
-        )
-        self._check_voters(member)
-        self.member = member
-        self.runner = RaftRunner(member, runtime, self._failed)
-        self.scrub = MetadataScrub(member, config, runtime)
-        self.runner.on_leader = self._leader_changed
-        self.quotas.follow(member.image)
-        member.committed.listeners.append(lambda old, new, delta: self.quotas.follow(new))
+        self._ends: list[Callable[[], None]] = []
+        """Ends what ``start`` began."""
         self.news = MetadataNews(member, runtime)
-        member.committed.listeners.append(self.news.committed)
-        member.committed.listeners.append(lambda old, new, delta: self._look())
-        member.committed.listeners.append(lambda old, new, delta: self._tell_if_replaced())
-
-    def _advertised(self, ports: Mapping[str, int]) -> list[EndPoint]:
-        told = {point.listener: point for point in self.config.advertised_endpoints}
-        found = [told.get(point.listener, point) for point in self.config.controller_endpoints]
-        return [
-            EndPoint(each.listener, each.protocol, each.host or socket.gethostname(), each.port or ports[each.listener])
-            for each in found
+        self.scrub = MetadataScrub(member, config, runtime)
+        self.quotas.follow(member.image)
+        member.committed.listeners += [
+            lambda old, new, delta: self.quotas.follow(new),
+            self.news.committed,
+            lambda old, new, delta: self._look(),
+            lambda old, new, delta: self._tell_if_replaced(),
         ]
-
-    def _configured(self) -> VoterSet:
-        """``controller.quorum.voters``. A node started without ``process.roles`` is the only voter and has no address for
-        others."""
-        config = self.config
-        if config.embedded and not config.voters and not config.controller_quorum_bootstrap_servers:
-            return VoterSet.of([Voter(config.node_id, bytes(16), ())])
-        name = config.controller_listener_names[0].upper() if config.controller_listener_names else "CONTROLLER"
-        return VoterSet.of(Voter(each.id, bytes(16), (Endpoint(name, each.host, each.port),)) for each in config.voters)
-
-    def _raft_config(self, key: ReplicaKey, cluster_id: str, endpoints: list[EndPoint]) -> RaftConfig:
-        config = self.config
-        return RaftConfig(
-            key,
-            cluster_id,
-            tuple(Endpoint(point.listener, point.host, point.port) for point in endpoints),
-            bootstrap=tuple(
-                parse_address("controller.quorum.bootstrap.servers", each) for each in config.controller_quorum_bootstrap_servers
-            ),
-            can_vote=config.is_controller,
-            auto_join=config.is_controller and config.controller_quorum_auto_join_enable,
-            election_timeout_ms=config.controller_quorum_election_timeout_ms,
-            fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
-            election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
-            answer_timeout_ms=config.controller_quorum_request_timeout_ms,
-            retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
-            fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
-            snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
-        )
-
-    def _check_voters(self, member: QuorumMember) -> None:
-        voters, me = member.machine.voters, member.machine.quorum.me
-        if not voters.voters and not member.config.raft.bootstrap:
-            raise ConfigError(
-                "No voters of the metadata quorum: set controller.quorum.bootstrap.servers, or controller.quorum.voters, or "
-                "format with --standalone or --initial-controllers."
-            )
-        if self.config.is_controller and not self.config.controller_endpoints and not member.machine.quorum.is_only_voter:
-            known = ", ".join(f"{each.voter_id} ({uuid_to_text(each.directory_id)})" for each in voters.voters) or "none"
-            raise MetadataLogError(
-                f"the voters of the metadata quorum are {known}, not only node {me.id} with directory id "
-                f"{uuid_to_text(me.directory_id)}, and this node has no listener on which they could reach it. Set "
-                "process.roles, controller.listener.names and a listener of that name; or start it with the node.id and the "
-                "directory it was formatted with"
-            )
 
     def listen(self, sockets: Mapping[str, socket.socket], count: ConnectionCount | None = None) -> None:
         """Serves other controllers, brokers and admin clients on bound sockets."""
         runtime = self.runtime
-        self._dead_brokers = DeadBrokers(self.member, runtime)
-        self.on_leader.append(self._dead_brokers.leader_changed)
-        self.add_listener(self._dead_brokers.committed)
+        if self.config.is_controller:
+            self.add_listener(self.dead_brokers.committed)
         side = ControllerSide(
             node_id=self.config.node_id,
             cluster_id=self.cluster_id,
@@ -177,7 +91,7 @@ class MetadataReplica:
             runtime=runtime,
             rng=runtime.rng,
             apis=CONTROLLER_APIS,
-            lives=self._dead_brokers,
+            lives=self.dead_brokers,
             quotas=self.quotas.quotas,
         )
         count, limits = count or ConnectionCount(), settings.limits(self.config)
@@ -193,8 +107,9 @@ class MetadataReplica:
         self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.runner.snapshot_step)
         if not self.config.is_controller:
             return
-        self._registration = Registration(self.runner, self.runtime)
-        self._every("registration", REGISTRATION_S, self._registration.step)
+        registration = Registration(self.runner, self.runtime)
+        self._ends.append(registration.close)
+        self._every("registration", REGISTRATION_S, registration.step)
         if self.config.controller_endpoints:
             self._every("signs of life", self.config.metadata_max_idle_interval_ms / 1000, self._live)
 
@@ -203,13 +118,12 @@ class MetadataReplica:
         files are closed."""
         self._stopping = True
         self._leader_changed()
-        self.scrub.stop()
         for timer in self._timers.values():
             timer.cancel()
-        if hasattr(self, "_registration"):
-            self._registration.close()
-        if hasattr(self, "_dead_brokers"):
-            self._dead_brokers.stopped = True
+        self.scrub.stop()
+        for end in self._ends:
+            end()
+        self.dead_brokers.stop()
         await self.runner.stop(HANDOVER_MS)
         self.news.stop()
         for listener in self.listeners:

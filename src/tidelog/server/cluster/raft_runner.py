@@ -64,12 +64,13 @@ TICK_S = 0.1
 
 
 class RaftRunner:
-    def __init__(self, member: QuorumMember, runtime: LoopRuntime, on_failure: Callable[[Exception], None]) -> None:
+    def __init__(
+        self, member: QuorumMember, runtime: LoopRuntime, on_failure: Callable[[Exception], None], on_leader: Callable[[], None]
+    ) -> None:
         self.member = member
-        self.on_leader: Callable[[], None] | None = None
-        """Called when the leader changes, as far as this node knows."""
         self._runtime = runtime
         self._on_failure = on_failure
+        self._on_leader = on_leader
         self._failed = False
         self._refusal = "the controller has stopped"
         self._queue: deque[Effect] = deque()
@@ -270,8 +271,7 @@ class RaftRunner:
         machine = self.member.machine
         log.info("node %d is the active controller of epoch %d", machine.quorum.me.id, machine.epoch)
         self._queue.extend(self.member.activate(self._runtime.now_ms(), self._steady()))
-        if self.on_leader is not None:
-            self.on_leader()
+        self._on_leader()
 
     def _one(self, effect: Effect) -> None:
         if isinstance(effect, Send):
@@ -388,8 +388,7 @@ class RaftRunner:
             self._told = effect.epoch, effect.leader_id
             leader = f"node {effect.leader_id} leads" if effect.leader_id >= 0 else "no leader is known"
             (log.debug if self._stopped else log.info)("metadata quorum, epoch %d: %s", effect.epoch, leader)
-        if self.on_leader is not None:
-            self.on_leader()
+        self._on_leader()
 
     # Answers
 

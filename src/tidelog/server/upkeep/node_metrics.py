@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tidelog.metadata.image import ClusterImage
     from tidelog.model.ports import FileSystem
     from tidelog.replication.partition import Partition
+    from tidelog.server.broker_parts import BrokerParts
     from tidelog.server.cluster.metadata_replica import MetadataReplica
-    from tidelog.server.node import Node
     from tidelog.server.replication.following import Following
     from tidelog.server.runtime import LoopRuntime
     from tidelog.server.serving.listener import Listener
@@ -102,28 +102,29 @@ def _watch_scrub(registry: Registry, scrubs: Callable[[], tuple[Scrubbing | Meta
     registry.watch(catalog.SCRUB_ENDED, lambda: min(each.ended_ms for each in scrubs()) / 1000)
 
 
-def on_loop(node: Node) -> Registry:
+def on_loop(parts: BrokerParts) -> Registry:
     """Metrics of the node's own objects; call ``collect`` on the loop."""
     registry = Registry()
-    broker = node.broker
-    registry.watch_group([metric for metric, _ in _TOPIC_COUNTERS], lambda: _topic_counters(node))
+    broker = parts.broker
+    registry.watch_group([metric for metric, _ in _TOPIC_COUNTERS], lambda: _topic_counters(parts))
     registry.watch_group(_PER_PARTITION, lambda: _partitions(broker.replicas.partitions()))
     registry.watch_group(_REPLICA_MANAGER, lambda: _single(map(broker.replicas.gauges().__getitem__, _names(_REPLICA_MANAGER))))
-    _watch_replication(registry, node)
-    registry.watch(catalog.LATE_TRANSACTIONS, lambda: node.housekeeping.late.count)
-    _watch_scrub(registry, lambda: (node.housekeeping.scrubbing, node.replica.scrub))
-    registry.watch(catalog.MENDED, lambda: node.replication.repairing.mended)
+    _watch_replication(registry, parts)
+    registry.watch(catalog.LATE_TRANSACTIONS, lambda: parts.housekeeping.late.count)
+    _watch_scrub(registry, lambda: (parts.housekeeping.scrubbing, parts.membership.replica.scrub))
+    registry.watch(catalog.MENDED, lambda: parts.replication.repairing.mended)
     registry.watch(
         catalog.PRODUCER_IDS, lambda: sum(len(p.log.producers.entries) for p in broker.replicas.partitions() if p.log is not None)
     )
-    registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(node))
-    registry.watch_group(_TRANSACTIONS, lambda: _transactions(node))
-    registry.watch_group([metric for pair in _QUOTAS.values() for metric in pair], lambda: _quotas(node))
-    _watch_quorum(registry, node.replica)
-    _watch_dirs(registry, node.logs.dirs)
-    watch_syncs(registry, node.fs)
+    registry.watch_group((catalog.GROUP_OFFSET, catalog.GROUP_LAG, catalog.GROUP_MEMBERS), lambda: _groups(parts))
+    registry.watch_group(_TRANSACTIONS, lambda: _transactions(parts))
+    registry.watch_group([metric for pair in _QUOTAS.values() for metric in pair], lambda: _quotas(parts))
+    replica = parts.membership.replica
+    _watch_quorum(registry, replica)
+    _watch_dirs(registry, parts.logs.manager.dirs)
+    watch_syncs(registry, parts.logs.manager.fs)
     registry.watch(catalog.BROKER_STATE, lambda: RUNNING)
-    _watch_process(registry, node.runtime, node.replica, lambda: [*node.listeners, *node.replica.listeners])
+    _watch_process(registry, parts.runtime, replica, lambda: [*parts.listeners, *replica.listeners])
     return registry
 
 
@@ -138,14 +139,14 @@ def of_controller(replica: MetadataReplica, log_dir: LogDir, fs: FileSystem) -> 
     return registry
 
 
-def _watch_replication(registry: Registry, node: Node) -> None:
-    changes = node.broker.replicas.isr_changes
+def _watch_replication(registry: Registry, parts: BrokerParts) -> None:
+    changes = parts.broker.replicas.isr_changes
     registry.watch(catalog.ISR_SHRINKS, lambda: changes.shrinks)
     registry.watch(catalog.ISR_EXPANDS, lambda: changes.expansions)
     registry.watch(catalog.FAILED_ISR_UPDATES, lambda: changes.failures)
     registry.watch_group(
         (catalog.FETCHER_LAG, catalog.FETCHER_MAX_LAG, catalog.FETCHER_FAILED),
-        lambda: _fetchers(node.replication.fetchers.values()),
+        lambda: _fetchers(parts.replication.fetchers.values()),
     )
 
 
@@ -180,8 +181,8 @@ def _single(values: Iterable[float]) -> list[list[Sample]]:
     return [[((), value)] for value in values]
 
 
-def _topic_counters(node: Node) -> list[list[Sample]]:
-    replicas = node.broker.replicas
+def _topic_counters(parts: BrokerParts) -> list[list[Sample]]:
+    replicas = parts.broker.replicas
     rows = [("", replicas.hosted.totals()), *replicas.hosted.topic_stats().items()]
     return [[((topic,), getattr(stats, name)) for topic, stats in rows] for _, name in _TOPIC_COUNTERS]
 
@@ -213,40 +214,40 @@ def _partitions(partitions: Iterator[Partition]) -> list[list[Sample]]:
     return samples
 
 
-def _groups(node: Node) -> list[list[Sample]]:
+def _groups(parts: BrokerParts) -> list[list[Sample]]:
     """Committed offsets, lag and members of the groups whose coordinator is here; lag only for partitions that have a replica
     here."""
     offsets: list[Sample] = []
     lags: list[Sample] = []
     members: list[Sample] = []
-    machines = node.broker.groups.machines()
+    machines = parts.broker.groups.machines()
     for machine in [] if isinstance(machines, ErrorCode) else machines:
         members += [((group_id,), len(group.members)) for group_id, group in machine.groups.items()]
         for group_id in machine.offsets.stored.group_ids():
             for (topic, index), committed in machine.offsets.stored.of(group_id).items():
                 labels = (group_id, topic, str(index))
                 offsets.append((labels, committed.offset))
-                partition = node.broker.replicas.by_name(topic, index)
+                partition = parts.broker.replicas.by_name(topic, index)
                 if not isinstance(partition, ErrorCode) and partition.log is not None:
                     lags.append((labels, max(0, partition.log.high_watermark - committed.offset)))
     return [offsets, lags, members]
 
 
-def _transactions(node: Node) -> list[list[Sample]]:
+def _transactions(parts: BrokerParts) -> list[list[Sample]]:
     """Transaction counts of this node's coordinators, in the order of ``_TRANSACTIONS``."""
-    machines = node.broker.transactions.machines()
+    machines = parts.broker.transactions.machines()
     if isinstance(machines, ErrorCode):
         return [[] for _ in _TRANSACTIONS]
     states: list[Sample] = [((NAMES[state],), count) for state, count in count_by_state(machines).items()]
     started = [known.start_ms for known in open_transactions(machines)[:1]]
-    age_s = max(0, node.runtime.even_ms() - started[0]) / 1000 if started else 0
+    age_s = max(0, parts.runtime.even_ms() - started[0]) / 1000 if started else 0
     missing = sum(machine.missing_markers for machine in machines)
     return [states, [((), age_s)], [((), missing)]]
 
 
-def _quotas(node: Node) -> list[list[Sample]]:
+def _quotas(parts: BrokerParts) -> list[list[Sample]]:
     samples: dict[Kind, tuple[list[Sample], list[Sample]]] = {kind: ([], []) for kind in _QUOTAS}
-    for seen in node.broker.quotas.observe(node.runtime.even_ms()):
+    for seen in parts.broker.quotas.observe(parts.runtime.even_ms()):
         rates, waits = samples[seen.kind]
         rates.append((tuple(seen.client), seen.rate))
         waits.append((tuple(seen.client), seen.throttle_ms))

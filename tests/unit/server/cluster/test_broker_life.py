@@ -147,27 +147,6 @@ def test_cordoned_log_dirs_are_told_when_the_setting_changes(tmp_path: Path) -> 
     world.close()
 
 
-def test_a_snapshot_that_replaces_the_metadata_is_looked_at_as_a_whole(tmp_path: Path) -> None:
-    world = SeveralNodes(tmp_path, controllers=1)
-
-    async def main() -> None:
-        await world.start()
-        node = world.nodes[1]
-        await world.create(1, "kept")
-        before = node.replica.image
-        await world.create(1, "new", partitions=2)
-        after = node.replica.image
-        node._committed(after, before, None)
-        assert {topic for topic, _ in (each.topic_partition for each in node.broker.replicas.partitions())} == {"kept"}
-        node._committed(before, after, None)
-        found = sorted(each.topic_partition for each in node.broker.replicas.partitions())
-        assert found == [("kept", 0), ("new", 0), ("new", 1)]
-        assert all(each.is_leader for each in node.broker.replicas.partitions())
-
-    world.run(main)
-    world.close()
-
-
 def test_a_controller_whose_errors_nobody_knows_ends_no_heartbeats(three: SeveralNodes, caplog: pytest.LogCaptureFixture) -> None:
     """One of a later version, in the middle of a rolling upgrade."""
 

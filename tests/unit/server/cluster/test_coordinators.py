@@ -31,7 +31,7 @@ def test_what_a_stopping_node_hears_of_the_cluster_loads_nothing() -> None:
     with Broker() as broker:
 
         def stopped() -> bool:
-            coordinators = broker._host.thread.running().coordinators
+            coordinators = broker._host.thread.running().parts.coordinators
             coordinators.stop()
             coordinators.follow()
             return coordinators.groups.running or coordinators.transactions.running
@@ -99,7 +99,7 @@ def test_without_controllers_a_coordinator_goes_on_while_it_is_followed_and_fall
         await world.start()
         assert await world.create(2, OFFSETS_TOPIC, partitions=6, replicas=3) == ErrorCode.NONE
         await world.stop(1)
-        groups = world.nodes[2].coordinators.groups
+        groups = world.nodes[2].parts.coordinators.groups
         name = await world.until(lambda: next((each for each in "abcdefghijkl" if isinstance(groups.find(each), Shard)), None))
         await world.until(lambda: not world.nodes[2].life.in_touch)
         assert isinstance(groups.find(name), Shard) and not groups.doubts(name)

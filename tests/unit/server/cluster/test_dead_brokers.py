@@ -25,7 +25,7 @@ def world(tmp_path: Path) -> Iterator[SeveralNodes]:
 def die(node: Node, *, keep_listening: bool = False) -> None:
     """What others see of a process that is killed: it says nothing any more, and closes."""
     node.life.stop()
-    node.channels.close()
+    node.parts.membership.channels.close()
     if not keep_listening:
         for listener in node.listeners:
             listener.stop_accepting()
@@ -53,7 +53,7 @@ def test_a_broker_that_still_listens_keeps_its_session(world: SeveralNodes) -> N
         await world.start()
         controller = world.nodes[1].replica.member.controller
         assert controller is not None
-        dead_brokers = world.nodes[1].replica._dead_brokers
+        dead_brokers = world.nodes[1].replica.dead_brokers
         die(world.nodes[2], keep_listening=True)
         await world.until(lambda: dead_brokers._asking)
         await world.until(lambda: not dead_brokers._asking)
@@ -66,7 +66,7 @@ def test_a_broker_that_still_listens_keeps_its_session(world: SeveralNodes) -> N
 def test_who_names_a_broker_that_lives_does_it_no_harm(world: SeveralNodes) -> None:
     async def main() -> None:
         await world.start()
-        dead_brokers = world.nodes[1].replica._dead_brokers
+        dead_brokers = world.nodes[1].replica.dead_brokers
         epoch = world.nodes[2].life.epoch
         for broker_id, said in ((2, epoch), (2, epoch - 1), (7, 1), (1, world.nodes[1].life.epoch)):
             dead_brokers.hung_up(broker_id, said)
@@ -100,7 +100,7 @@ def test_a_new_controller_looks_who_lives(tmp_path: Path) -> None:
 def test_a_broker_that_goes_on_with_its_heartbeats_lives_wherever_its_address_leads(world: SeveralNodes) -> None:
     async def main() -> None:
         await world.start()
-        dead_brokers = world.nodes[1].replica._dead_brokers
+        dead_brokers = world.nodes[1].replica.dead_brokers
         node = world.nodes[2]
         for listener in node.listeners:
             # As behind an address that leads elsewhere from where the controller is.

@@ -135,7 +135,7 @@ def test_a_producer_above_its_quota_is_answered_and_heard_again_when_its_time_is
     client.send(MetadataRequest())
     assert not client.answered_without_time()
     node = broker._host.thread.running()
-    seen = {family.metric: dict(family.samples) for family in broker._host.thread.call(lambda: on_loop(node).collect())}
+    seen = {family.metric: dict(family.samples) for family in broker._host.thread.call(lambda: on_loop(node.parts).collect())}
     assert seen[catalog.PRODUCE_BYTE_RATE][("", "c")] > 1000
     assert seen[catalog.PRODUCE_THROTTLE_TIME][("", "c")] == wait_ms
     broker.advance(wait_ms / 1000)

@@ -95,7 +95,7 @@ def test_groups_and_requests_are_counted_on_a_running_node() -> None:
         talk.ask(OffsetCommitRequest(group_id="g", topics=[topic]), 8)
         talk.close()
         node = broker._host.thread.running()
-        families = {family.metric: family.samples for family in broker._host.thread.call(lambda: on_loop(node).collect())}
+        families = {family.metric: family.samples for family in broker._host.thread.call(lambda: on_loop(node.parts).collect())}
     assert list(families[catalog.GROUP_OFFSET]) == [(("g", "t", "0"), 1)]
     assert list(families[catalog.GROUP_LAG]) == [(("g", "t", "0"), 2)]
     assert (("OffsetCommit", "8"), 1) in list(families[catalog.REQUESTS])
@@ -109,7 +109,9 @@ def test_transactions_are_counted_by_state_and_the_oldest_tells_its_age() -> Non
         begin(talk, "open", ("t", 0))
         init(talk, "idle")
         node = broker._host.thread.running()
-        families = {family.metric: dict(family.samples) for family in broker._host.thread.call(lambda: on_loop(node).collect())}
+        families = {
+            family.metric: dict(family.samples) for family in broker._host.thread.call(lambda: on_loop(node.parts).collect())
+        }
         talk.close()
     states = {labels[0]: count for labels, count in families[catalog.TRANSACTIONAL_IDS].items() if count}
     assert states == {"Ongoing": 1, "Empty": 1}
@@ -120,8 +122,10 @@ def test_a_transaction_is_no_older_where_the_clock_was_set_meanwhile() -> None:
     begun = SimpleNamespace(start_ms=5000, transactional_id="pay", at_rest=False, state=TransactionState.ONGOING)
     machine = SimpleNamespace(transactions={"pay": begun}, missing_markers=0)
     runtime = SimpleNamespace(even_ms=lambda: 8000, now_ms=lambda: 3_608_000)
-    node: Any = SimpleNamespace(broker=SimpleNamespace(transactions=SimpleNamespace(machines=lambda: [machine])), runtime=runtime)
-    assert _transactions(node)[1] == [((), 3.0)]
+    parts: Any = SimpleNamespace(
+        broker=SimpleNamespace(transactions=SimpleNamespace(machines=lambda: [machine])), runtime=runtime
+    )
+    assert _transactions(parts)[1] == [((), 3.0)]
 
 
 def test_followers_tell_how_far_they_are_behind() -> None:

@@ -1,0 +1,190 @@
+"""The parts of a broker: first those that make it a member of the cluster, then those that serve clients.
+
+Each stage takes the values of the one before and returns its parts complete; ``server.node`` starts and stops them.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from tidelog.broker.api import Route
+from tidelog.broker.apis.topics.metadata_bytes import Answers
+from tidelog.broker.node import Broker
+from tidelog.broker.producer_ids import ProducerIds
+from tidelog.broker.transaction_markers import write_marker
+from tidelog.config.resolve import BrokerConfig
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
+from tidelog.model.ports import FileSystem
+from tidelog.replication.markers import Marker
+from tidelog.replication.replica_manager import ReplicaManager
+from tidelog.server.background import Background
+from tidelog.server.cluster.broker_life import BrokerLife
+from tidelog.server.cluster.channels import Channels
+from tidelog.server.cluster.controller_link import ControllerLink
+from tidelog.server.cluster.coordinators import Coordinators
+from tidelog.server.cluster.log_dir_reports import LogDirReports, cordoned
+from tidelog.server.cluster.metadata_publisher import MetadataPublisher
+from tidelog.server.cluster.metadata_replica import MetadataReplica
+from tidelog.server.cluster.other_brokers import ChannelsToBrokers
+from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
+from tidelog.server.log_dirs import OpenLogs
+from tidelog.server.replication.creating import Creating
+from tidelog.server.replication.replica_fetching import Replication
+from tidelog.server.runtime import LoopRuntime
+from tidelog.server.serving.listener import ConnectionCount, Listener
+from tidelog.server.upkeep import settings
+from tidelog.server.upkeep.compaction import Compaction
+from tidelog.server.upkeep.housekeeping import Housekeeping
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A broker in its cluster: the metadata log, the active controller, the session with it."""
+
+    replica: MetadataReplica
+    channels: Channels
+    controller: ControllerLink
+    life: BrokerLife
+
+
+def join_cluster(
+    config: BrokerConfig,
+    runtime: LoopRuntime,
+    fs: FileSystem,
+    logs: OpenLogs,
+    *,
+    ports: Mapping[str, int],
+    on_failure: Callable[[Exception], None],
+) -> Membership:
+    """Opens the metadata log, which blocks. Nothing listens or asks yet. ``ports`` and errors: see ``open_member``."""
+    partition_dir = logs.first_partition() if config.is_controller else None
+    where = MetadataDir(fs, logs.metadata_dir.path, logs.metadata_dir.directory_id, logs.cluster_id)
+    member = open_member(config, runtime, where, ports=ports, partition_dir=partition_dir)
+    replica = MetadataReplica(config, runtime, member, logs.cluster_id, on_failure)
+    channels = Channels(runtime, str(config.node_id))
+    controller = ControllerLink(replica, channels, runtime, config.controller_socket_timeout_ms)
+    life = BrokerLife(config, controller, replica, runtime, lambda: cordoned(config, logs))
+    return Membership(replica, channels, controller, life)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerParts:
+    """What serves clients. ``publisher`` has not loaded an image yet, and nothing has been started."""
+
+    runtime: LoopRuntime
+    logs: OpenLogs
+    membership: Membership
+    background: Background
+    broker: Broker
+    coordinators: Coordinators
+    replication: Replication
+    creating: Creating
+    listeners: tuple[Listener, ...]
+    reports: LogDirReports
+    publisher: MetadataPublisher
+    housekeeping: Housekeeping
+    compaction: Compaction
+
+
+def build_broker(
+    config: BrokerConfig,
+    runtime: LoopRuntime,
+    logs: OpenLogs,
+    membership: Membership,
+    reports: LogDirReports,
+    *,
+    apis: Mapping[int, Route],
+    sockets: Mapping[str, socket.socket],
+) -> BrokerParts:
+    """``sockets``: the bound sockets of the listeners for clients, by name."""
+    life = membership.life
+    background = Background(runtime)
+    replicas = ReplicaManager(
+        config.node_id,
+        logs.manager,
+        background=background.run,
+        rng=runtime.rng,
+        even_ms=runtime.even_ms,
+        fetch_session_slots=config.max_incremental_fetch_session_cache_slots,
+    )
+    broker, coordinators = _serving(config, runtime, logs, membership, replicas, apis)
+    replication = Replication(replicas, membership.controller, membership.channels, runtime, config, lambda: life.epoch)
+    listeners = _listeners(config, broker, runtime, membership.replica, sockets)
+    publisher = MetadataPublisher(
+        broker,
+        logs.served,
+        coordinators=coordinators,
+        replication=replication,
+        reports=reports,
+        life=life,
+        replica=membership.replica,
+        listeners=listeners,
+    )
+    return BrokerParts(
+        runtime,
+        logs,
+        membership,
+        background,
+        broker,
+        coordinators,
+        replication,
+        Creating(replicas, runtime, publisher.created),
+        listeners,
+        reports,
+        publisher,
+        Housekeeping(broker, runtime),
+        Compaction(replicas, config, runtime),
+    )
+
+
+def _serving(
+    config: BrokerConfig,
+    runtime: LoopRuntime,
+    logs: OpenLogs,
+    membership: Membership,
+    replicas: ReplicaManager,
+    apis: Mapping[int, Route],
+) -> tuple[Broker, Coordinators]:
+    """What handlers see of the node, and its coordinators, which write transaction markers as handlers do."""
+    producer_ids = ProducerIds()
+    others = ChannelsToBrokers(membership.channels, lambda: logs.served.image, config.inter_broker_listener)
+
+    def mark(where: TopicPartition, marker: Marker) -> ErrorCode | Awaitable[ErrorCode]:
+        return write_marker(broker, where, marker, runtime.now_ms())
+
+    life = membership.life
+    coordinators = Coordinators(config, replicas, runtime, producer_ids.take, mark, others, lambda: life.in_touch)
+    broker = Broker(
+        node_id=config.node_id,
+        cluster_id=logs.cluster_id,
+        config=config,
+        image=membership.replica.image,
+        replicas=replicas,
+        controller=membership.controller,
+        runtime=runtime,
+        rng=runtime.rng,
+        producer_ids=producer_ids,
+        apis=apis,
+        metadata_answers=Answers(),
+        groups=coordinators.groups,
+        transactions=coordinators.transactions,
+        others=others,
+        leads=coordinators.leads,
+        quotas=membership.replica.quotas.quotas,
+    )
+    return broker, coordinators
+
+
+def _listeners(
+    config: BrokerConfig,
+    broker: Broker,
+    runtime: LoopRuntime,
+    replica: MetadataReplica,
+    sockets: Mapping[str, socket.socket],
+) -> tuple[Listener, ...]:
+    count, limits = ConnectionCount(), settings.limits(config)
+    made = (Listener(name, each, broker, runtime, limits=limits, count=count) for name, each in sockets.items())
+    return tuple(replica.quotas.add(listener, broker) for listener in made)

@@ -1,0 +1,51 @@
+"""What the settings say of the metadata quorum."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.unit.server.controllers import CLUSTER, FS, NOW, directory_id
+from tests.unit.server.several_nodes import SeveralNodes
+from tidelog.config.resolve import BrokerConfig
+from tidelog.metadata.records import MetadataLogError
+from tidelog.model.errors import ConfigError
+from tidelog.raft.format import FormatRequest, format_dirs
+from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
+from tidelog.server.node import Node
+from tidelog.server.runtime import LoopRuntime, new_event_loop
+
+
+def test_a_directory_of_a_larger_quorum_is_refused_by_a_node_that_nobody_could_reach(tmp_path: Path) -> None:
+    world = SeveralNodes(tmp_path)
+
+    async def main() -> None:
+        config = BrokerConfig.from_properties({"listeners": "PLAINTEXT://localhost:0", "log.dirs": world.path(1)})
+        assert config.embedded
+        node = Node(config, world.runtime, FS)
+        with pytest.raises(MetadataLogError, match=r"no listener on which they could reach it"):
+            await node.start()
+
+    world.run(main)
+    world.close()
+
+
+def test_without_voters_and_without_an_address_to_ask_a_member_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "data")
+    format_dirs(FS, FormatRequest([path], 1, CLUSTER), rng=random.Random(1), now_ms=NOW)
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "log.dirs": path,
+        "listeners": "PLAINTEXT://localhost:0,CONTROLLER://localhost:0",
+        "controller.listener.names": "CONTROLLER",
+    }
+    loop = new_event_loop()
+    runtime = LoopRuntime(loop)
+    where = MetadataDir(FS, path, directory_id(1), CLUSTER)
+    with pytest.raises(ConfigError, match=r"set controller\.quorum\.bootstrap\.servers"):
+        open_member(BrokerConfig.from_properties(settings), runtime, where, ports={"CONTROLLER": 9093})
+    loop.run_until_complete(runtime.close())
+    loop.close()
