@@ -102,7 +102,7 @@ class Controllers:
     async def set(self, value: str) -> str:
         """A record through the active controller."""
         active = await self.until(self.active)
-        answer: str = await self.nodes[active].runner.submit(setting(value), None)
+        answer: str = await self.nodes[active].runner.controller.submit(setting(value), None)
         return answer
 
     def value(self, node_id: int) -> str | None:

@@ -306,7 +306,7 @@ class BrokerLife:
     async def _attempt(self, handler: ControllerHandler, request: Any) -> Any:
         """One attempt. KafkaError NOT_CONTROLLER when there was no answer, or the leader changed meanwhile."""
         if self._link.is_here:
-            return await self._replica.runner.submit(handler, request)
+            return await self._replica.runner.controller.submit(handler, request)
         place = self._replica.runner.leader_endpoint
         asking = self._runtime.loop.create_task(
             self._link.attempt(request, self._config.broker_session_timeout_ms, PURPOSE), name="a sign of life"

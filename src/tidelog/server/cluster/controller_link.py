@@ -52,7 +52,7 @@ class ControllerLink:
         """Continues even if the future is not awaited."""
         local: asyncio.Future[Any] | None = None
         if self.is_here or self._replica.stopped:
-            local = self._replica.runner.submit(handler, request)
+            local = self._replica.runner.controller.submit(handler, request)
             if local.done() and (self._replica.stopped or not _lost(local.exception())):
                 return local
         future = self._runtime.promise()
@@ -87,7 +87,7 @@ class ControllerLink:
         self, handler: ControllerHandler, request: Any, version: int | None, asker: Asker | None, future: asyncio.Future[Any]
     ) -> None:
         def here() -> Awaitable[Any]:
-            return self._replica.runner.submit(handler, request)
+            return self._replica.runner.controller.submit(handler, request)
 
         async def deliver() -> None:
             try:
@@ -105,12 +105,12 @@ class ControllerLink:
 
     def describe_quorum(self) -> QuorumDescription | None:
         """Leader and voters; None when another node leads."""
-        return self._replica.runner.describe_quorum()
+        return self._replica.runner.controller.describe_quorum()
 
     @property
     def kraft_version(self) -> int:
         """The kraft.version of the metadata quorum, as far as this node has read."""
-        return self._replica.runner.kraft_version
+        return self._replica.runner.controller.kraft_version
 
     async def forward(self, api_key: int, version: int, request: Any) -> Any:
         """The leader's answer to a request for its Raft machine, such as AddRaftVoter, or to DescribeQuorum while another node
@@ -122,7 +122,7 @@ class ControllerLink:
         async def here() -> Any:
             if api_key not in RAFT_APIS:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node has begun to lead the metadata quorum; ask again")
-            return await self._replica.runner.ask(api_key, version, "", request)
+            return await self._replica.runner.requests.ask(api_key, version, "", request)
 
         return await self._until_answered(request, version, here)
 

@@ -20,6 +20,7 @@ from tidelog.metadata.image import ClusterImage
 from tidelog.model.ids import uuid_to_text
 from tidelog.server.cluster.dead_brokers import DeadBrokers
 from tidelog.server.cluster.metadata_news import MetadataNews
+from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.cluster.standby import Registration
 from tidelog.server.runtime import Alarm, LoopRuntime
@@ -59,6 +60,7 @@ class MetadataReplica:
         """Called when the leader changes, and when this process becomes the active controller."""
         self.quotas = QuotaEnforcement(config, runtime)
         self.runner = RaftRunner(member, runtime, self._failed, self._leader_changed)
+        self.snapshots = SnapshotWriting(member, runtime, self.runner)
         self._on_failure = on_failure
         self._timers: dict[str, Alarm] = {}
         self._stopping = False
@@ -86,8 +88,8 @@ class MetadataReplica:
             cluster_id=self.cluster_id,
             config=self.config,
             images=self.member,
-            controller=self.runner,
-            quorum=self.runner,
+            controller=self.runner.controller,
+            quorum=self.runner.requests,
             runtime=runtime,
             rng=runtime.rng,
             apis=CONTROLLER_APIS,
@@ -104,7 +106,7 @@ class MetadataReplica:
         """Looks for the quorum, to vote or to observe."""
         self.runner.start()
         self.scrub.start()
-        self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.runner.snapshot_step)
+        self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.snapshots.step)
         if not self.config.is_controller:
             return
         registration = Registration(self.runner, self.runtime)
@@ -191,7 +193,7 @@ class MetadataReplica:
             told()
 
     def _live(self) -> None:
-        self.runner.tell_signs_of_life(self.config.metadata_max_idle_interval_ms)
+        self.runner.controller.tell_signs_of_life(self.config.metadata_max_idle_interval_ms)
 
     def _every(self, name: str, interval_s: float, duty: Callable[[], None]) -> None:
         if interval_s <= 0:

@@ -114,7 +114,8 @@ def test_without_any_controller_the_answer_is_an_error_in_time(three: SeveralNod
                 listener.stop_accepting()
             await replica.runner.stop(1)
         with pytest.raises(KafkaError) as refused:
-            await node.controller._until_answered(object(), None, lambda: node.replica.runner.submit(lambda *_: None, None))  # type: ignore[arg-type,return-value]
+            submit: Any = node.replica.runner.controller.submit
+            await node.controller._until_answered(object(), None, lambda: submit(lambda *_: None, None))
         assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT
 
     three.run(main)

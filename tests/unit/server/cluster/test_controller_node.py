@@ -78,7 +78,7 @@ def test_who_is_not_the_active_controller_says_so(three: Controllers) -> None:
         active = await three.until(three.active)
         other = next(node_id for node_id in three.nodes if node_id != active)
         with pytest.raises(KafkaError) as refused:
-            await three.nodes[other].runner.submit(setting("3"), None)
+            await three.nodes[other].runner.controller.submit(setting("3"), None)
         assert refused.value.code is ErrorCode.NOT_CONTROLLER
 
     three.run(main)
@@ -90,7 +90,7 @@ def test_without_a_majority_nothing_is_committed_and_who_waits_is_told(three: Co
         await three.set("1")
         active = await three.until(three.active)
         await three.stop(*(node_id for node_id in list(three.nodes) if node_id != active))
-        waiting = three.nodes[active].runner.submit(setting("9"), None)
+        waiting = three.nodes[active].runner.controller.submit(setting("9"), None)
         with pytest.raises(KafkaError) as refused:
             await waiting
         assert refused.value.code is ErrorCode.NOT_CONTROLLER
@@ -122,7 +122,7 @@ def test_clients_find_the_quorum_through_any_controller(three: Controllers) -> N
 
 
 def _caught_up(runner: RaftRunner, node_id: int) -> bool:
-    described = runner.describe_quorum()
+    described = runner.controller.describe_quorum()
     return described is not None and any(each.id == node_id and each.last_caught_up_ms > 0 for each in described.observers)
 
 
@@ -140,7 +140,7 @@ def test_a_controller_joins_and_another_leaves(tmp_path: Path) -> None:
         disk = world.nodes[3].runner.member.machine.quorum.me.directory_id
         (added,) = await talk(world.ports[active], AddRaftVoterRequest(None, 2000, 3, disk, [where]))
         assert added.error_code == 0, added  # type: ignore[attr-defined]
-        assert member.voters.ids == (1, 2, 3)
+        assert member.requests.voters.ids == (1, 2, 3)
         (left,) = await talk(world.ports[active], RemoveRaftVoterRequest(None, active, directory_id(active)))
         assert left.error_code == 0, left  # type: ignore[attr-defined]
         await world.until(lambda: world.active() not in (None, active))
@@ -162,7 +162,7 @@ def test_a_controller_that_comes_late_begins_with_a_snapshot(tmp_path: Path) -> 
         await world.set("5")
         await world.everywhere("5")
         for node in world.nodes.values():
-            node.runner.snapshot_step()
+            node.replica.snapshots.step()
         await world.until(lambda: all(node.runner.member.log.newest_snapshot for node in world.nodes.values()))
         await world.start(3)
         await world.everywhere("5")
@@ -202,7 +202,7 @@ def test_dynamic_settings_of_the_cluster_are_the_controllers_too(three: Controll
     async def main() -> None:
         await three.start()
         active = three.nodes[await three.until(three.active)]
-        await active.runner.submit(lambda controller, request, now_ms: ControllerResult.of(None, [record]), None)
+        await active.runner.controller.submit(lambda controller, request, now_ms: ControllerResult.of(None, [record]), None)
         await three.until(lambda: all(node.config.unclean_leader_election_enable for node in three.nodes.values()))
         assert active.runner.member.controller is not None
         assert active.runner.member.controller._settings.unclean_leader_election_enable

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ import pytest
 from tests.unit.server.controllers import Controllers, setting
 from tidelog.controller.committed import CommittedImage
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
-from tidelog.raft import quorum_state
 from tidelog.server.cluster import raft_runner
 
 
@@ -22,58 +19,19 @@ def one(tmp_path: Path) -> Iterator[Controllers]:
     world.close()
 
 
-def test_many_requests_at_once_are_committed_in_order(one: Controllers) -> None:
-    async def main() -> None:
-        await one.start()
-        await one.set("0")
-        runner = one.nodes[1].runner
-        futures = [runner.submit(setting(str(each)), None) for each in range(50)]
-        assert await asyncio.gather(*futures) == [str(each) for each in range(50)]
-        assert one.value(1) == "49"
-
-    one.run(main)
-
-
-def test_hundreds_who_asked_while_the_disk_was_at_work_are_all_answered(one: Controllers) -> None:
-    async def main() -> None:
-        await one.start()
-        await one.set("0")
-        runner = one.nodes[1].runner
-        disk = threading.Event()
-        runner._in_thread(disk.wait, lambda _: None)
-        futures = [runner.submit(setting(str(each)), None) for each in range(600)]
-        disk.set()
-        assert await asyncio.gather(*futures) == [str(each) for each in range(600)]
-        assert one.value(1) == "599"
-        assert not one.nodes[1].failed.is_set()
-
-    one.run(main)
-
-
-def test_the_vote_is_on_disk_before_anything_is_decided(one: Controllers) -> None:
-    async def main() -> None:
-        await one.start()
-        await one.set("1")
-        runner = one.nodes[1].runner
-        state = quorum_state.load(runner.member.log.fs, runner.member.log.dir)
-        assert state is not None and (state.leader_id, state.leader_epoch) == (1, runner.member.machine.epoch)
-
-    one.run(main)
-
-
 def test_a_disk_that_fails_ends_the_node_and_refuses_who_waits(one: Controllers) -> None:
     async def main() -> None:
         await one.start()
         await one.set("1")
         node = one.nodes[1]
-        waiting = node.runner.submit(setting("2"), None)
+        waiting = node.runner.controller.submit(setting("2"), None)
         node.runner.member.log.log.fail("a test", OSError(5, "broken"))
         with pytest.raises(KafkaError) as refused:
             await waiting
         assert refused.value.code is ErrorCode.NOT_CONTROLLER
         assert node.failed.is_set()
         with pytest.raises(KafkaError):
-            await node.runner.submit(setting("3"), None)
+            await node.runner.controller.submit(setting("3"), None)
         assert isinstance(node.runner.member.log.log.failure, StorageFailure)
 
     one.run(main)
@@ -89,7 +47,7 @@ def test_an_effect_that_cannot_be_done_for_whatever_reason_ends_the_node(
         await one.set("1")
         node = one.nodes[1]
         monkeypatch.setattr(node.runner, "_one", lambda effect: {}[effect])
-        waiting = node.runner.submit(setting("2"), None)
+        waiting = node.runner.controller.submit(setting("2"), None)
         with pytest.raises(KafkaError) as refused:
             await waiting
         assert refused.value.code is ErrorCode.NOT_CONTROLLER
@@ -120,16 +78,5 @@ def test_a_long_metadata_log_is_read_in_turns_before_the_controller_is_active(
         assert await one.set("last") == "last"
         await one.until(lambda: one.value(1) == "last")
         assert len(set(turns)) >= 20
-
-    one.run(main)
-
-
-def test_signs_of_life_move_the_high_watermark(one: Controllers) -> None:
-    async def main() -> None:
-        await one.start()
-        await one.set("1")
-        machine = one.nodes[1].runner.member.machine
-        before = machine.high_watermark
-        await one.until(lambda: machine.high_watermark > before + 2)
 
     one.run(main)
