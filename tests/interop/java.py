@@ -18,6 +18,7 @@ SOURCES = (
     SETUP / "PartitionChanges.java",
     SETUP / "Transactional.java",
     SETUP / "Members.java",
+    SETUP / "Security.java",
 )
 # Small and quick to start, for tests; the benchmark gives a node Kafka's own flags.
 JVM_FLAGS = ("-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")

@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 
 from tidelog.metadata.image import (
     TOPIC_RESOURCE,
-    AccessControlEntry,
     BrokerImage,
     ClusterImage,
     ConfigResource,
@@ -26,6 +25,7 @@ from tidelog.metadata.image import (
 )
 from tidelog.metadata.records import MetadataLogError, MetadataRecord
 from tidelog.metadata.topics_delta import TopicsDelta
+from tidelog.model.acl import AccessControlEntry
 from tidelog.model.ids import Uuid
 
 K = TypeVar("K")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tidelog.model.acl import AccessControlEntry
 from tidelog.model.ids import NO_BROKER, Uuid
 
 TOPIC_RESOURCE = 2
@@ -138,19 +139,6 @@ class ScramCredential:
     stored_key: bytes
     server_key: bytes
     iterations: int
-
-
-@dataclass(frozen=True, slots=True)
-class AccessControlEntry:
-    """One ACL; the numbers are those of Kafka's ResourceType, PatternType, AclOperation and AclPermissionType."""
-
-    resource_type: int
-    resource_name: str
-    pattern_type: int
-    principal: str
-    host: str
-    operation: int
-    permission_type: int
 
 
 @dataclass(frozen=True, slots=True)

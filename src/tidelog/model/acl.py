@@ -1,12 +1,13 @@
-"""What may be done to which kind of resource: the codes of Kafka's ``AclOperation`` and ``ResourceType``."""
+"""ACLs as values: who may do what to which resources. The numbers are Kafka's, on the wire and in the metadata log."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 
 
 class AclOperation(IntEnum):
-    """The number on the wire and in ACL records."""
+    """Kafka's ``AclOperation``."""
 
     UNKNOWN = 0
     ANY = 1
@@ -27,7 +28,7 @@ class AclOperation(IntEnum):
 
 
 class ResourceType(IntEnum):
-    """The number on the wire and in ACL records."""
+    """Kafka's ``ResourceType``."""
 
     UNKNOWN = 0
     ANY = 1
@@ -37,3 +38,49 @@ class ResourceType(IntEnum):
     TRANSACTIONAL_ID = 5
     DELEGATION_TOKEN = 6
     USER = 7
+
+
+class PatternType(IntEnum):
+    """Kafka's ``PatternType`` (KIP-290). An ACL is LITERAL or PREFIXED; ANY and MATCH occur in filters only."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class PermissionType(IntEnum):
+    """Kafka's ``AclPermissionType``."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+WILDCARD = "*"
+"""As a LITERAL resource name: every resource of the type. As a host: every host."""
+CLUSTER_NAME = "kafka-cluster"
+"""The name of the only CLUSTER resource."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessControlEntry:
+    """One ACL: a permission for a principal, from a host, on the resources that a pattern matches."""
+
+    resource_type: int
+    resource_name: str
+    pattern_type: int
+    principal: str
+    """``Type:name``; ``User:*`` is every user."""
+    host: str
+    """An IP address as text, or ``*``."""
+    operation: int
+    permission_type: int
+
+    def covers(self, resource_name: str) -> bool:
+        """Whether the pattern matches the name of a resource of its type."""
+        if self.pattern_type == PatternType.PREFIXED:
+            return resource_name.startswith(self.resource_name)
+        return self.resource_name in (resource_name, WILDCARD)

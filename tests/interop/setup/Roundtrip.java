@@ -108,6 +108,9 @@ public final class Roundtrip {
             case "tool" -> tool(request, log);
             case "assign" -> Decisions.assign(request, JSON);
             case "match" -> Decisions.match(request, JSON);
+            case "authorize" -> Security.authorize(request, JSON);
+            case "map_names" -> Security.mapNames(request, JSON);
+            case "jaas" -> Security.jaas(request, JSON);
             case "partition_changes" -> PartitionChanges.change(request, JSON);
             case "transact" -> Transactional.transact(request, properties(request), JSON);
             case "pass_on" -> Transactional.passOn(request, properties(request.get("consumer")), properties(request), JSON);

@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 
 from tidelog.metadata.delta import ClusterDelta
-from tidelog.metadata.image import EMPTY_IMAGE, AccessControlEntry, ClusterImage, PartitionImage
+from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage, PartitionImage
 from tidelog.metadata.records import MetadataLogError, MetadataRecord, decode_record, encode_record
 from tidelog.metadata.snapshot import snapshot_records
+from tidelog.model.acl import AccessControlEntry
 from tidelog.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from tidelog.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord

@@ -1,0 +1,55 @@
+"""SASL PLAIN (RFC 4616), the server's side: one message with a name and a password."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+
+from tidelog.security.principal import USER, KafkaPrincipal
+from tidelog.security.sasl import Authenticated, AuthenticationFailed
+
+REFUSED = "the user name or the password is wrong"
+MAX_FIELD_BYTES = 8192
+
+PasswordCheck = Callable[[str, str], bool]
+"""(user, password) -> whether they belong together. It takes the same time for an unknown user."""
+
+
+class PlainServer:
+    """One exchange."""
+
+    def __init__(self, check: PasswordCheck) -> None:
+        self._check = check
+        self.outcome: Authenticated | None = None
+
+    def answer(self, token: bytes) -> bytes:
+        """Empty: PLAIN has no message of the server. AuthenticationFailed; a client cannot act as another user."""
+        parts = token.split(b"\0")
+        if len(parts) != 3 or len(token) > 3 * MAX_FIELD_BYTES:
+            raise AuthenticationFailed(
+                REFUSED, f"a PLAIN message with {len(parts)} fields and {len(token)} bytes, expected are 3 fields"
+            )
+        try:
+            authorization, user, password = (part.decode() for part in parts)
+        except UnicodeDecodeError:
+            raise AuthenticationFailed(REFUSED, "a PLAIN message that is not UTF-8") from None
+        if not user or not password:
+            raise AuthenticationFailed(REFUSED, f"PLAIN without a {'password' if user else 'user name'}")
+        if authorization not in ("", user):
+            raise AuthenticationFailed(REFUSED, f"{user[:100]!r} asks to act as {authorization[:100]!r}")
+        if not self._check(user, password):
+            raise AuthenticationFailed(REFUSED, f"PLAIN: an unknown user or a wrong password, user {user[:100]!r}")
+        self.outcome = Authenticated(KafkaPrincipal(USER, user))
+        return b""
+
+
+def fixed_users(users: dict[str, str]) -> PasswordCheck:
+    """A check against names and passwords of the configuration."""
+    secrets = {user: password.encode() for user, password in users.items()}
+
+    def check(user: str, password: str) -> bool:
+        known = secrets.get(user)
+        same = hmac.compare_digest(password.encode(), password.encode() + b"\0" if known is None else known)
+        return known is not None and same
+
+    return check

@@ -1,0 +1,171 @@
+"""SASL SCRAM (RFC 5802, 7677), the server's side, and the credentials it stores (KIP-84, KIP-554).
+
+The server stores neither the password nor what a client sends to prove that it knows it: ``stored_key`` verifies a proof and
+``server_key`` proves the server to the client. An unknown user gets a salt that depends on its name only, and fails at the same
+message as a wrong password, so that the exchange does not tell which names exist.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from enum import IntEnum
+
+from tidelog.metadata.image import ScramCredential
+from tidelog.security.principal import USER, KafkaPrincipal
+from tidelog.security.sasl import Authenticated, AuthenticationFailed
+
+MIN_ITERATIONS = 4096
+MAX_ITERATIONS = 16384
+"""Bounds on what may be stored, as in Kafka."""
+MAX_MESSAGE_BYTES = 8192
+REFUSED = "the user name or the password is wrong"
+_FIRST = re.compile(rb"n,(?:a=([^,]*))?,((?:m=[^,]*,)?n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)((?:,[A-Za-z]+=[^,]*)*))")
+_FINAL = re.compile(rb"(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]+=[^,]*)*),p=([A-Za-z0-9+/=]+)")
+
+
+class ScramMechanism(IntEnum):
+    """Kafka's numbers, in requests and in the metadata log."""
+
+    SHA_256 = 1
+    SHA_512 = 2
+
+    @property
+    def digest(self) -> str:
+        """The name that ``hashlib`` knows."""
+        return "sha256" if self is ScramMechanism.SHA_256 else "sha512"
+
+    @property
+    def title(self) -> str:
+        """The name on the wire."""
+        return "SCRAM-SHA-256" if self is ScramMechanism.SHA_256 else "SCRAM-SHA-512"
+
+
+def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
+    """What clients send when they set a credential (AlterUserScramCredentials). Takes milliseconds of CPU on purpose."""
+    return hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
+
+
+def credential_of(mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
+    """The credential that is stored for a salted password."""
+    client_key = hmac.digest(salted, b"Client Key", mechanism.digest)
+    return ScramCredential(
+        salt=salt,
+        stored_key=hashlib.new(mechanism.digest, client_key).digest(),
+        server_key=hmac.digest(salted, b"Server Key", mechanism.digest),
+        iterations=iterations,
+    )
+
+
+Lookup = Callable[[str, bool], tuple[ScramCredential, Authenticated] | None]
+"""(name, whether it is the id of a delegation token) -> the credential and whom it authenticates; None for an unknown one."""
+
+
+def users(credentials: Callable[[str], ScramCredential | None]) -> Lookup:
+    """A lookup of users without delegation tokens."""
+
+    def lookup(name: str, token: bool) -> tuple[ScramCredential, Authenticated] | None:
+        found = None if token else credentials(name)
+        return None if found is None else (found, Authenticated(KafkaPrincipal(USER, name)))
+
+    return lookup
+
+
+class ScramServer:
+    """One exchange. ``nonce``: printable, without commas, never used twice. ``secret``: random, the same for all exchanges of a
+    node; it makes the salts of unknown users."""
+
+    def __init__(self, mechanism: ScramMechanism, lookup: Lookup, nonce: str, secret: bytes) -> None:
+        self._mechanism = mechanism
+        self._lookup = lookup
+        self._nonce = nonce
+        self._secret = secret
+        self._transcript: tuple[bytes, bytes] | None = None
+        self._name = ""
+        self._found: tuple[ScramCredential, Authenticated] | None = None
+        self._full_nonce = b""
+        self._done = False
+        self.outcome: Authenticated | None = None
+
+    def answer(self, token: bytes) -> bytes:
+        """The server's next message. AuthenticationFailed."""
+        if self._done or len(token) > MAX_MESSAGE_BYTES:
+            raise self._failed(f"a message of {len(token)} bytes that does not belong there")
+        return self._first(token) if self._transcript is None else self._final(token)
+
+    def _first(self, token: bytes) -> bytes:
+        match = _FIRST.fullmatch(token)
+        if match is None:
+            raise self._failed("the first message cannot be read")
+        authorization, bare, name, nonce, extensions = match.groups()
+        if bare.startswith(b"m="):
+            raise self._failed("the client demands an extension")
+        self._name = _unescaped(name)
+        if authorization and _unescaped(authorization) != self._name:
+            raise self._failed("the client asks to act as another user")
+        token_auth = b"tokenauth=true" in (extensions or b"").split(b",")
+        self._found = self._lookup(self._name, token_auth)
+        if self._found is not None and self._found[0].iterations < MIN_ITERATIONS:
+            self._found = None
+        credential = self._found[0] if self._found is not None else self._stranger()
+        self._full_nonce = nonce + self._nonce.encode()
+        salt = base64.b64encode(credential.salt)
+        first = b"r=%b,s=%b,i=%d" % (self._full_nonce, salt, credential.iterations)
+        self._transcript = (bare, first)
+        return first
+
+    def _final(self, token: bytes) -> bytes:
+        assert self._transcript is not None
+        self._done = True
+        match = _FINAL.fullmatch(token)
+        if match is None:
+            raise self._failed("the final message cannot be read")
+        without_proof, _, nonce, proof_text = match.groups()
+        # Equal, not only a common beginning (CVE-2024-56128).
+        if not hmac.compare_digest(nonce, self._full_nonce):
+            raise self._failed("the nonce is not the one of this exchange; librdkafka before 2.6.1 doubles it")
+        try:
+            proof = base64.b64decode(proof_text, validate=True)
+        except binascii.Error:
+            raise self._failed("the proof is not base64") from None
+        credential = self._found[0] if self._found is not None else self._stranger()
+        message = b",".join((*self._transcript, without_proof))
+        signature = hmac.digest(credential.stored_key, message, self._mechanism.digest)
+        # A proof of another length has no client key; the comparison is made all the same.
+        client_key = bytes(a ^ b for a, b in zip(proof, signature, strict=False))
+        stored_key = hashlib.new(self._mechanism.digest, client_key).digest()
+        right = hmac.compare_digest(stored_key, credential.stored_key) and len(proof) == len(signature)
+        if self._found is None:
+            raise self._failed("the user has no credential of this mechanism")
+        if not right:
+            raise self._failed("the password is wrong")
+        self.outcome = self._found[1]
+        return b"v=" + base64.b64encode(hmac.digest(credential.server_key, message, self._mechanism.digest))
+
+    def _stranger(self) -> ScramCredential:
+        """The credential of an unknown user: always the same for a name, and no password fits it."""
+
+        def made(purpose: bytes) -> bytes:
+            return hmac.digest(
+                self._secret, purpose + self._mechanism.title.encode() + self._name.encode(), self._mechanism.digest
+            )
+
+        return ScramCredential(made(b"salt ")[:20], made(b"stored "), made(b"server "), MIN_ITERATIONS)
+
+    def _failed(self, reason: str) -> AuthenticationFailed:
+        self._done = True
+        return AuthenticationFailed(REFUSED, f"{self._mechanism.title}, user {self._name[:100]!r}: {reason}")
+
+
+def _unescaped(name: bytes) -> str:
+    try:
+        text = name.decode()
+    except UnicodeDecodeError:
+        raise AuthenticationFailed(REFUSED, "SCRAM: a user name that is not UTF-8") from None
+    if re.search("=(?!2C|3D)", text):
+        raise AuthenticationFailed(REFUSED, "SCRAM: a user name with an unknown escape")
+    return text.replace("=2C", ",").replace("=3D", "=")

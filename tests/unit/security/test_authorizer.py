@@ -1,0 +1,145 @@
+"""The rules, one by one. ``tests/interop/test_security_decisions.py`` compares them with Apache Kafka's authorizer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType, ResourceType
+from tidelog.model.acl import AclOperation as Op
+from tidelog.model.ids import Uuid
+from tidelog.security import authorizer as module
+from tidelog.security.authorizer import Authorizer, Rule, address_text
+from tidelog.security.principal import KafkaPrincipal
+
+ALICE = KafkaPrincipal("User", "alice")
+BOB = KafkaPrincipal("User", "bob")
+HOST = "10.0.0.1"
+
+
+def acl(
+    name: str,
+    operation: int,
+    principal: str = "User:alice",
+    permission: int = PermissionType.ALLOW,
+    pattern: int = PatternType.LITERAL,
+    host: str = "*",
+    resource: int = ResourceType.TOPIC,
+) -> AccessControlEntry:
+    return AccessControlEntry(resource, name, pattern, principal, host, operation, permission)
+
+
+def identity(number: int) -> Uuid:
+    return Uuid(number.to_bytes(16))
+
+
+def with_acls(*entries: AccessControlEntry, **settings: object) -> Authorizer:
+    found = Authorizer(**settings)  # type: ignore[arg-type]
+    found.replace_all({identity(number): entry for number, entry in enumerate(entries)})
+    return found
+
+
+def rule(authorizer: Authorizer, who: KafkaPrincipal, operation: int, name: str, host: str = HOST) -> Rule:
+    return authorizer.decide(who, host, operation, ResourceType.TOPIC, name).rule
+
+
+def test_without_an_acl_only_the_setting_decides() -> None:
+    assert not with_acls().allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, "t")
+    assert with_acls(allow_without_acl=True).allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, "t")
+
+
+def test_the_first_acl_on_a_resource_ends_the_open_house() -> None:
+    open_house = with_acls(acl("t", Op.READ), allow_without_acl=True)
+    assert rule(open_house, ALICE, Op.READ, "t") is Rule.ALLOW
+    assert rule(open_house, BOB, Op.READ, "t") is Rule.NO_MATCH
+    assert rule(open_house, BOB, Op.READ, "other") is Rule.NO_ACL
+
+
+def test_a_deny_wins_whatever_its_pattern() -> None:
+    denied = acl("or", Op.ALL, "User:*", PermissionType.DENY, PatternType.PREFIXED)
+    both = with_acls(acl("orders", Op.READ), denied, acl("*", Op.ALL))
+    found = both.decide(ALICE, HOST, Op.READ, ResourceType.TOPIC, "orders")
+    assert (found.allowed, found.rule, found.acl) == (False, Rule.DENY, denied)
+    assert both.allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, "payments")
+
+
+def test_a_super_user_is_not_denied() -> None:
+    root = with_acls(acl("*", Op.ALL, "User:*", PermissionType.DENY), super_users=[ALICE])
+    assert rule(root, ALICE, Op.DELETE, "t") is Rule.SUPER_USER
+    assert rule(root, BOB, Op.DELETE, "t") is Rule.DENY
+
+
+@pytest.mark.parametrize("given", [Op.READ, Op.WRITE, Op.DELETE, Op.ALTER])
+def test_an_allow_includes_describe_and_a_deny_does_not(given: Op) -> None:
+    assert rule(with_acls(acl("t", given)), ALICE, Op.DESCRIBE, "t") is Rule.ALLOW
+    mixed = with_acls(acl("t", given, permission=PermissionType.DENY), acl("t", Op.DESCRIBE))
+    assert rule(mixed, ALICE, Op.DESCRIBE, "t") is Rule.ALLOW
+    assert rule(mixed, ALICE, given, "t") is Rule.DENY
+    assert rule(with_acls(acl("t", Op.CREATE)), ALICE, Op.DESCRIBE, "t") is Rule.NO_MATCH
+
+
+def test_a_host_is_compared_in_one_form() -> None:
+    here = with_acls(acl("t", Op.READ, host="::ffff:10.0.0.1"), acl("six", Op.READ, host="2001:DB8::1"))
+    assert rule(here, ALICE, Op.READ, "t") is Rule.ALLOW
+    assert rule(here, ALICE, Op.READ, "t", "10.0.0.2") is Rule.NO_MATCH
+    assert rule(here, ALICE, Op.READ, "six", address_text("2001:db8:0:0::1")) is Rule.ALLOW
+
+
+def test_addresses_are_written_as_java_writes_them() -> None:
+    assert address_text("::1") == "0:0:0:0:0:0:0:1"
+    assert address_text("fe80::a:0b%eth0") == "fe80:0:0:0:0:0:a:b"
+    assert address_text("::ffff:192.0.2.1") == "192.0.2.1"
+    assert address_text("192.0.2.1") == "192.0.2.1"
+    assert address_text("*") == "*"
+    assert address_text("a.example") == "a.example"
+
+
+def test_a_change_is_seen_by_the_next_decision() -> None:
+    rules = with_acls(acl("t", Op.READ))
+    assert rules.allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, "t")
+    version = rules.version
+    rules.change({}, [identity(0)])
+    assert not rules.allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, "t")
+    rules.change({identity(7): acl("t", Op.READ)}, [])
+    assert rules.allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, "t")
+    assert rules.version == version + 2
+    assert len(rules) == 1
+
+
+def test_removing_one_acl_leaves_every_other_decision() -> None:
+    """CVE-2024-27309: the removal of an ACL of a resource weakened its other ACLs."""
+    deny = acl("t", Op.READ, "User:bob", PermissionType.DENY)
+    rules = with_acls(acl("t", Op.READ, "User:*"), deny, acl("t", Op.WRITE), acl("t", Op.WRITE, "User:bob"))
+    rules.change({}, [identity(2)])
+    assert rule(rules, BOB, Op.READ, "t") is Rule.DENY
+    assert rule(rules, BOB, Op.WRITE, "t") is Rule.ALLOW
+    assert rule(rules, ALICE, Op.WRITE, "t") is Rule.NO_MATCH
+
+
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CACHED_DECISIONS", 10)
+    rules = with_acls(acl("t", Op.READ, pattern=PatternType.PREFIXED))
+    for number in range(100):
+        assert rules.allows(ALICE, HOST, Op.READ, ResourceType.TOPIC, f"t{number}")
+    assert len(rules._decided) <= 10
+
+
+def test_some_topic_may_be_written() -> None:
+    def some(*entries: AccessControlEntry) -> bool:
+        return with_acls(*entries).allows_any(ALICE, HOST, Op.WRITE, ResourceType.TOPIC)
+
+    literal, prefix = acl("t", Op.WRITE), acl("te", Op.WRITE, pattern=PatternType.PREFIXED)
+    deny_t = acl("t", Op.WRITE, permission=PermissionType.DENY, pattern=PatternType.PREFIXED)
+    assert some(literal)
+    assert some(prefix)
+    assert not some()
+    assert not some(acl("t", Op.READ))
+    assert not some(literal, acl("t", Op.ALL, permission=PermissionType.DENY))
+    assert not some(literal, prefix, deny_t)
+    assert some(acl("s", Op.ALL), deny_t)
+    assert not some(literal, acl("*", Op.WRITE, permission=PermissionType.DENY))
+
+
+def test_the_authorized_operations_of_a_topic() -> None:
+    rules = with_acls(acl("t", Op.ALTER_CONFIGS), acl("t", Op.READ))
+    found = rules.operations(ALICE, HOST, ResourceType.TOPIC, "t")
+    assert found == {Op.READ, Op.DESCRIBE, Op.ALTER_CONFIGS, Op.DESCRIBE_CONFIGS}
