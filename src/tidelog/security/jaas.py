@@ -46,41 +46,48 @@ class JaasEntry:
         return {name[len(USER_PREFIX) :]: value for name, value in self.options.items() if name.startswith(USER_PREFIX)}
 
 
-def parse_jaas(text: str) -> JaasEntry:
-    """The entry of a ``sasl.jaas.config``. ConfigError, which never quotes a value, for a text that Java would refuse."""
+def parse_jaas(text: str, option: str = "sasl.jaas.config") -> JaasEntry:
+    """The entry of a setting. ConfigError, which names ``option`` and never quotes a value, for a text that Java would refuse."""
     if len(text) > MAX_CHARACTERS:
-        raise ConfigError(f"sasl.jaas.config has {len(text)} characters, allowed are {MAX_CHARACTERS}")
-    tokens = list(_tokens(text))
+        raise ConfigError(f"{option} has {len(text)} characters, allowed are {MAX_CHARACTERS}")
+    try:
+        tokens = list(_tokens(text))
+    except _Malformed as problem:
+        raise ConfigError(f"{option}: {problem}") from None
     position = 0
 
     def take(what: str) -> _Token:
         nonlocal position
         if position == len(tokens):
-            raise ConfigError(f"sasl.jaas.config ends where {what} was expected; the last character must be ';'")
+            raise ConfigError(f"{option} ends where {what} was expected; the last character must be ';'")
         position += 1
         return tokens[position - 1]
 
     module = take("the class of a login module")
     if module.kind is not _Kind.WORD:
-        raise ConfigError("sasl.jaas.config begins with the class of a login module")
+        raise ConfigError(f"{option} begins with the class of a login module")
     if module.text not in MODULES:
         raise ConfigError(
             f"sasl.jaas.config: the login module {module.text[:100]} is not supported; {', '.join(sorted(MODULES))} are"
         )
     flag = take("a flag")
     if flag.kind is not _Kind.WORD or flag.text.lower() not in FLAGS:
-        raise ConfigError(f"sasl.jaas.config: after the login module stands one of {', '.join(sorted(FLAGS))}")
+        raise ConfigError(f"{option}: after the login module stands one of {', '.join(sorted(FLAGS))}")
     options: dict[str, str] = {}
     while (name := take("an option or ';'")).kind is not _Kind.END:
         if name.kind is not _Kind.WORD or take("'='").kind is not _Kind.EQUALS:
-            raise ConfigError('sasl.jaas.config: options have the form name="value"')
+            raise ConfigError(f'{option}: options have the form name="value"')
         value = take("a value")
         if value.kind is not _Kind.WORD:
-            raise ConfigError(f"sasl.jaas.config: the value of {name.text[:50]} must stand in quotes")
+            raise ConfigError(f"{option}: the value of {name.text[:50]} must stand in quotes")
         options[name.text] = value.text
     if position != len(tokens):
-        raise ConfigError("sasl.jaas.config holds one login module; something stands after its ';'")
+        raise ConfigError(f"{option} holds one login module; something stands after its ';'")
     return JaasEntry(module.text, flag.text.lower(), options)
+
+
+class _Malformed(Exception):
+    """Not a sequence of tokens; the text quotes nothing."""
 
 
 class _Kind(Enum):
@@ -144,7 +151,7 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
     while at < len(text) and text[at] != quote:
         char = text[at]
         if char in "\r\n":
-            raise ConfigError("sasl.jaas.config: a quoted value ends on the line where it began")
+            raise _Malformed("a quoted value ends on the line where it began")
         if char == "\\" and (octal := _OCTAL.match(text, at + 1)):
             char, at = chr(int(octal[0], 8)), octal.end() - 1
         elif char == "\\" and at + 1 < len(text):
@@ -153,5 +160,5 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
         value.append(char)
         at += 1
     if at == len(text):
-        raise ConfigError("sasl.jaas.config: a quote is not closed")
+        raise _Malformed("a quote is not closed")
     return "".join(value), at + 1

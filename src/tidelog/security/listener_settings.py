@@ -1,0 +1,143 @@
+"""The SASL settings of one listener, with Kafka's prefixes (KIP-103, KIP-226, KIP-368).
+
+``listener.name.<listener>.<option>`` beats the bare option, and ``listener.name.<listener>.<mechanism>.<option>`` beats both for
+the options that belong to a mechanism; listener and mechanism are written in lower case. Kafka ignores a ``sasl.jaas.config``
+without listener and mechanism; here it stops the start, because it looks as if it had an effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tidelog.config.broker import BROKER_OPTIONS
+from tidelog.model.errors import ConfigError
+from tidelog.security.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
+
+MODULE_OF = {"PLAIN": PLAIN_MODULE, "SCRAM-SHA-256": SCRAM_MODULE, "SCRAM-SHA-512": SCRAM_MODULE}
+"""The mechanisms that are served, and the login module of each."""
+_CALLBACKS = ("sasl.server.callback.handler.class", "sasl.login.class", "sasl.login.callback.handler.class")
+JAAS, REAUTH, MECHANISMS = "sasl.jaas.config", "connections.max.reauth.ms", "sasl.enabled.mechanisms"
+
+
+@dataclass(frozen=True, slots=True)
+class SaslMechanismSettings:
+    """One mechanism of one listener."""
+
+    name: str
+    jaas: JaasEntry | None
+    """The users (PLAIN) and the node's own login; None where SCRAM has no login of its own."""
+    max_reauth_ms: int
+    """The longest session before the client must authenticate again; 0 for no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaslSettings:
+    """The SASL settings of a listener."""
+
+    mechanisms: Mapping[str, SaslMechanismSettings]
+    """By name, in the order in which they are offered."""
+    max_receive_bytes: int
+    """The largest frame of a client that has not authenticated."""
+    failed_delay_ms: int
+    """How long the answer to a failed authentication is held back."""
+
+
+class ListenerOptions:
+    """The options of a node as one listener sees them."""
+
+    __slots__ = ("_given", "_prefix")
+
+    def __init__(self, given: Mapping[str, str], listener: str) -> None:
+        self._given = given
+        self._prefix = f"listener.name.{listener.lower()}."
+
+    def get(self, option: str, mechanism: str = "") -> tuple[str, str] | None:
+        """(the name that was given, its text), the most specific first; None when no name was given."""
+        for name in self._names(option, mechanism):
+            if name in self._given:
+                return name, self._given[name]
+        return None
+
+    def value(self, option: str, mechanism: str = "") -> object:
+        """The parsed value, or the default. ConfigError names the setting as it was given."""
+        row = BROKER_OPTIONS[option]
+        found = self.get(option, mechanism)
+        if found is None:
+            return row.default
+        name, text = found
+        try:
+            return row.parse(text)
+        except ConfigError as problem:
+            raise ConfigError(str(problem).replace(option, name, 1)) from None
+
+    def specific(self, option: str, mechanism: str) -> str | None:
+        """The text that was given for this listener and mechanism; a bare option does not count."""
+        return self._given.get(f"{self._prefix}{mechanism.lower()}.{option}")
+
+    def full_name(self, option: str, mechanism: str) -> str:
+        """The name under which the option belongs to this listener and mechanism."""
+        return f"{self._prefix}{mechanism.lower()}.{option}"
+
+    def _names(self, option: str, mechanism: str) -> Iterator[str]:
+        if mechanism:
+            yield self.full_name(option, mechanism)
+        yield self._prefix + option
+        yield option
+
+
+def sasl_settings(given: Mapping[str, str], listener: str) -> SaslSettings:
+    """The SASL settings of a listener. ConfigError says what to add or to change."""
+    options = ListenerOptions(given, listener)
+    if JAAS in given:
+        raise ConfigError(
+            f"{JAAS} has no effect on a node without a listener and a mechanism in its name; write "
+            f"{options.full_name(JAAS, 'PLAIN')} or the like."
+        )
+    names = [str(each).upper() for each in _listed(options.value(MECHANISMS))]
+    if not names:
+        raise ConfigError(
+            f"listener {listener} speaks SASL, but {MECHANISMS} is empty. Name at least one of {', '.join(MODULE_OF)}."
+        )
+    for name in names:
+        if name not in MODULE_OF:
+            raise ConfigError(
+                f"listener {listener} offers {name} ({MECHANISMS}), which is not served; {', '.join(MODULE_OF)} are. "
+                "GSSAPI (Kerberos) is the default when nothing is set."
+            )
+    mechanisms = {name: _mechanism(options, listener, name) for name in names}
+    receive, delay = options.value("sasl.server.max.receive.size"), options.value("connection.failed.authentication.delay.ms")
+    idle = options.value("connections.max.idle.ms")
+    assert isinstance(receive, int)
+    assert isinstance(delay, int)
+    assert isinstance(idle, int)
+    if 0 <= idle <= delay:
+        raise ConfigError(
+            f"connection.failed.authentication.delay.ms is {delay}, but must be less than connections.max.idle.ms, now {idle}."
+        )
+    return SaslSettings(mechanisms, receive, delay)
+
+
+def _mechanism(options: ListenerOptions, listener: str, name: str) -> SaslMechanismSettings:
+    for option in _CALLBACKS:
+        if (found := options.get(option, name)) is not None and found[1]:
+            raise ConfigError(f"{found[0]} names a Java class, which cannot be loaded. Remove it.")
+    full = options.full_name(JAAS, name)
+    text = options.specific(JAAS, name)
+    jaas = None
+    if text is not None:
+        jaas = parse_jaas(text, full)
+        if jaas.module != MODULE_OF[name]:
+            raise ConfigError(f"{full} has the login module {jaas.module}, but {name} needs {MODULE_OF[name]}.")
+    elif name == "PLAIN":
+        raise ConfigError(
+            f'listener {listener} offers PLAIN, but names no users. Set {full} to: {PLAIN_MODULE} required user_alice="...";'
+        )
+    reauth = options.value(REAUTH, name)
+    assert isinstance(reauth, int)
+    return SaslMechanismSettings(name, jaas, max(0, reauth))
+
+
+def _listed(value: object) -> tuple[object, ...]:
+    assert isinstance(value, tuple)
+    return value

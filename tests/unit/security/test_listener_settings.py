@@ -1,0 +1,57 @@
+"""Which setting a listener takes, and what stops a start."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidelog.model.errors import ConfigError
+from tidelog.security.jaas import PLAIN_MODULE, SCRAM_MODULE
+from tidelog.security.listener_settings import sasl_settings
+
+PLAIN_USERS = f'{PLAIN_MODULE} required user_alice="canary";'
+PLAIN_KEY = "listener.name.outside.plain.sasl.jaas.config"
+MECHANISMS = "listener.name.outside.sasl.enabled.mechanisms"
+
+
+def test_the_most_specific_name_decides() -> None:
+    found = sasl_settings(
+        {
+            "sasl.enabled.mechanisms": "GSSAPI",
+            MECHANISMS: "PLAIN,SCRAM-SHA-512",
+            PLAIN_KEY: PLAIN_USERS,
+            "connections.max.reauth.ms": "1000",
+            "listener.name.outside.connections.max.reauth.ms": "2000",
+            "listener.name.outside.plain.connections.max.reauth.ms": "3000",
+            "listener.name.inside.sasl.server.max.receive.size": "7",
+        },
+        "OUTSIDE",
+    )
+    assert list(found.mechanisms) == ["PLAIN", "SCRAM-SHA-512"]
+    plain, scram = found.mechanisms.values()
+    assert plain.jaas is not None
+    assert plain.jaas.users == {"alice": "canary"}
+    assert (plain.max_reauth_ms, scram.max_reauth_ms) == (3000, 2000)
+    assert scram.jaas is None
+    assert (found.max_receive_bytes, found.failed_delay_ms) == (524288, 100)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, "offers GSSAPI"),
+        ({MECHANISMS: ""}, "Name at least one"),
+        ({MECHANISMS: "PLAIN"}, f"Set {PLAIN_KEY} to"),
+        ({MECHANISMS: "PLAIN", "sasl.jaas.config": PLAIN_USERS}, "has no effect on a node without a listener"),
+        ({MECHANISMS: "PLAIN", PLAIN_KEY: f"{SCRAM_MODULE} required;"}, f"PLAIN needs {PLAIN_MODULE}"),
+        ({MECHANISMS: "PLAIN", PLAIN_KEY: PLAIN_USERS[:-1]}, f"{PLAIN_KEY} ends where"),
+        ({MECHANISMS: "PLAIN", PLAIN_KEY: PLAIN_USERS[:-2]}, f"{PLAIN_KEY}: a quote is not closed"),
+        ({MECHANISMS: "PLAIN", PLAIN_KEY: PLAIN_USERS, "sasl.login.class": "a.B"}, "sasl.login.class names a Java class"),
+        ({MECHANISMS: "SCRAM-SHA-256", "connections.max.idle.ms": "100"}, "must be less than connections.max.idle.ms"),
+        ({MECHANISMS: "SCRAM-SHA-256", "listener.name.outside.sasl.server.max.receive.size": "x"}, "listener.name.outside."),
+    ],
+)
+def test_what_stops_a_start_says_what_to_change(given: dict[str, str], problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        sasl_settings(given, "OUTSIDE")
+    assert problem in str(refused.value)
+    assert "canary" not in str(refused.value)
