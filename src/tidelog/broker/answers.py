@@ -39,6 +39,20 @@ NO_RESPONSE = Signal.NO_RESPONSE
 CLOSE_CONNECTION = Signal.CLOSE_CONNECTION
 
 
+class Farewell:
+    """The last answer of a connection: it is sent after ``delay_ms``, and then the connection closes. Nothing is read meanwhile.
+
+    An authentication that failed ends this way. A client that is cut off without an answer takes it for a network fault and
+    tries again at once (KIP-306).
+    """
+
+    __slots__ = ("delay_ms", "parts")
+
+    def __init__(self, parts: Frame, delay_ms: int) -> None:
+        self.parts = parts
+        self.delay_ms = delay_ms
+
+
 class Encoded:
     """An encoded response body: buffers and file slices to send in order, ``size`` bytes in total."""
 

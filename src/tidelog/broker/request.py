@@ -8,9 +8,10 @@ docs/adr/0025-one-request-one-table.md.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from tidelog.broker.ports import ControllerHandler, Node
+from tidelog.model.errors import ErrorCode
 from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -39,10 +40,32 @@ class FetchQuota(Protocol):
         ...
 
 
+class TokenAnswer(NamedTuple):
+    """The answer to one token of a SASL exchange; ``message`` is for the client. ``session_lifetime_ms``: 0 for no end."""
+
+    code: ErrorCode
+    message: str | None
+    token: bytes
+    session_lifetime_ms: int
+
+
+class Authenticating(Protocol):
+    """A connection's SASL exchange (``broker.authentication``)."""
+
+    def handshake(self, version: int, mechanism: str) -> tuple[ErrorCode, list[str]]:
+        """The error code and the mechanisms on offer."""
+        ...
+
+    def authenticate(self, token: bytes) -> TokenAnswer:
+        """The answer to one token."""
+        ...
+
+
 class Session:
     """A client, for as long as it is connected."""
 
     __slots__ = (
+        "authentication",
         "client_software_name",
         "client_software_version",
         "listener",
@@ -62,6 +85,8 @@ class Session:
         """The client's address as text, without a port."""
         self.principal = principal
         """The client's principal, as of its last authentication."""
+        self.authentication: Authenticating | None = None
+        """The client's SASL exchange; None on a listener without SASL."""
         self.client_software_name = ""
         self.client_software_version = ""
         self.mute: Callable[[int], None] | None = None

@@ -15,6 +15,7 @@ from tidelog.broker.apis.cluster import (
     features,
     quorum,
     raft_voters,
+    sasl,
     scram,
     switched_off,
     versions,
@@ -113,6 +114,7 @@ API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.SYNC_GROUP, (0, 5), broker=groups.sync_group, needs=by_resource((Op.READ, GROUP))),
     Api(ApiKey.DESCRIBE_GROUPS, (0, 6), broker=groups.describe_groups, needs=by_resource((Op.DESCRIBE, GROUP))),
     Api(ApiKey.LIST_GROUPS, (0, 5), broker=groups.list_groups, needs=by_resource((Op.DESCRIBE, CLUSTER), (Op.DESCRIBE, GROUP))),
+    Api(ApiKey.SASL_HANDSHAKE, (0, 1), broker=sasl.sasl_handshake, controller=sasl.sasl_handshake, needs=NOTHING),
     Api(ApiKey.API_VERSIONS, (0, 4), broker=versions.api_versions, controller=versions.api_versions, needs=NOTHING),
     Api(
         ApiKey.CREATE_TOPICS,
@@ -226,6 +228,7 @@ API_TABLE: tuple[Api, ...] = (
         needs=on_cluster(Op.DESCRIBE),
         refuse=log_dirs.refuse_describe,
     ),
+    Api(ApiKey.SASL_AUTHENTICATE, (0, 2), broker=sasl.sasl_authenticate, controller=sasl.sasl_authenticate, needs=NOTHING),
     Api(
         ApiKey.CREATE_PARTITIONS,
         (0, 3),

@@ -1,7 +1,8 @@
 """Broker options: authorizer, principals, SASL, SSL, delegation tokens.
 
-None of it is enforced yet. What would silently leave a node open carries ``refuses``; what belongs to a SASL or SSL listener
-is ``inert``, because such a listener itself is refused (``config.listeners``).
+PLAIN and SCRAM are served. What is not enforced and would silently leave a node open carries ``refuses``; what belongs to another
+mechanism or to an SSL listener is ``inert``, because such a mechanism or listener is refused (``config.listener_sasl``,
+``config.listeners``).
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ from tidelog.config.options import (
     Option,
 )
 
-SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT"})
+SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SASL_PLAINTEXT"})
 """Security protocols that a listener may speak."""
-NO_SASL = "SASL is not supported yet; a node with a SASL listener does not start"
+NO_SASL = "PLAIN and SCRAM are the SASL mechanisms that are served"
 NO_SSL = "TLS is not supported yet; a node with an SSL listener does not start"
 NO_TOKENS = "delegation tokens are not issued yet"
 NOT_BUILT = "it is not enforced yet, so the node would be open where you expect it to be closed"
@@ -45,10 +46,9 @@ OPTIONS = (
     Option("principal.builder.class", CLASS, "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
            MEDIUM, PER_BROKER, "Java class that derives the principal of a connection.", refuses=NOT_BUILT),
     Option("connection.failed.authentication.delay.ms", INT, 100, LOW, READ_ONLY,
-           "How long the answer to a failed authentication is delayed, in ms.", check=AT_LEAST_0, inert=NO_SASL),
+           "How long the answer to a failed authentication is delayed, in ms.", check=AT_LEAST_0),
     Option("connections.max.reauth.ms", LONG, 0, MEDIUM, READ_ONLY,
-           "The longest session before a client must re-authenticate (KIP-368), in ms.",
-           inert=NO_SASL),
+           "The longest session before a client must re-authenticate (KIP-368), in ms."),
     Option("delegation.token.secret.key", PASSWORD, None, MEDIUM, READ_ONLY,
            "Secret that signs delegation tokens; setting it turns them on.", refuses=NOT_BUILT),
     Option("delegation.token.expiry.check.interval.ms", LONG, HOUR_MS, LOW, READ_ONLY,
@@ -61,8 +61,9 @@ OPTIONS = (
            inert="Java classes cannot be loaded"),
     Option("sasl.client.callback.handler.class", CLASS, None, MEDIUM, READ_ONLY, "Java class of the client's callback handler.",
            inert=NO_SASL),
-    Option("sasl.enabled.mechanisms", LIST, ("GSSAPI",), MEDIUM, PER_BROKER, "SASL mechanisms on offer.", inert=NO_SASL),
-    Option("sasl.jaas.config", PASSWORD, None, MEDIUM, PER_BROKER, "Users and login modules of a mechanism.", inert=NO_SASL),
+    Option("sasl.enabled.mechanisms", LIST, ("GSSAPI",), MEDIUM, PER_BROKER, "SASL mechanisms on offer."),
+    Option("sasl.jaas.config", PASSWORD, None, MEDIUM, PER_BROKER, "Users and login modules of a mechanism.",
+           inert="a listener and a mechanism belong into its name: listener.name.NAME.MECHANISM.sasl.jaas.config"),
     Option("sasl.kerberos.kinit.cmd", STRING, "/usr/bin/kinit", MEDIUM, PER_BROKER, "Kerberos login command.", inert=NO_SASL),
     Option("sasl.kerberos.min.time.before.relogin", LONG, 60_000, MEDIUM, PER_BROKER,
            "Least time between Kerberos logins, in ms.", inert=NO_SASL),
@@ -89,10 +90,8 @@ OPTIONS = (
     Option("sasl.login.refresh.window.jitter", DOUBLE, 0.05, MEDIUM, PER_BROKER, "Random part of that share.", inert=NO_SASL),
     Option("sasl.login.retry.backoff.ms", LONG, 100, LOW, READ_ONLY, "First pause after a failed login, in ms.", inert=NO_SASL),
     Option("sasl.login.retry.backoff.max.ms", LONG, 10_000, LOW, READ_ONLY, "Longest such pause, in ms.", inert=NO_SASL),
-    Option("sasl.mechanism.controller.protocol", STRING, "GSSAPI", HIGH, READ_ONLY, "SASL mechanism towards controllers.",
-           inert=NO_SASL),
-    Option("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", MEDIUM, PER_BROKER, "SASL mechanism between brokers.",
-           inert=NO_SASL),
+    Option("sasl.mechanism.controller.protocol", STRING, "GSSAPI", HIGH, READ_ONLY, "SASL mechanism towards controllers."),
+    Option("sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", MEDIUM, PER_BROKER, "SASL mechanism between brokers."),
     Option("sasl.oauthbearer.assertion.algorithm", STRING, "RS256", MEDIUM, READ_ONLY, "Signature of login assertions.",
            check=OneOf("ES256", "RS256", any_case=True), inert=NO_SASL),
     Option("sasl.oauthbearer.assertion.claim.aud", STRING, None, MEDIUM, READ_ONLY, "Audience claim of an assertion.",
@@ -143,8 +142,7 @@ OPTIONS = (
            "The token endpoint of the identity provider.", inert=NO_SASL),
     Option("sasl.server.callback.handler.class", CLASS, None, MEDIUM, READ_ONLY, "Java class that checks logins.",
            inert=NO_SASL),
-    Option("sasl.server.max.receive.size", INT, 524288, MEDIUM, READ_ONLY, "Largest message of a login, in bytes.",
-           inert=NO_SASL),
+    Option("sasl.server.max.receive.size", INT, 524288, MEDIUM, READ_ONLY, "Largest message of a login, in bytes."),
     Option("ssl.allow.dn.changes", BOOLEAN, False, LOW, READ_ONLY,
            "Whether a new certificate may have another distinguished name.",
            inert=NO_SSL),

@@ -12,7 +12,8 @@ from typing import Final
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.broker_security import SERVED_PROTOCOLS
 from tidelog.config.leftovers import explain_unknown
-from tidelog.config.listeners import check_advertised, check_listeners
+from tidelog.config.listener_sasl import sasl_settings
+from tidelog.config.listeners import SERVED_PROTOCOLS, check_advertised, check_listeners
 from tidelog.config.options import Option
 from tidelog.config.values import NodeValues
 from tidelog.model.errors import ConfigError
@@ -50,7 +51,12 @@ RACK_AWARE_SELECTOR: Final = "org.apache.kafka.common.replica.RackAwareReplicaSe
 REPLICA_SELECTORS: Final = ("org.apache.kafka.common.replica.LeaderSelector", RACK_AWARE_SELECTOR)
 """Kafka's own, which are known here by their names."""
 
-_FIXED_WHILE_RUNNING: Final = ("listeners", "listener.security.protocol.map")
+_FIXED_WHILE_RUNNING: Final = (
+    "listeners",
+    "listener.security.protocol.map",
+    "sasl.enabled.mechanisms",
+    "sasl.mechanism.inter.broker.protocol",
+)
 """What Kafka can change while it runs and tidelog cannot: a change that is not made must not look as if it were, since the
 new map may be the one that closes a listener to strangers."""
 
@@ -153,9 +159,15 @@ def _listeners(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
     if inter is not None and config.is_broker and inter.upper() not in names - controllers:
         clients = ", ".join(sorted(names - controllers))
         yield f"inter.broker.listener.name is {inter}, which is not among the listeners for clients ({clients})."
-    if config.security_inter_broker_protocol != "PLAINTEXT":
-        protocol = config.security_inter_broker_protocol
-        yield f"security.inter.broker.protocol is {protocol}, which is not served yet. Set PLAINTEXT."
+    if (protocol := config.security_inter_broker_protocol) not in SERVED_PROTOCOLS:
+        served = " or ".join(sorted(SERVED_PROTOCOLS))
+        yield f"security.inter.broker.protocol is {protocol}, which is not served yet. Set {served}."
+    for point in config.endpoints:
+        if point.protocol.startswith("SASL_"):
+            try:
+                sasl_settings(given, point.listener)
+            except ConfigError as problem:
+                yield str(problem)
 
 
 def _ordered(config: NodeValues) -> Iterator[str]:

@@ -37,11 +37,21 @@ REMOVED: Final = {
 AUTHORIZER_SETTINGS: Final = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 """Read by Kafka's authorizer, not by the broker; without authorizer.class.name they say nothing."""
 
+_OF_LISTENERS: Final = (
+    ".connections.max.reauth.ms",
+    ".sasl.enabled.mechanisms",
+    ".sasl.jaas.config",
+    ".sasl.server.max.receive.size",
+    ".connection.failed.authentication.delay.ms",
+)
+"""Options that a listener may have for itself (``config.listener_sasl``)."""
+
 _PREFIXES: Final = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
 
 
 def explain_unknown(name: str) -> str:
-    """A warning about a setting that is in no table. ConfigError when it claims to be tidelog's own."""
+    """A warning about a setting that is in no table; empty where it has an effect. ConfigError when it claims to be tidelog's
+    own."""
     if name.startswith(PREFIX):
         raise ConfigError(f"{name} is not an option of tidelog.{_nearest(name, BROKER_OPTIONS)}")
     if name in REMOVED:
@@ -50,8 +60,10 @@ def explain_unknown(name: str) -> str:
         return f"{name} is ignored: {_NO_ZOOKEEPER}."
     if name in AUTHORIZER_SETTINGS:
         return f"{name} is ignored: no authorizer is set (authorizer.class.name), so everyone may do everything."
+    if name.startswith("listener.name.") and name.endswith(_OF_LISTENERS):
+        return ""
     if name.startswith(_PREFIXES) or name.endswith(".sasl.jaas.config"):
-        return f"{name} is ignored: settings for single listeners and plugins are not acted on yet."
+        return f"{name} is ignored: this setting is not acted on for a single listener or plugin."
     return f"{name} is not an option of a broker and is ignored.{_nearest(name, BROKER_OPTIONS)}"
 
 

@@ -114,7 +114,8 @@ def _warnings(properties: Mapping[str, str]) -> tuple[str, ...]:
     for name, text in properties.items():
         option = BROKER_OPTIONS.get(name)
         if option is None:
-            result.append(explain_unknown(name))
+            if warning := explain_unknown(name):
+                result.append(warning)
         elif option.inert is not None and option.parse(text) != option.default:
             result.append(f"{name} has no effect: {option.inert}.")
     return tuple(result)

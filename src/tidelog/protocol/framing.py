@@ -166,6 +166,10 @@ class FrameReader:
         self._start = 0
         self._end = 0
 
+    def allow(self, max_frame_bytes: int) -> None:
+        """Another limit, from the next frame on: a client has authenticated."""
+        self._max = max_frame_bytes
+
     @property
     def capacity(self) -> int:
         """Bytes of memory held."""

@@ -13,6 +13,9 @@ DECLARATIONS = re.compile(r"typed|topic_config|topic|group|own|broker_\w+")
 READ = re.compile(r"(?<!record)(?<!request)\.([a-z][a-z0-9_]+)\b")
 """An attribute of something that is no metadata record and no request: some of their fields are called like options."""
 
+OF_A_LISTENER = re.compile(r"""options\.value\("([a-z.]+)\"""")
+"""What a listener may have for itself is read by its name."""
+
 
 def attributes_read() -> set[str]:
     names: set[str] = set()
@@ -21,6 +24,7 @@ def attributes_read() -> set[str]:
         # A client's settings have names of brokers' options too, and reading them is no broker's doing.
         if not is_declaration and path.parent.name not in ("messages", "definitions", "client", "spark"):
             names.update(READ.findall(path.read_text()))
+    names.update(name.replace(".", "_") for name in OF_A_LISTENER.findall((SRC / "config/listener_sasl.py").read_text()))
     return names
 
 

@@ -157,7 +157,8 @@ def test_a_dynamic_word_on_what_cannot_change_while_running_is_not_heard() -> No
         ({"client.quota.callback.class": "com.example.Mine"}, "client.quota.callback.class is set"),
         ({"remote.log.storage.system.enable": "true"}, "remote.log.storage.system.enable is set"),
         ({"listeners": "SSL://:9092,CONTROLLER://:9093"}, "speaks SSL, which is not served yet"),
-        ({"listeners": "SASL_PLAINTEXT://:9092,CONTROLLER://:9093"}, "speaks SASL_PLAINTEXT, which is not served yet"),
+        ({"listeners": "SASL_SSL://:9092,CONTROLLER://:9093"}, "speaks SASL_SSL, which is not served yet"),
+        ({"listeners": "SASL_PLAINTEXT://:9092,CONTROLLER://:9093"}, "listener SASL_PLAINTEXT offers GSSAPI"),
         ({"listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT"}, "CONTROLLER://:9093 speaks SSL"),
     ],
 )
@@ -169,7 +170,7 @@ def test_what_would_leave_the_node_open_in_silence_stops_the_start(properties: d
 
 def test_security_settings_that_belong_to_no_listener_are_warned_of() -> None:
     config = BrokerConfig.from_properties(
-        {"super.users": "User:me", "ssl.keystore.location": "/k", "sasl.enabled.mechanisms": "PLAIN"}
+        {"super.users": "User:me", "ssl.keystore.location": "/k", "listener.name.plaintext.ssl.client.auth": "required"}
     )
     assert len(config.warnings) == 3
     assert any("everyone may do everything" in warning for warning in config.warnings)
@@ -227,7 +228,7 @@ def test_all_problems_are_told_at_once() -> None:
         ("broker.id.generation.enable", "set node.id"),
         ("inter.broker.protocol.version", "feature levels"),
         ("log.message.format.version", "one message format"),
-        ("rsm.config.bucket", "not acted on yet"),
+        ("rsm.config.bucket", "not acted on for a single listener or plugin"),
         ("completely.different.thing", "is ignored"),
     ],
 )

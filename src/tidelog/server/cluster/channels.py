@@ -21,9 +21,11 @@ from ipaddress import ip_address
 from typing import Any
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
+from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.line import Asked, Line
-from tidelog.client.opening import versions
+from tidelog.client.settings import Sasl
 from tidelog.model.errors import ProtocolViolation
+from tidelog.server.cluster.node_login import open_line
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
@@ -61,8 +63,11 @@ class ChannelError(Exception):
 class Channel:
     """One connection to one node for one purpose; created by ``Channels.to``."""
 
-    def __init__(self, runtime: LoopRuntime, client_id: str, host: str, port: int, purpose: str) -> None:
+    def __init__(
+        self, runtime: LoopRuntime, client_id: str, host: str, port: int, purpose: str, login: Sasl | None = None
+    ) -> None:
         self._runtime = runtime
+        self._login = login
         self._client_id = client_id
         self.host, self.port, self.purpose = host, port, purpose
         self._line: Line | None = None
@@ -146,9 +151,11 @@ class Channel:
         try:
             async with asyncio.timeout(SETUP_TIMEOUT_S):
                 await self._connect(line)
-                await line.converse(versions(line.machine), self._runtime.loop)
-        except (OSError, ValueError, ProtocolViolation) as error:  # ValueError: a name that cannot be one
+                await open_line(line, self._login, f"{self.host}:{self.port}", self._runtime.loop)
+        except (OSError, ValueError, ProtocolViolation, NotAuthenticated) as error:  # ValueError: a name that cannot be one
             self._failures += 1
+            if isinstance(error, NotAuthenticated) and self._failures == 1:
+                log.error("this node cannot log in: %s", error)
             self._failed_s = self._runtime.loop.time()
             self._opening = None
             line.close(error)
@@ -217,9 +224,11 @@ def is_address(host: str) -> bool:
 class Channels:
     """The channels of one node."""
 
-    def __init__(self, runtime: LoopRuntime, client_id: str) -> None:
+    def __init__(self, runtime: LoopRuntime, client_id: str, login: Sasl | None = None) -> None:
+        """``login``: how this node authenticates; None on listeners without SASL."""
         self._runtime = runtime
         self._client_id = client_id
+        self._login = login
         self._channels: dict[tuple[str, int, str], Channel] = {}
         self._closed = False
 
@@ -235,7 +244,7 @@ class Channels:
             if len(self._channels) >= MOST_IDLE_CHANNELS:
                 for old in [where for where, each in self._channels.items() if each.idle]:
                     self._channels.pop(old).close()
-            found = self._channels[key] = Channel(self._runtime, self._client_id, host, port, purpose)
+            found = self._channels[key] = Channel(self._runtime, self._client_id, host, port, purpose, self._login)
             if self._closed:
                 found.close()
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from tidelog.broker.answers import Frame, Outgoing
+from tidelog.broker.answers import Farewell, Frame, Outgoing
 from tidelog.broker.request import Session
 from tidelog.model.ports import Buffer
 from tidelog.replication.delayed import Parked
@@ -25,7 +25,7 @@ class Driving(Protocol):
     def abandon(self) -> None: ...
 
 
-Handle = Callable[[Session, memoryview], Outgoing | Coroutine[Any, Any, Outgoing]]
+Handle = Callable[[Session, memoryview], Outgoing | Farewell | Coroutine[Any, Any, Outgoing]]
 Then = Callable[[Outgoing, BaseException | None], None]
 
 

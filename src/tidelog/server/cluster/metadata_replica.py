@@ -24,6 +24,7 @@ from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.cluster.standby import Registration
 from tidelog.server.runtime import Alarm, LoopRuntime
+from tidelog.server.serving.authenticating import sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.serving.quota_enforcement import QuotaEnforcement
 from tidelog.server.upkeep import settings
@@ -98,7 +99,8 @@ class MetadataReplica:
         )
         count, limits = count or ConnectionCount(), settings.limits(self.config)
         for name, listening in sockets.items():
-            listener = Listener(name, listening, side, runtime, limits=limits, count=count)
+            sasl = sasl_of(name, side, self.config, runtime)
+            listener = Listener(name, listening, side, runtime, limits=limits, count=count, sasl=sasl)
             listener.start()
             self.listeners.append(self.quotas.add(listener))
 

@@ -14,10 +14,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
+from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.line import Asked, Line
-from tidelog.client.opening import versions
+from tidelog.client.settings import Sasl
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.raft.effects import Node
+from tidelog.server.cluster.node_login import open_line
 from tidelog.server.runtime import LoopRuntime
 
 log = logging.getLogger(__name__)
@@ -32,13 +34,17 @@ class Answers(Protocol):
 
 
 class Peers:
-    def __init__(self, runtime: LoopRuntime, answers: Answers, client_id: str) -> None:
+    def __init__(self, runtime: LoopRuntime, answers: Answers, client_id: str, login: Sasl | None = None) -> None:
+        """``login``: how this node authenticates; None on listeners without SASL."""
+        self._login = login
         self._runtime = runtime
         self._answers = answers
         self._client_id = client_id
         self._lines: dict[Node, Line] = {}
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         self._strangers: set[Node] = set()
+        self._refusing: set[Node] = set()
+        """Nodes that refused this node's login; logged once, until a login succeeds."""
         self._closed = False
 
     def send(self, request_id: int, to: Node, request: Any) -> None:
@@ -66,8 +72,11 @@ class Peers:
 
             def tell() -> None:
                 self._answers.failed(request_id, refused=False, unsupported=True)
-        except (OSError, EOFError, ProtocolViolation) as error:
-            log.debug("node %d at %s:%d: %s", to.id, to.host, to.port, error)
+        except (OSError, EOFError, ProtocolViolation, NotAuthenticated) as error:
+            first_refusal = isinstance(error, NotAuthenticated) and to not in self._refusing
+            if first_refusal:
+                self._refusing.add(to)
+            log.log(logging.ERROR if first_refusal else logging.DEBUG, "node %d at %s:%d: %s", to.id, to.host, to.port, error)
             refused = isinstance(error, ConnectionRefusedError)
             self._drop(to)
 
@@ -101,7 +110,8 @@ class Peers:
         address = min(found, key=lambda each: each[0] != socket.AF_INET)[4]
         line = self._lines[to] = Line(ClientConnection(self._client_id), Line.close)
         await self._runtime.loop.create_connection(lambda: line, str(address[0]), to.port)
-        await line.converse(versions(line.machine), self._runtime.loop)
+        await open_line(line, self._login, f"{to.host}:{to.port}", self._runtime.loop)
+        self._refusing.discard(to)
         return line
 
     def _drop(self, to: Node) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from tidelog.broker.answers import Outgoing
+from tidelog.broker.authentication import Authentication, SaslListener
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import ProtocolViolation
@@ -23,13 +24,16 @@ from tidelog.replication.delayed import Parked
 from tidelog.server.cluster.line import Then
 from tidelog.server.runtime import Alarm, Driver, LoopRuntime
 from tidelog.server.serving.connection_machine import ConnectionMachine
-from tidelog.server.serving.connection_states import State
+from tidelog.server.serving.connection_states import Event, State
 from tidelog.server.serving.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
 from tidelog.server.serving.transport import PlainTransport
 from tidelog.server.serving.turn import Turn
 from tidelog.server.serving.violations import Violations
 
 log = logging.getLogger(__name__)
+
+AUTHENTICATE_WITHIN_S = 30
+"""A client that has not authenticated by then is disconnected; an idle one may stay for minutes."""
 
 
 class Owner(Protocol):
@@ -50,6 +54,11 @@ class Owner(Protocol):
         """Whether there are client quotas."""
         ...
 
+    @property
+    def sasl(self) -> SaslListener | None:
+        """How clients authenticate; None: they do not."""
+        ...
+
     def closed(self, connection: Connection) -> None:
         """Called when the connection has closed; the owner drops it."""
         ...
@@ -59,8 +68,11 @@ class Connection:
     """A client's socket, as the ``Line`` of its machine."""
 
     __slots__ = (
+        "_authentication",
         "_clock_ns",
+        "_deadline",
         "_loop",
+        "_max_request_bytes",
         "_output",
         "_owner",
         "_runtime",
@@ -89,7 +101,16 @@ class Connection:
         self.defers: Callable[[], bool] = partial(owner.turn.defers, self)
         """Whether the answers leave at the end of the turn; bound once, because every request calls it."""
         frames = FrameReader(max_request_bytes, max_plain_bytes=MAX_PLAIN_REQUEST_BYTES)
-        self.machine = ConnectionMachine(self, session, owner.handle, frames)
+        self._authentication: Authentication | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        if owner.sasl is None:
+            self.machine = ConnectionMachine(self, session, owner.handle, frames)
+        else:
+            self._max_request_bytes = max_request_bytes
+            self._deadline = self._loop.call_later(AUTHENTICATE_WITHIN_S, self._too_late)
+            frames.allow(min(max_request_bytes, owner.sasl.max_receive_bytes))
+            self._authentication = Authentication(owner.sasl, session, owner.handle, self._authenticated)
+            self.machine = ConnectionMachine(self, session, self._authentication.handle, frames, State.AUTHENTICATING)
         self._loop.add_reader(transport.fd, self._readable)
 
     # -- what its listener asks -------------------------------------------------------------------------------------------
@@ -117,9 +138,22 @@ class Connection:
         """Closes the connection now and abandons a waiting request."""
         self.machine.close()
 
+    def _authenticated(self) -> None:
+        assert self._deadline is not None
+        self._deadline.cancel()
+        self.machine.on(Event.AUTHENTICATED)
+        self.machine.frames.allow(self._max_request_bytes)
+
+    def _too_late(self) -> None:
+        log.info("closing the connection of %s: it did not authenticate within %d s", self.peer_host, AUTHENTICATE_WITHIN_S)
+        self.machine.close()
+
     def meter(self) -> None:
         """Quotas have changed: they apply from the next request on."""
-        self.machine.handle = self._owner.handle
+        if self._authentication is None:
+            self.machine.handle = self._owner.handle
+        else:
+            self._authentication.requests = self._owner.handle
         self.machine.session.mute = self.machine.throttle if self._owner.metered else None
         self._session.throttle_ms = 0
         self.machine.throttle_anew()
@@ -179,6 +213,8 @@ class Connection:
     def release(self) -> None:
         if self._writing:
             self._loop.remove_writer(self._transport.fd)
+        if self._deadline is not None:
+            self._deadline.cancel()
         self._output.clear()
         self._transport.close()
         self._owner.turn.forget(self)

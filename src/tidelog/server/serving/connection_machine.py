@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Frame, Outgoing, Signal, Waiting, resume
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Farewell, Frame, Outgoing, Signal, Waiting, resume
 from tidelog.broker.request import Session
 from tidelog.model.ports import Buffer, FileSlice
 from tidelog.protocol.framing import FrameReader
@@ -44,6 +44,7 @@ class ConnectionMachine:
         "_driver",
         "_handling",
         "_in_order",
+        "_leaving",
         "_line",
         "_places",
         "_produces",
@@ -77,13 +78,14 @@ class ConnectionMachine:
         self._sending = False
         self._reading = True
         self._alarm: Cancelable | None = None
+        self._leaving: Farewell | None = None
 
     # -- state ------------------------------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
         """Whether a request is in flight or an answer is being sent."""
-        return self._driver is not None or self._sending or bool(self._places)
+        return self._driver is not None or self._sending or bool(self._places) or self._leaving is not None
 
     @property
     def waiting(self) -> bool:
@@ -279,7 +281,7 @@ class ConnectionMachine:
             self._reading = True
             self._line.read(True)
 
-    def _resolve(self, outgoing: Outgoing | Coroutine[Any, Any, Outgoing]) -> Frame | None:
+    def _resolve(self, outgoing: Outgoing | Farewell | Coroutine[Any, Any, Outgoing]) -> Frame | None:
         """The parts of the answer: empty when there is none, None when no further request may be handled now."""
         if isinstance(outgoing, Waiting):
             return self._park(outgoing)
@@ -292,8 +294,31 @@ class ConnectionMachine:
             return []
         if isinstance(outgoing, list):
             return outgoing
+        if isinstance(outgoing, Farewell):
+            self._take_leave(outgoing)
+            return None
         driven = self._drive(outgoing)
         return None if driven is None else self._resolve(driven)
+
+    def _take_leave(self, farewell: Farewell) -> None:
+        """Stops handling requests now, sends the last answer when its time has come, and closes."""
+        if self.peer_gone:
+            self.close()
+            return
+        if not self._places:
+            self._flush()
+        self._leaving = farewell
+        self.on(Event.DRAIN)
+        self.stop_reading()
+        self._alarm = self._line.call_later(farewell.delay_ms / 1000, self._leave)
+
+    def _leave(self) -> None:
+        farewell, self._leaving, self._alarm = self._leaving, None, None
+        assert farewell is not None
+        if self._places or self._sending:
+            self._in_order.queue(farewell.parts)
+        elif self._send(farewell.parts):
+            self.close()
 
     def _park(self, waiting: Waiting) -> Frame | None:
         """Parks the request; ``_go_on`` answers it when the wait is over."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from tidelog.broker.authentication import SaslListener
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.node import ServingNode
 from tidelog.broker.quotas.metering import Metering
@@ -92,8 +93,10 @@ class Listener:
         *,
         limits: Limits,
         count: ConnectionCount,
+        sasl: SaslListener | None = None,
     ) -> None:
         self.name = name
+        self.sasl = sasl
         self.port: int = listening.getsockname()[1]
         """The actual port; the system chooses one when 0 is configured."""
         self.runtime = runtime

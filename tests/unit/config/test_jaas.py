@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tidelog.config.jaas import PLAIN_MODULE, JaasEntry, parse_jaas
 from tidelog.model.errors import ConfigError
-from tidelog.security.jaas import PLAIN_MODULE, JaasEntry, parse_jaas
 
 
 def test_an_entry_with_users() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
+from tidelog.config.listener_sasl import sasl_settings
 from tidelog.model.errors import ConfigError
-from tidelog.security.jaas import PLAIN_MODULE, SCRAM_MODULE
-from tidelog.security.listener_settings import sasl_settings
 
 PLAIN_USERS = f'{PLAIN_MODULE} required user_alice="canary";'
 PLAIN_KEY = "listener.name.outside.plain.sasl.jaas.config"

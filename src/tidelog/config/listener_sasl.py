@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tidelog.config.broker import BROKER_OPTIONS
+from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
 from tidelog.model.errors import ConfigError
-from tidelog.security.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
 
 MODULE_OF = {"PLAIN": PLAIN_MODULE, "SCRAM-SHA-256": SCRAM_MODULE, "SCRAM-SHA-512": SCRAM_MODULE}
 """The mechanisms that are served, and the login module of each."""
 _CALLBACKS = ("sasl.server.callback.handler.class", "sasl.login.class", "sasl.login.callback.handler.class")
-JAAS, REAUTH, MECHANISMS = "sasl.jaas.config", "connections.max.reauth.ms", "sasl.enabled.mechanisms"
+JAAS, MECHANISMS = "sasl.jaas.config", "sasl.enabled.mechanisms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def sasl_settings(given: Mapping[str, str], listener: str) -> SaslSettings:
             f"{JAAS} has no effect on a node without a listener and a mechanism in its name; write "
             f"{options.full_name(JAAS, 'PLAIN')} or the like."
         )
-    names = [str(each).upper() for each in _listed(options.value(MECHANISMS))]
+    names = [str(each).upper() for each in _listed(options.value("sasl.enabled.mechanisms"))]
     if not names:
         raise ConfigError(
             f"listener {listener} speaks SASL, but {MECHANISMS} is empty. Name at least one of {', '.join(MODULE_OF)}."
@@ -133,7 +133,7 @@ def _mechanism(options: ListenerOptions, listener: str, name: str) -> SaslMechan
         raise ConfigError(
             f'listener {listener} offers PLAIN, but names no users. Set {full} to: {PLAIN_MODULE} required user_alice="...";'
         )
-    reauth = options.value(REAUTH, name)
+    reauth = options.value("connections.max.reauth.ms", name)
     assert isinstance(reauth, int)
     return SaslMechanismSettings(name, jaas, max(0, reauth))
 

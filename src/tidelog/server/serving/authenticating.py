@@ -1,0 +1,106 @@
+"""Authentication on a node's listeners: the mechanisms with their users and secrets, and the node's own login to other nodes."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from functools import partial
+
+from tidelog.broker.authentication import Mechanism, SaslListener, sasl_listener
+from tidelog.broker.node import ServingNode
+from tidelog.client.settings import Sasl
+from tidelog.config.listener_sasl import SaslMechanismSettings, sasl_settings
+from tidelog.config.resolve import BrokerConfig
+from tidelog.metadata.image import ScramCredential
+from tidelog.model.errors import ConfigError
+from tidelog.security.plain import PlainServer, fixed_users
+from tidelog.security.sasl import SaslServer
+from tidelog.security.scram import ScramMechanism, ScramServer, users
+from tidelog.server.runtime import LoopRuntime
+
+log = logging.getLogger(__name__)
+
+NONCE_BYTES = 24
+FAILURES_PER_SECOND = 5
+
+
+class FailureLog:
+    """Logs failed logins: the first few of each second in full, the rest as a number, so that failures do not fill the disk."""
+
+    def __init__(self, listener: str, runtime: LoopRuntime) -> None:
+        self.total = 0
+        self._listener = listener
+        self._runtime = runtime
+        self._second = -1
+        self._told = 0
+        self._untold = 0
+
+    def __call__(self, host: str, reason: str) -> None:
+        """A client at this address failed to authenticate."""
+        self.total += 1
+        second = self._runtime.real_ms() // 1000
+        if second != self._second:
+            if self._untold:
+                log.warning("listener %s: %d more logins failed", self._listener, self._untold)
+            self._second, self._told, self._untold = second, 0, 0
+        if self._told < FAILURES_PER_SECOND:
+            self._told += 1
+            log.warning("listener %s: a login from %s failed: %s", self._listener, host, reason)
+        else:
+            self._untold += 1
+
+
+def sasl_of(name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRuntime) -> SaslListener | None:
+    """What the connections of a listener share; None for a listener without SASL."""
+    if not config.protocol_map[name].startswith("SASL_"):
+        return None
+    settings = sasl_settings(config.static, name)
+    secret = secrets.token_bytes(32)
+    mechanisms = {each.name: _mechanism(each, node, secret) for each in settings.mechanisms.values()}
+    return sasl_listener(
+        node,
+        node.apis,
+        mechanisms,
+        failed_delay_ms=settings.failed_delay_ms,
+        max_receive_bytes=settings.max_receive_bytes,
+        monotonic_ms=runtime.real_ms,
+        now_ms=runtime.now_ms,
+        failed=FailureLog(name, runtime),
+    )
+
+
+def _mechanism(settings: SaslMechanismSettings, node: ServingNode, secret: bytes) -> Mechanism:
+    if settings.name == "PLAIN":
+        assert settings.jaas is not None
+        return Mechanism(partial(PlainServer, fixed_users(settings.jaas.users)), settings.max_reauth_ms)
+    kind = ScramMechanism.SHA_256 if settings.name == ScramMechanism.SHA_256.title else ScramMechanism.SHA_512
+
+    def credential(name: str) -> ScramCredential | None:
+        return node.image.scram.get((name, kind))
+
+    def begin() -> SaslServer:
+        return ScramServer(kind, users(credential), secrets.token_urlsafe(NONCE_BYTES), secret)
+
+    return Mechanism(begin, settings.max_reauth_ms)
+
+
+def own_login(config: BrokerConfig, listener: str, mechanism: str, option: str) -> Sasl | None:
+    """How this node logs in on a listener of other nodes; None for a listener without SASL.
+
+    ``mechanism``: the value of ``option``. ConfigError without a name and a password for it.
+    """
+    if not config.protocol_map.get(listener, "PLAINTEXT").startswith("SASL_"):
+        return None
+    settings = sasl_settings(config.static, listener)
+    found = settings.mechanisms.get(mechanism)
+    if found is None:
+        raise ConfigError(
+            f"{option} is {mechanism}, but listener {listener} offers {', '.join(settings.mechanisms)} (sasl.enabled.mechanisms)."
+        )
+    name, password = (found.jaas.options.get(each) if found.jaas else None for each in ("username", "password"))
+    if not name or not password:
+        raise ConfigError(
+            f"this node logs in on listener {listener} by {mechanism} ({option}); put username and password into "
+            f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config."
+        )
+    return Sasl(mechanism, name, password)
