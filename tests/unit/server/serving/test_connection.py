@@ -49,6 +49,7 @@ class Side:
         self.handle: Callable[[Session, memoryview], Any] = dispatch
         self.metered = False
         self.times = RequestTimes(runtime.busy_ns)
+        self.sasl = None
         self.connection = Connection(self, PlainTransport(ours), NodeWorld().session(), max_request_bytes)
 
     def closed(self, connection: Connection) -> None:

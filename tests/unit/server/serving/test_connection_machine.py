@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Outgoing, Waiting
+from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Farewell, Outgoing, Waiting
 from tidelog.broker.request import Session
 from tidelog.model.errors import KafkaError, ProtocolViolation
 from tidelog.model.ports import Buffer
@@ -331,3 +331,66 @@ def test_draining_ends_a_throttled_connection_and_its_timer() -> None:
     talk.machine.throttle(1000)
     talk.machine.drain()
     assert talk.machine.state is State.CLOSED and talk.line.timers[0].cancelled
+
+
+# -- the last answer ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_farewell_is_sent_after_its_delay_and_then_the_connection_closes() -> None:
+    talk = Talk(State.AUTHENTICATING)
+    talk.answers.append(Farewell([b"no"], 100))
+    talk.come(b"a", b"b")
+    assert (talk.handled, talk.line.out, talk.line.released) == ([b"a"], [], 0)
+    assert talk.machine.busy
+    assert talk.line.reading[-1] is False
+    (timer,) = talk.line.timers
+    assert timer.delay_s == 0.1
+    timer.ring()
+    assert (talk.handled, talk.line.out, talk.line.released) == ([b"a"], [b"no"], 1)
+    assert talk.machine.state is State.CLOSED
+
+
+def test_a_farewell_that_has_to_wait_for_the_socket_still_leaves_before_the_end() -> None:
+    talk = Talk()
+    talk.line.slow = True
+    talk.answers.append(Farewell([b"no"], 100))
+    talk.come(b"a")
+    talk.line.timers[0].ring()
+    assert (talk.line.out, talk.line.released) == ([b"no"], 0)
+    talk.machine.sent()
+    assert talk.line.released == 1
+
+
+def test_earlier_answers_leave_before_a_farewell() -> None:
+    talk = Talk()
+    talk.answers += [[b"first"], Farewell([b"no"], 100)]
+    talk.come(b"a", b"b")
+    assert talk.line.out == [b"first"]
+    waiting = Talk()
+    waiting.answers += [Acks(b"ack"), Farewell([b"no"], 100)]
+    waiting.come(b"a", key=PRODUCE)
+    waiting.come(b"b", key=PRODUCE)
+    waiting.line.timers[0].ring()
+    assert waiting.line.released == 0
+    waiting.line.finish()
+    assert b"".join(waiting.line.out) == b"ackno"
+    assert waiting.line.released == 1
+
+
+def test_a_client_that_leaves_before_its_farewell_gets_none() -> None:
+    talk = Talk()
+    talk.answers.append(Farewell([b"no"], 100))
+    talk.come(b"a")
+    talk.machine.peer_ended()
+    assert talk.line.released == 1
+    assert talk.line.timers[0].cancelled
+
+
+def test_a_node_that_drains_waits_for_a_farewell() -> None:
+    talk = Talk()
+    talk.answers.append(Farewell([b"no"], 100))
+    talk.come(b"a")
+    talk.machine.drain()
+    assert talk.line.released == 0
+    talk.line.timers[0].ring()
+    assert (talk.line.out, talk.line.released) == ([b"no"], 1)

@@ -1,0 +1,318 @@
+"""A SASL exchange without a socket: which requests are served when, and how each wrong turn ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.broker.node_world import NOW_MS, NodeWorld
+from tidelog.broker.answers import CLOSE_CONNECTION, Farewell
+from tidelog.broker.authentication import Authentication, Mechanism, SaslListener, Stage, sasl_listener
+from tidelog.broker.table import BROKER_APIS
+from tidelog.model.errors import ErrorCode, ProtocolViolation
+from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request, response_header_is_flexible
+from tidelog.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tidelog.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from tidelog.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tidelog.security.plain import PlainServer, fixed_users
+from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
+from tidelog.security.sasl import Authenticated, AuthenticationFailed
+
+ALICE = b"\0alice\0secret"
+DELAY_MS = 100
+
+
+class TwoSteps:
+    """A mechanism with two messages; the first names the user, and ``expires_ms`` is the end of the credential."""
+
+    def __init__(self, expires_ms: int | None) -> None:
+        self._user = ""
+        self._expires_ms = expires_ms
+        self.outcome: Authenticated | None = None
+
+    def answer(self, token: bytes) -> bytes:
+        if not self._user:
+            self._user = token.decode()
+            return b"go on"
+        if token != b"please":
+            raise AuthenticationFailed("no", "an impolite client")
+        self.outcome = Authenticated(KafkaPrincipal("User", self._user), self._expires_ms)
+        return b""
+
+
+class Client:
+    """One connection to a listener with PLAIN and TwoSteps."""
+
+    def __init__(self, *, max_reauth_ms: int = 0, expires_ms: int | None = None) -> None:
+        self.now_ms = 50_000
+        self.failures: list[str] = []
+        self.opened = 0
+        world = NodeWorld()
+        users = fixed_users({"alice": "secret", "bob": "secret"})
+        self.listener: SaslListener = sasl_listener(
+            world.broker,
+            BROKER_APIS,
+            {
+                "PLAIN": Mechanism(lambda: PlainServer(users), max_reauth_ms),
+                "TWO": Mechanism(lambda: TwoSteps(expires_ms), max_reauth_ms),
+            },
+            failed_delay_ms=DELAY_MS,
+            max_receive_bytes=1000,
+            monotonic_ms=lambda: self.now_ms,
+            now_ms=lambda: NOW_MS,
+            failed=lambda host, reason: self.failures.append(reason),
+        )
+        self.session = world.session()
+        self.authentication = Authentication(self.listener, self.session, self.listener.dispatcher.handle, self._opened)
+
+    def _opened(self) -> None:
+        self.opened += 1
+
+    def send(self, request: Any, version: int) -> Any:
+        frame = bytearray(encode_request(RequestHeader(request.API_KEY, version, 7, "me"), request)[4:])
+        return self.authentication.handle(self.session, memoryview(frame))
+
+    def ask(self, request: Any, version: int, response: Any) -> Any:
+        """The response; a farewell is unwrapped."""
+        outgoing = self.send(request, version)
+        parts = outgoing.parts if isinstance(outgoing, Farewell) else outgoing
+        assert isinstance(parts, list), outgoing
+        data = b"".join(parts)[4:]
+        _, position = decode_response_header(data, response_header_is_flexible(request.API_KEY, version))
+        return response.decode(data[position:], version)
+
+    def greet(self) -> Any:
+        return self.send(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3)
+
+    def shake(self, mechanism: str = "PLAIN", version: int = 1) -> SaslHandshakeResponse:
+        response: SaslHandshakeResponse = self.ask(SaslHandshakeRequest(mechanism=mechanism), version, SaslHandshakeResponse)
+        return response
+
+    def token(self, token: bytes, version: int = 2) -> SaslAuthenticateResponse:
+        response: SaslAuthenticateResponse = self.ask(
+            SaslAuthenticateRequest(auth_bytes=token), version, SaslAuthenticateResponse
+        )
+        return response
+
+    def metadata(self) -> Any:
+        return self.send(MetadataRequest(topics=[]), 9)
+
+
+def logged_in(**settings: Any) -> Client:
+    client = Client(**settings)
+    client.shake()
+    assert client.token(ALICE).error_code == 0
+    return client
+
+
+@pytest.mark.parametrize("greets", [False, True])
+def test_a_client_authenticates_and_is_served(greets: bool) -> None:
+    client = Client()
+    if greets:
+        assert isinstance(client.greet(), list)
+    shaken = client.shake()
+    assert (shaken.error_code, shaken.mechanisms) == (0, ["PLAIN", "TWO"])
+    assert client.session.principal == ANONYMOUS
+    answer = client.token(ALICE)
+    assert (answer.error_code, answer.error_message, answer.auth_bytes, answer.session_lifetime_ms) == (0, None, b"", 0)
+    assert client.session.principal == KafkaPrincipal("User", "alice")
+    assert client.opened == 1
+    assert isinstance(client.metadata(), list)
+    assert client.failures == []
+
+
+def test_a_mechanism_may_take_several_messages() -> None:
+    client = Client()
+    client.shake("TWO")
+    assert client.token(b"carol").auth_bytes == b"go on"
+    assert client.session.principal == ANONYMOUS
+    assert client.token(b"please").error_code == 0
+    assert client.session.principal.name == "carol"
+
+
+# -- before --------------------------------------------------------------------------------------------------------------
+
+
+def test_any_other_request_first_closes_the_connection_unanswered() -> None:
+    for request, version in ((MetadataRequest(topics=[]), 9), (SaslAuthenticateRequest(auth_bytes=ALICE), 2)):
+        client = Client()
+        assert client.send(request, version) is CLOSE_CONNECTION
+        assert client.failures
+        assert client.session.principal == ANONYMOUS
+
+
+def test_the_body_of_a_request_that_is_not_served_yet_is_not_read() -> None:
+    client = Client()
+    assert client.authentication.handle(client.session, memoryview(b"\0\3\0\x09garbage")) is CLOSE_CONNECTION
+
+
+def test_a_second_greeting_closes_and_a_failed_one_may_be_repeated() -> None:
+    client = Client()
+    too_new = bytearray(encode_request(RequestHeader(18, 3, 7, "me"), ApiVersionsRequest())[4:])
+    too_new[2:4] = (99).to_bytes(2)
+    assert isinstance(client.authentication.handle(client.session, memoryview(too_new)), list)
+    assert isinstance(client.send(ApiVersionsRequest(client_software_name="!", client_software_version="1"), 3), list)
+    assert isinstance(client.greet(), list)
+    assert client.greet() is CLOSE_CONNECTION
+
+
+def test_an_unknown_mechanism_is_answered_with_those_on_offer_and_a_close() -> None:
+    client = Client()
+    outgoing = client.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1)
+    assert isinstance(outgoing, Farewell)
+    assert outgoing.delay_ms == DELAY_MS
+    assert client.failures == ["it asks for the mechanism 'GSSAPI'; PLAIN, TWO are offered"]
+    assert client.metadata() is CLOSE_CONNECTION
+    refused = Client().shake("GSSAPI")
+    assert (refused.error_code, refused.mechanisms) == (ErrorCode.UNSUPPORTED_SASL_MECHANISM, ["PLAIN", "TWO"])
+
+
+# -- in the middle -------------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_password_is_answered_late_and_then_the_connection_closes() -> None:
+    client = Client()
+    client.shake()
+    outgoing = client.send(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong"), 2)
+    assert isinstance(outgoing, Farewell)
+    assert outgoing.delay_ms == DELAY_MS
+    assert client.session.principal == ANONYMOUS
+    assert len(client.failures) == 1
+    assert "wrong" not in client.failures[0].replace("wrong password", "")
+    answer = Client()
+    answer.shake()
+    refused = answer.token(b"\0alice\0wrong")
+    assert (refused.error_code, refused.auth_bytes) == (ErrorCode.SASL_AUTHENTICATION_FAILED, b"")
+    assert refused.error_message == "the user name or the password is wrong"
+
+
+def test_another_request_in_the_middle_is_answered_in_its_own_layout() -> None:
+    client = Client()
+    client.shake()
+    answer = client.ask(MetadataRequest(topics=None), 9, MetadataResponse)
+    assert isinstance(answer, MetadataResponse)
+    assert client.authentication.stage is Stage.ENDED
+    greeting = Client()
+    greeting.shake()
+    refused = greeting.ask(ApiVersionsRequest(), 2, ApiVersionsResponse)
+    assert refused.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert refused.api_keys == []
+
+
+def test_a_large_request_in_the_middle_is_not_even_decoded() -> None:
+    client = Client()
+    client.shake()
+    topics = [CreatableTopic(name=f"topic-{number}") for number in range(2000)]
+    assert client.send(CreateTopicsRequest(topics=topics), 7) is CLOSE_CONNECTION
+
+
+def test_an_unreadable_token_request_closes_the_connection() -> None:
+    client = Client()
+    client.shake()
+    with pytest.raises(ProtocolViolation):
+        client.authentication.handle(client.session, memoryview(b"\0\x24\0\2\0\0\0\1\xff\xff\0\x7f"))
+
+
+# -- tokens without headers ----------------------------------------------------------------------------------------------
+
+
+def test_after_a_handshake_of_version_0_tokens_have_no_header() -> None:
+    client = Client()
+    assert client.shake(version=0).error_code == 0
+    outgoing = client.authentication.handle(client.session, memoryview(ALICE))
+    assert outgoing == [bytes(4), b""]
+    assert client.session.principal.name == "alice"
+    assert isinstance(client.metadata(), list)
+
+
+def test_a_wrong_token_without_header_only_ends_the_connection() -> None:
+    client = Client()
+    client.shake(version=0)
+    outgoing = client.authentication.handle(client.session, memoryview(b"\0alice\0no"))
+    assert isinstance(outgoing, Farewell)
+    assert (outgoing.parts, outgoing.delay_ms) == ([], DELAY_MS)
+
+
+# -- sessions that end ---------------------------------------------------------------------------------------------------
+
+
+def test_without_an_end_of_the_session_a_new_handshake_is_refused_and_the_connection_lives() -> None:
+    client = logged_in()
+    assert client.shake().error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert client.token(ALICE).error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert isinstance(client.metadata(), list)
+    assert client.authentication.stage is Stage.OPEN
+
+
+def test_the_lifetime_is_the_shorter_of_the_setting_and_the_credential() -> None:
+    for max_reauth_ms, expires_ms, expected in ((5000, None, 5000), (0, NOW_MS + 700, 700), (5000, NOW_MS + 700, 700)):
+        client = Client(max_reauth_ms=max_reauth_ms, expires_ms=expires_ms)
+        client.shake("TWO")
+        assert client.token(b"carol").session_lifetime_ms == 0
+        assert client.token(b"please").session_lifetime_ms == expected
+
+
+def test_an_expired_credential_does_not_log_in() -> None:
+    client = Client(expires_ms=NOW_MS)
+    client.shake("TWO")
+    client.token(b"carol")
+    assert client.token(b"please").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert client.session.principal == ANONYMOUS
+
+
+def test_a_client_that_authenticates_again_goes_on() -> None:
+    client = logged_in(max_reauth_ms=5000)
+    client.now_ms += 4000
+    assert client.shake().error_code == 0
+    assert client.token(ALICE).session_lifetime_ms == 5000
+    client.now_ms += 4000
+    assert isinstance(client.metadata(), list)
+    assert client.opened == 1
+
+
+def test_an_old_session_ends_with_its_next_request() -> None:
+    client = logged_in(max_reauth_ms=5000)
+    client.now_ms += 4999
+    assert isinstance(client.metadata(), list)
+    client.now_ms += 1
+    assert client.metadata() is CLOSE_CONNECTION
+    late = logged_in(max_reauth_ms=5000)
+    late.now_ms += 9000
+    assert late.shake().error_code == 0
+    assert late.token(ALICE).error_code == 0
+    assert isinstance(late.metadata(), list)
+
+
+def test_a_client_authenticates_again_at_most_once_a_second() -> None:
+    client = logged_in(max_reauth_ms=5000)
+    client.now_ms += 999
+    assert client.shake().error_code == ErrorCode.ILLEGAL_SASL_STATE
+    assert isinstance(client.metadata(), list)
+    client.now_ms += 1
+    assert client.shake().error_code == 0
+
+
+def test_requests_have_to_wait_for_the_end_of_a_second_exchange() -> None:
+    client = logged_in(max_reauth_ms=5000)
+    client.now_ms += 4000
+    client.shake()
+    assert isinstance(client.metadata(), Farewell)
+
+
+def test_a_connection_keeps_its_user_and_its_mechanism() -> None:
+    other = logged_in(max_reauth_ms=5000)
+    other.now_ms += 4000
+    other.shake()
+    assert isinstance(other.send(SaslAuthenticateRequest(auth_bytes=b"\0bob\0secret"), 2), Farewell)
+    assert other.session.principal.name == "alice"
+    assert other.metadata() is CLOSE_CONNECTION
+    switched = logged_in(max_reauth_ms=5000)
+    switched.now_ms += 4000
+    assert switched.shake("TWO").error_code == 0
+    assert switched.token(b"alice").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    unknown = logged_in(max_reauth_ms=5000)
+    unknown.now_ms += 4000
+    assert isinstance(unknown.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1), Farewell)

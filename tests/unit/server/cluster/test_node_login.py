@@ -1,0 +1,84 @@
+"""A node's own login: both kinds of connections between nodes make it, and say once that it was refused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from tests.unit.server.serving.test_authenticating import Place
+from tidelog.client.settings import Sasl
+from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
+from tidelog.raft.effects import Node
+from tidelog.server.cluster.channels import ChannelError, Channels
+from tidelog.server.cluster.peers import Peers
+
+RIGHT, WRONG = Sasl("PLAIN", "alice", "secret"), Sasl("PLAIN", "alice", "wrong")
+
+
+class Answers:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.came = loop.create_future()
+
+    def answered(self, request_id: int, message: Any) -> None:
+        self.came.set_result(message)
+
+    def failed(self, request_id: int, *, refused: bool, unsupported: bool) -> None:
+        self.came.set_result((refused, unsupported))
+
+
+def run(main: Any) -> None:
+    place = Place()
+    try:
+        place.run(lambda: main(place))
+    finally:
+        place.listener.stop_accepting()
+        for each in list(place.listener.connections):
+            each.close()
+        place.runtime.loop.run_until_complete(place.runtime.close())
+        place.runtime.loop.close()
+
+
+def test_a_channel_logs_in() -> None:
+    async def main(place: Place) -> None:
+        channels = Channels(place.runtime, "1", RIGHT)
+        answer = await channels.to("127.0.0.1", place.listener.port, "p").ask(DescribeClusterRequest(), timeout_ms=5000)
+        assert answer.error_code == 0
+        assert place.principals() == ["User:alice"]
+        channels.close()
+
+    run(main)
+
+
+def test_a_channel_without_its_login_fails_and_says_why_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def main(place: Place) -> None:
+        channels = Channels(place.runtime, "1", WRONG)
+        for _ in range(2):
+            with pytest.raises(ChannelError, match="the user name or the password is wrong"):
+                await channels.to("127.0.0.1", place.listener.port, "p").ask(DescribeClusterRequest(), timeout_ms=5000)
+        channels.close()
+
+    run(main)
+    assert caplog.text.count("this node cannot log in") == 1
+    assert "wrong'" not in caplog.text
+
+
+@pytest.mark.parametrize("login", [RIGHT, WRONG])
+def test_a_peer_logs_in_or_fails(login: Sasl, caplog: pytest.LogCaptureFixture) -> None:
+    async def main(place: Place) -> None:
+        for _ in range(2):
+            answers = Answers(place.runtime.loop)
+            peers = Peers(place.runtime, answers, "1", login)
+            peers.send(1, Node(2, "127.0.0.1", place.listener.port), DescribeClusterRequest())
+            found = await answers.came
+            if login is RIGHT:
+                assert found.error_code == 0
+            else:
+                assert found == (False, False)
+            peers.close()
+
+    with caplog.at_level(logging.ERROR):
+        run(main)
+    assert ("the user name or the password is wrong" in caplog.text) == (login is WRONG)

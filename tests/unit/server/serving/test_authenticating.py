@@ -1,0 +1,201 @@
+"""SASL on a listening socket: our own client logs in, and a client that does not is let go."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.unit.broker.node_world import NodeWorld
+from tidelog.client.connection import ClientConnection
+from tidelog.client.failures import NotAuthenticated
+from tidelog.client.net.line import Asked, Line
+from tidelog.client.opening import authentication, versions
+from tidelog.client.settings import Sasl
+from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
+from tidelog.config.resolve import BrokerConfig
+from tidelog.model.errors import ConfigError
+from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
+from tidelog.security.scram import ScramMechanism, credential_of, salted_password
+from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.serving import connection
+from tidelog.server.serving.authenticating import FAILURES_PER_SECOND, FailureLog, own_login, sasl_of
+from tidelog.server.serving.binding import bind
+from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
+
+SETTINGS = {
+    "listeners": "PLAINTEXT://localhost:1,OUTSIDE://localhost:2",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OUTSIDE:SASL_PLAINTEXT",
+    "listener.name.outside.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "listener.name.outside.plain.sasl.jaas.config": PLAIN_MODULE
+    + ' required username="node" password="n0de" user_alice="secret";',
+}
+SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+
+
+class Place:
+    """A broker's SASL listener, in the loop of a test."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.runtime = LoopRuntime(new_event_loop())
+        world = NodeWorld()
+        mechanism = ScramMechanism.SHA_512
+        stored = credential_of(mechanism, salted_password(mechanism, "pencil", SALT, 4096), SALT, 4096)
+        world.broker.image = replace(world.broker.image, scram={("carol", mechanism): stored})
+        config = BrokerConfig.from_properties(SETTINGS)
+        self.listener = Listener(
+            "OUTSIDE",
+            bind("OUTSIDE", "127.0.0.1", 0),
+            world.broker,
+            self.runtime,
+            limits=Limits(**limits),
+            count=ConnectionCount(),
+            sasl=sasl_of("OUTSIDE", world.broker, config, self.runtime),
+        )
+        self.listener.start()
+
+    async def login(self, mechanism: str, user: str, password: str) -> Line:
+        line = Line(ClientConnection("me"), Line.close)
+        await self.runtime.loop.create_connection(lambda: line, "127.0.0.1", self.listener.port)
+        await line.converse(versions(line.machine), self.runtime.loop)
+        await line.converse(authentication(line.machine, Sasl(mechanism, user, password), "here", "nonce"), self.runtime.loop)
+        return line
+
+    async def served(self, line: Line) -> bool:
+        asked = Asked(DescribeClusterRequest(), False, self.runtime.loop.create_future())
+        line.send(asked)
+        return bool((await asked.answer).error_code == 0)
+
+    def principals(self) -> list[str]:
+        return [str(each.machine.session.principal) for each in self.listener.connections]
+
+    def run(self, main: Any) -> None:
+        async def bounded() -> None:
+            await asyncio.wait_for(main(), 20)
+
+        self.runtime.loop.run_until_complete(bounded())
+
+
+@pytest.fixture
+def place() -> Iterator[Place]:
+    place = Place()
+    yield place
+    place.listener.stop_accepting()
+    for each in list(place.listener.connections):
+        each.close()
+    place.runtime.loop.run_until_complete(place.runtime.close())
+    place.runtime.loop.close()
+
+
+@pytest.mark.parametrize(("mechanism", "user", "password"), [("PLAIN", "alice", "secret"), ("SCRAM-SHA-512", "carol", "pencil")])
+def test_a_user_logs_in_and_is_served(place: Place, mechanism: str, user: str, password: str) -> None:
+    async def main() -> None:
+        line = await place.login(mechanism, user, password)
+        assert await place.served(line)
+        assert place.principals() == [f"User:{user}"]
+        line.close(ConnectionAbortedError())
+
+    place.run(main)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "user", "password"),
+    [("PLAIN", "alice", "no"), ("SCRAM-SHA-512", "carol", "no"), ("SCRAM-SHA-256", "carol", "pencil"), ("GSSAPI", "a", "b")],
+)
+def test_everybody_else_learns_why_not(
+    place: Place, mechanism: str, user: str, password: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        with pytest.raises(NotAuthenticated, match=r"the user name or the password is wrong|does not take GSSAPI"):
+            await place.login(mechanism, user, password)
+
+    place.run(main)
+    assert "a login from 127.0.0.1 failed" in caplog.text
+    assert "pencil" not in caplog.text
+
+
+def test_quotas_that_begin_do_not_open_the_door(place: Place) -> None:
+    """The handler of a connection changes when quotas begin or end; one that has not authenticated keeps the exchange."""
+
+    async def main() -> None:
+        line = Line(ClientConnection("me"), Line.close)
+        await place.runtime.loop.create_connection(lambda: line, "127.0.0.1", place.listener.port)
+        await line.converse(versions(line.machine), place.runtime.loop)
+        place.listener.follow_quotas(False, None)
+        for each in place.listener.connections:
+            each.meter()
+        asked = Asked(DescribeClusterRequest(), False, place.runtime.loop.create_future())
+        line.send(asked)
+        with pytest.raises(OSError, match="closed"):
+            await asked.answer
+
+    place.run(main)
+
+
+def test_a_large_frame_of_a_stranger_closes_the_connection_and_one_of_a_user_does_not(place: Place) -> None:
+    async def main() -> None:
+        loop = place.runtime.loop
+        reader, writer = await asyncio.open_connection("127.0.0.1", place.listener.port)
+        writer.write((600_000).to_bytes(4) + b"\0\x12\0\0")
+        assert await reader.read() == b""
+        writer.close()
+        line = await place.login("PLAIN", "alice", "secret")
+        (connection_,) = place.listener.connections
+        assert connection_.machine.frames._max == Limits().max_request_bytes
+        line.close(ConnectionAbortedError())
+        assert loop.is_running()
+
+    place.run(main)
+
+
+def test_a_client_that_says_nothing_is_let_go(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "AUTHENTICATE_WITHIN_S", 0.05)
+
+    async def main() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", place.listener.port)
+        assert await reader.read() == b""
+        writer.close()
+        line = await place.login("PLAIN", "alice", "secret")
+        (connection_,) = place.listener.connections
+        assert connection_._deadline is not None
+        assert connection_._deadline.cancelled()
+        line.close(ConnectionAbortedError())
+
+    place.run(main)
+
+
+def test_failures_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    class Clock:
+        now = 5000
+
+        def real_ms(self) -> int:
+            return self.now
+
+    clock = Clock()
+    failures = FailureLog("OUTSIDE", clock)  # type: ignore[arg-type]
+    for _ in range(100):
+        failures("10.0.0.1", "no")
+    assert caplog.text.count("a login from 10.0.0.1 failed: no") == FAILURES_PER_SECOND
+    clock.now += 1000
+    failures("10.0.0.1", "no")
+    assert f"{100 - FAILURES_PER_SECOND} more logins failed" in caplog.text
+    assert failures.total == 101
+    assert logging.getLogger("tidelog.server.serving.authenticating").name
+
+
+def test_the_nodes_own_login_stands_in_the_entry_of_the_listener() -> None:
+    config = BrokerConfig.from_properties(SETTINGS)
+    assert own_login(config, "OUTSIDE", "PLAIN", "o") == Sasl("PLAIN", "node", "n0de")
+    assert own_login(config, "PLAINTEXT", "PLAIN", "o") is None
+    with pytest.raises(ConfigError, match=r"listener\.name\.outside\.scram-sha-256\.sasl\.jaas\.config"):
+        own_login(config, "OUTSIDE", "SCRAM-SHA-256", "sasl.mechanism.inter.broker.protocol")
+    with pytest.raises(ConfigError, match="is GSSAPI, but listener OUTSIDE offers PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"):
+        own_login(config, "OUTSIDE", "GSSAPI", "sasl.mechanism.inter.broker.protocol")
+    scram = {"listener.name.outside.scram-sha-256.sasl.jaas.config": f'{SCRAM_MODULE} required username="n" password="p";'}
+    config = BrokerConfig.from_properties({**SETTINGS, **scram})
+    assert own_login(config, "OUTSIDE", "SCRAM-SHA-256", "o") == Sasl("SCRAM-SHA-256", "n", "p")
