@@ -27,6 +27,7 @@ from tidelog.controller import (
     producer_ids,
     reassignments,
     registration,
+    scram_credentials,
     topics,
 )
 from tidelog.controller.heartbeats import BrokerHeartbeats
@@ -42,6 +43,7 @@ from tidelog.protocol.messages.alter_client_quotas import AlterClientQuotasReque
 from tidelog.protocol.messages.alter_configs import AlterConfigsRequest
 from tidelog.protocol.messages.alter_partition import AlterPartitionRequest
 from tidelog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from tidelog.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from tidelog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
@@ -227,6 +229,9 @@ class QuorumController:
 
     def alter_client_quotas(self, request: AlterClientQuotasRequest, now_ms: int) -> ControllerResult:
         return client_quotas.alter_client_quotas(self._decision, request)
+
+    def alter_user_scram_credentials(self, request: AlterUserScramCredentialsRequest, now_ms: int) -> ControllerResult:
+        return scram_credentials.alter_user_scram_credentials(self._decision, request)
 
     def allocate_producer_ids(self, request: AllocateProducerIdsRequest, now_ms: int) -> ControllerResult:
         return producer_ids.allocate_producer_ids(self._decision, request)

@@ -77,6 +77,7 @@ them cannot be downgraded below it. Matches Apache Kafka 4.3.1, queried level by
 IN_CONTROLLED_SHUTDOWN_MV = 7
 MIGRATION_MV = 8
 TRANSACTIONS_MV = 13
+SCRAM_MV = 11
 NO_EPOCH_BUMP_MV = 12
 DIRECTORIES_MV = 17
 CONTROLLER_REGISTRATION_MV = 15

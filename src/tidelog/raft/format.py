@@ -15,6 +15,7 @@ from tidelog.metadata.features import (
     FEATURES,
     KRAFT_VERSION,
     METADATA_VERSION,
+    SCRAM_MV,
     default_levels,
     metadata_version_from_name,
 )
@@ -23,6 +24,7 @@ from tidelog.model.errors import ConfigError
 from tidelog.model.ids import METADATA_TOPIC, Uuid, random_uuid, uuid_from_text, uuid_to_text
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
+from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from tidelog.raft.snapshots import PART_SUFFIX, SnapshotId, encode_snapshot, write_snapshot
 from tidelog.raft.voters import VoterSet, parse_quorum_voters
 from tidelog.records.control import Endpoint, Voter
@@ -48,6 +50,8 @@ class FormatRequest:
     standalone: Sequence[Endpoint] | None = None
     initial_voters: VoterSet | None = None
     ignore_formatted: bool = False
+    scram: Sequence[UserScramCredentialRecord] = ()
+    """The first users of the cluster (``--add-scram``); the same for all controllers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ def _cluster_id(request: FormatRequest, present: Mapping[str, MetaProperties], r
 
 def _format_dir(fs: FileSystem, request: FormatRequest, log_dir: str, meta: MetaProperties, now_ms: int) -> None:
     fs.make_dirs(log_dir)
-    replace_file(fs, f"{log_dir}/{BOOTSTRAP_FILE}", b"".join(_bootstrap(request.levels, now_ms)))
+    replace_file(fs, f"{log_dir}/{BOOTSTRAP_FILE}", b"".join(_bootstrap(request.levels, request.scram, now_ms)))
     first = request.standalone is not None or request.initial_voters is not None
     if first and log_dir == _metadata_dir(request):
         assert meta.directory_id is not None
@@ -194,10 +198,13 @@ def _format_dir(fs: FileSystem, request: FormatRequest, log_dir: str, meta: Meta
     replace_file(fs, f"{log_dir}/{META_PROPERTIES}", meta.encode())
 
 
-def _bootstrap(levels: Mapping[str, int], now_ms: int) -> list[bytearray]:
+def _bootstrap(levels: Mapping[str, int], scram: Sequence[UserScramCredentialRecord], now_ms: int) -> list[bytearray]:
     """``metadata.version`` comes first: readers interpret the rest by it."""
     assert KRAFT_VERSION not in levels or levels[KRAFT_VERSION] <= 1
     ordered = [METADATA_VERSION, *sorted(name for name in levels if name not in (METADATA_VERSION, KRAFT_VERSION))]
     records: list[MetadataRecord] = [FeatureLevelRecord(name=name, feature_level=levels[name]) for name in ordered]
     version = levels[METADATA_VERSION]
+    if scram and version < SCRAM_MV:
+        raise ConfigError("--add-scram needs metadata.version 3.5-IV2 or higher.")
+    records += scram
     return list(encode_snapshot(records, metadata_version=version, epoch=0, now_ms=now_ms, last_timestamp_ms=0))

@@ -1,5 +1,5 @@
 """``tidelog configs``, also installed as ``kafka-configs``: dynamic settings of topics, brokers, loggers, groups, client
-metrics; and quotas, which are in ``quota_configs``.
+metrics; quotas, which are in ``quota_configs``; credentials of users, which are in ``scram_configs``.
 
 Flags and lines are those of Kafka's tool. Changes are incremental: settings that are not named stay.
 """
@@ -17,7 +17,7 @@ import click
 from tidelog.cli import columns, entry, refusal
 from tidelog.cli.connection_options import bootstrap_option, command_config_option
 from tidelog.cli.refusal import CommandFailed
-from tidelog.cli.tools import config_entities, quota_configs
+from tidelog.cli.tools import config_entities, quota_configs, scram_configs
 from tidelog.cli.tools.config_entities import Named
 from tidelog.cli.tools.quota_configs import QUOTA_TYPES
 
@@ -101,7 +101,9 @@ def command(bootstrap_server: str | None, command_config: str | None, describe: 
 
 
 def _change(session: AdminSession, entities: list[Named], add: dict[str, str], delete: list[str]) -> None:
-    if entities[0].kind in QUOTA_TYPES:
+    if scram_configs.are_credentials(entities, [*add, *delete]):
+        scram_configs.alter(session, entities[0].name or "", add, delete)
+    elif entities[0].kind in QUOTA_TYPES:
         quota_configs.alter(session, entities, add, delete)
     else:
         _alter(session, _entity(entities[0]), add, delete)
@@ -109,7 +111,8 @@ def _change(session: AdminSession, entities: list[Named], add: dict[str, str], d
 
 def _show(session: AdminSession, entities: list[Named], everything: bool, *, silent: bool) -> list[columns.Row]:
     if entities[0].kind in QUOTA_TYPES:
-        return quota_configs.describe(session, entities, silent=silent)
+        quotas = quota_configs.describe(session, entities, silent=silent)
+        return quotas + scram_configs.describe(session, entities, silent=silent)
     return _describe(session, _entity(entities[0]), everything, silent=silent)
 
 

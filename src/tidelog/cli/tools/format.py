@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import sys
 
 import click
@@ -13,12 +14,17 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.features import KRAFT_VERSION, METADATA_VERSION, metadata_version_name
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import uuid_from_text
+from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from tidelog.raft.format import FormatRequest, feature_levels, format_dirs, parse_initial_controllers
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import Endpoint
+from tidelog.security.scram import credential_of
+from tidelog.security.scram_text import parse_scram
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import system_now_ms
 from tidelog.server.upkeep import settings
+
+SALT_BYTES = 24
 
 
 @click.command("format", context_settings={"help_option_names": ["-h", "--help"]})
@@ -33,6 +39,14 @@ from tidelog.server.upkeep import settings
 @click.option("--no-initial-controllers", "-N", is_flag=True, help="This node finds its quorum and joins it, or only observes.")
 @click.option("--ignore-formatted", "-g", is_flag=True, help="Pass over directories that are formatted already.")
 @click.option("--feature", "-f", "features", multiple=True, metavar="NAME=LEVEL", help="The level of a feature.")
+@click.option(
+    "--add-scram",
+    "-S",
+    "scram",
+    multiple=True,
+    metavar="SCRAM-SHA-512=[name=USER,password=...]",
+    help="A first user, for SCRAM before there is a cluster to ask; iterations, salt and saltedpassword as for kafka-configs.",
+)
 @click.option("--release-version", "-r", help="The features of that release, such as 4.3-IV0.")
 def command(
     properties: str,
@@ -42,6 +56,7 @@ def command(
     no_initial_controllers: bool,
     ignore_formatted: bool,
     features: tuple[str, ...],
+    scram: tuple[str, ...],
     release_version: str | None,
 ) -> None:
     """Prepare the log dirs that a server.properties names."""
@@ -56,6 +71,7 @@ def command(
             standalone=_voter_endpoints(config) if standalone else None,
             initial_voters=_initial_voters(config, initial_controllers),
             ignore_formatted=ignore_formatted,
+            scram=_first_users(scram),
         )
         _check_quorum(config, standalone, initial_controllers, no_initial_controllers)
         result = format_dirs(DiskFileSystem(), request, rng=random.SystemRandom(), now_ms=system_now_ms())
@@ -69,6 +85,24 @@ def command(
         voter = (standalone or initial_controllers) and log_dir == (request.metadata_log_dir or request.log_dirs[0])
         kind = "dynamic metadata voter" if voter else "metadata" if log_dir == request.log_dirs[0] else "data"
         print(f"Formatting {kind} directory {log_dir} with {METADATA_VERSION} {version}.")
+
+
+def _first_users(texts: tuple[str, ...]) -> list[UserScramCredentialRecord]:
+    users: dict[tuple[str, int], UserScramCredentialRecord] = {}
+    for text in texts:
+        given = parse_scram(text, secrets.token_bytes(SALT_BYTES), "--add-scram", named=True)
+        if (given.name, given.mechanism) in users:
+            raise ConfigError(f"--add-scram names {given.name} with {given.mechanism.title} twice.")
+        stored = credential_of(given.mechanism, given.salted, given.salt, given.iterations)
+        users[given.name, given.mechanism] = UserScramCredentialRecord(
+            name=given.name,
+            mechanism=given.mechanism,
+            salt=stored.salt,
+            stored_key=stored.stored_key,
+            server_key=stored.server_key,
+            iterations=stored.iterations,
+        )
+    return list(users.values())
 
 
 def _checked(cluster_id: str | None) -> str:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 QUOTA_TYPES = {"users": USER, "clients": CLIENT_ID, "ips": IP}
 """Entity types with quotas, and their names in the protocol."""
-SCRAM = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 _TITLES = {USER: "user-principal", CLIENT_ID: "client-id", IP: "ip"}
 _KINDS = {wire: kind for kind, wire in QUOTA_TYPES.items()}
 
@@ -49,8 +48,6 @@ def alter(session: AdminSession, entities: Sequence[Named], add: dict[str, str],
 def _check_names(entities: Sequence[Named], names: Sequence[str] | dict[str, str], verb: str) -> None:
     """Validates before anything is sent: only quotas, and only those of the entity type."""
     kind = entities[0].kind
-    if [each.kind for each in entities] == ["users"] and (passwords := sorted(SCRAM.intersection(names))):
-        raise CommandFailed(f"SCRAM credentials are not served yet: {', '.join(passwords)} cannot be {verb} for '{kind}'.")
     known, what = (IP_KEYS, "connection quota") if kind == "ips" else (CLIENT_KEYS, "quota")
     unexpected = [name for name in names if name not in known]
     if unexpected:

@@ -6,7 +6,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tidelog.cli.tools.format import command
+from tidelog.controller.activation import bootstrap_of
 from tidelog.model.ids import uuid_to_text
+from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
+from tidelog.server.disk import DiskFileSystem
 
 CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
@@ -89,3 +92,31 @@ def test_a_new_cluster_gets_an_id_of_its_own(tmp_path: Path) -> None:
     text = (tmp_path / "one" / "meta.properties").read_text()
     assert f"cluster.id={uuid_to_text(bytes(16))}" not in text
     assert "cluster.id=" in text
+
+
+def test_first_users_are_in_the_bootstrap_checkpoint(tmp_path: Path) -> None:
+    users = ("SCRAM-SHA-256=[name=alice,password=canary]", "SCRAM-SHA-512=[name=alice,password=canary,iterations=8192]")
+    result = run(write(tmp_path), "-t", CLUSTER, "--standalone", "--add-scram", users[0], "-S", users[1])
+    assert result.exit_code == 0, result.stderr
+    found = [each for each in bootstrap_of(DiskFileSystem(), f"{tmp_path}/one") if isinstance(each, UserScramCredentialRecord)]
+    assert [(each.name, each.mechanism, each.iterations) for each in found] == [("alice", 1, 4096), ("alice", 2, 8192)]
+    assert b"canary" not in (tmp_path / "one" / "bootstrap.checkpoint").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        (("--add-scram", "SCRAM-SHA-256=[password=canary]"), "--add-scram: name is missing"),
+        (("--add-scram", "SCRAM-SHA-256=[name=a,password=canary]") * 2, "--add-scram names a with SCRAM-SHA-256 twice"),
+        (
+            ("--add-scram", "SCRAM-SHA-256=[name=a,password=canary]", "--release-version", "3.4-IV0"),
+            "--add-scram needs metadata.version 3.5-IV2",
+        ),
+    ],
+)
+def test_first_users_that_cannot_be_made_stop_the_format(tmp_path: Path, args: tuple[str, ...], says: str) -> None:
+    result = run(write(tmp_path), "--standalone", *args)
+    assert result.exit_code == 1
+    assert says in result.stderr
+    assert "canary" not in result.stderr
+    assert not (tmp_path / "one" / "meta.properties").exists()

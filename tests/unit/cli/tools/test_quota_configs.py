@@ -91,8 +91,6 @@ def test_the_end_is_told_by_the_first_entity(
         ([ANY_IP], {"producer_byte_rate": "1"}, [], "Only connection quota configs can be added for 'ips'"),
         ([ALICE], {"producer_byte_rate": "x"}, [], "Quota producer_byte_rate takes a number: x"),
         ([ALICE], {}, ["producer_byte_rate"], r"Invalid config\(s\): producer_byte_rate"),
-        ([ALICE], {"SCRAM-SHA-256": "password=p"}, [], "SCRAM credentials are not served yet: SCRAM-SHA-256 cannot be added"),
-        ([ALICE], {}, ["SCRAM-SHA-512"], "SCRAM credentials are not served yet: SCRAM-SHA-512 cannot be deleted"),
         ([ANY_CLIENT], {"SCRAM-SHA-512": "x"}, [], "Only quota configs can be added for 'clients'"),
     ],
 )

@@ -1,17 +1,33 @@
-"""SCRAM credentials in the metadata: the users that have some, not the credentials."""
+"""SCRAM credentials in the metadata: which users have some, and changes. No answer holds a credential."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from tidelog.broker.node import BrokerContext
+from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+)
 from tidelog.protocol.messages.describe_user_scram_credentials import (
     CredentialInfo,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
+
+
+async def alter_user_scram_credentials(
+    ctx: BrokerContext, request: AlterUserScramCredentialsRequest
+) -> AlterUserScramCredentialsResponse:
+    """Sent by admin clients and kafka-configs (KIP-554): sets and deletes credentials of users.
+
+    Errors per user: see ``controller.scram_credentials``.
+    """
+    response: AlterUserScramCredentialsResponse = await ctx.submit(QuorumController.alter_user_scram_credentials, request)
+    return response
 
 
 def describe_user_scram_credentials(

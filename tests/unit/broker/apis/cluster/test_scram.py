@@ -4,10 +4,14 @@ import dataclasses
 
 import pytest
 
-from tests.unit.broker.node_world import NodeWorld
-from tidelog.broker.apis.cluster.scram import describe_user_scram_credentials
+from tests.unit.broker.node_world import NodeWorld, run
+from tidelog.broker.apis.cluster.scram import alter_user_scram_credentials, describe_user_scram_credentials
 from tidelog.metadata.image import ScramCredential
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from tidelog.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 
 CREDENTIAL = ScramCredential(b"salt", b"stored", b"server", 4096)
@@ -42,3 +46,11 @@ def test_a_user_without_credentials_is_not_found() -> None:
 def test_a_user_named_twice_is_an_error_told_once() -> None:
     assert described("bob", "alice", "bob")["bob"] == (ErrorCode.DUPLICATE_RESOURCE, [])
     assert described("bob", "alice", "bob")["alice"][0] == ErrorCode.NONE
+
+
+def test_a_change_is_decided_by_the_controller() -> None:
+    world = NodeWorld()
+    request = AlterUserScramCredentialsRequest(upsertions=[ScramCredentialUpsertion("alice", SHA_256, 4096, b"salt", b"salted")])
+    response = run(alter_user_scram_credentials(world.context(), request))
+    assert [(each.user, each.error_code) for each in response.results] == [("alice", 0)]
+    assert ("alice", SHA_256) in world.broker.image.scram
