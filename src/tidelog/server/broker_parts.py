@@ -34,6 +34,7 @@ from tidelog.server.log_dirs import OpenLogs
 from tidelog.server.replication.creating import Creating
 from tidelog.server.replication.replica_fetching import Replication
 from tidelog.server.runtime import LoopRuntime
+from tidelog.server.serving.authenticating import broker_login, controller_login, sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.upkeep import settings
 from tidelog.server.upkeep.compaction import Compaction
@@ -46,8 +47,15 @@ class Membership:
 
     replica: MetadataReplica
     channels: Channels
+    """To other brokers."""
+    to_controllers: Channels
     controller: ControllerLink
     life: BrokerLife
+
+    def close_channels(self) -> None:
+        """Closes the connections to other nodes; requests without an answer fail."""
+        self.channels.close()
+        self.to_controllers.close()
 
 
 def join_cluster(
@@ -64,10 +72,11 @@ def join_cluster(
     where = MetadataDir(fs, logs.metadata_dir.path, logs.metadata_dir.directory_id, logs.cluster_id)
     member = open_member(config, runtime, where, ports=ports, partition_dir=partition_dir)
     replica = MetadataReplica(config, runtime, member, logs.cluster_id, on_failure)
-    channels = Channels(runtime, str(config.node_id))
-    controller = ControllerLink(replica, channels, runtime, config.controller_socket_timeout_ms)
+    channels = Channels(runtime, str(config.node_id), broker_login(config))
+    to_controllers = Channels(runtime, str(config.node_id), controller_login(config))
+    controller = ControllerLink(replica, to_controllers, runtime, config.controller_socket_timeout_ms)
     life = BrokerLife(config, controller, replica, runtime, lambda: cordoned(config, logs))
-    return Membership(replica, channels, controller, life)
+    return Membership(replica, channels, to_controllers, controller, life)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,5 +195,8 @@ def _listeners(
     sockets: Mapping[str, socket.socket],
 ) -> tuple[Listener, ...]:
     count, limits = ConnectionCount(), settings.limits(config)
-    made = (Listener(name, each, broker, runtime, limits=limits, count=count) for name, each in sockets.items())
+    made = []
+    for name, bound in sockets.items():
+        sasl = sasl_of(name, broker, config, runtime)
+        made.append(Listener(name, bound, broker, runtime, limits=limits, count=count, sasl=sasl))
     return tuple(replica.quotas.add(listener, broker) for listener in made)

@@ -154,7 +154,7 @@ class Node:
         advertised = config.advertised(ports, _hostname())
         membership = join_cluster(config, self.runtime, self._fs, logs, ports=ports, on_failure=self._metadata_failed)
         self._membership = membership
-        undo.callback(membership.channels.close)
+        undo.callback(membership.close_channels)
         undo.push_async_callback(membership.replica.stop)
         undo.callback(membership.life.stop)
         membership.replica.listen({p.listener: sockets[p.listener] for p in config.controller_endpoints})
@@ -248,7 +248,7 @@ async def _leave(membership: Membership) -> None:
         await membership.replica.stop()
     except StorageFailure as failure:
         log.error("the metadata log was not closed in order: %s", failure)
-    membership.channels.close()
+    membership.close_channels()
 
 
 def _hostname() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from tests.unit.server.controllers import CLUSTER, FS, NOW, directory_id, free_p
 from tidelog.config.resolve import BrokerConfig
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import Endpoint, Voter
@@ -22,9 +23,19 @@ from tidelog.server.runtime import LoopRuntime, new_event_loop
 class SeveralNodes:
     """``controllers`` are brokers and controllers, the first nodes; ``brokers`` more are brokers only."""
 
-    def __init__(self, directory: Path, controllers: int = 3, brokers: int = 0, **settings: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        controllers: int = 3,
+        brokers: int = 0,
+        *,
+        scram: Sequence[UserScramCredentialRecord] = (),
+        given: Mapping[str, str] | None = None,
+        **settings: str,
+    ) -> None:
+        """``scram``: the first users; ``given``: settings as they are written, beside those with ``_`` for ``.``."""
         self.directory = directory
-        self.settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self.settings = {name.replace("_", "."): value for name, value in settings.items()} | dict(given or {})
         self.ids = tuple(range(1, controllers + brokers + 1))
         self.controllers = self.ids[:controllers]
         ports = free_ports(len(self.ids) + controllers)
@@ -36,7 +47,7 @@ class SeveralNodes:
         )
         for node_id in self.ids:
             first = voters if node_id in self.controllers else None
-            request = FormatRequest([self.path(node_id)], node_id, CLUSTER, initial_voters=first)
+            request = FormatRequest([self.path(node_id)], node_id, CLUSTER, initial_voters=first, scram=scram)
             format_dirs(FS, request, rng=random.Random(node_id), now_ms=NOW)
         self.runtime = LoopRuntime(new_event_loop())
         self.nodes: dict[int, Node] = {}

@@ -24,7 +24,7 @@ from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.cluster.standby import Registration
 from tidelog.server.runtime import Alarm, LoopRuntime
-from tidelog.server.serving.authenticating import sasl_of
+from tidelog.server.serving.authenticating import controller_login, sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.serving.quota_enforcement import QuotaEnforcement
 from tidelog.server.upkeep import settings
@@ -60,7 +60,8 @@ class MetadataReplica:
         self.on_leader: list[Callable[[], None]] = [self.dead_brokers.leader_changed]
         """Called when the leader changes, and when this process becomes the active controller."""
         self.quotas = QuotaEnforcement(config, runtime)
-        self.runner = RaftRunner(member, runtime, self._failed, self._leader_changed)
+        self._login = controller_login(config)
+        self.runner = RaftRunner(member, runtime, self._failed, self._leader_changed, self._login)
         self.snapshots = SnapshotWriting(member, runtime, self.runner)
         self._on_failure = on_failure
         self._timers: dict[str, Alarm] = {}
@@ -111,7 +112,7 @@ class MetadataReplica:
         self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.snapshots.step)
         if not self.config.is_controller:
             return
-        registration = Registration(self.runner, self.runtime)
+        registration = Registration(self.runner, self.runtime, self._login)
         self._ends.append(registration.close)
         self._every("registration", REGISTRATION_S, registration.step)
         if self.config.controller_endpoints:

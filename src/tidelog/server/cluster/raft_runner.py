@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from tidelog.client.settings import Sasl
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.features import UnsupportedFeatureLevel
 from tidelog.metadata.records import MetadataLogError
@@ -60,7 +61,9 @@ class RaftRunner:
         runtime: LoopRuntime,
         on_failure: Callable[[Exception], None],
         on_leader: Callable[[], None],
+        login: Sasl | None = None,
     ) -> None:
+        """``login``: how this node authenticates on controllers; None on listeners without SASL."""
         self.member = member
         self.controller = ControllerRunner(member, runtime, self)
         self.requests = QuorumRequests(member, runtime, self.do)
@@ -74,7 +77,7 @@ class RaftRunner:
         """Whether later effects wait for a thread, or for another turn of the loop."""
         self._pumping = False
         self._alarm = Deadline(runtime, self._ring)
-        self._peers = Peers(runtime, self, f"raft-client-{member.config.raft.key.id}")
+        self._peers = Peers(runtime, self, f"raft-client-{member.config.raft.key.id}", login)
         self._files = RaftFiles(member, runtime)
         self._syncing = MetadataSync(member, runtime, self._blocking, self._synced, self.fail)
         self._reads = SharedReads(member.log)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from tidelog.client.settings import Sasl
 from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
@@ -19,10 +20,10 @@ log = logging.getLogger(__name__)
 class Registration:
     """The registration of one controller process."""
 
-    def __init__(self, runner: RaftRunner, runtime: LoopRuntime) -> None:
+    def __init__(self, runner: RaftRunner, runtime: LoopRuntime, login: Sasl | None = None) -> None:
         self._runner = runner
         self._me = runner.member.config.controller
-        self._peers = Peers(runtime, self, f"quorum-controller-{self._me.id}-registration-")
+        self._peers = Peers(runtime, self, f"quorum-controller-{self._me.id}-registration-", login)
         self._asking = False
         self._requests = 0
 

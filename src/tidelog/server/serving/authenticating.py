@@ -84,23 +84,43 @@ def _mechanism(settings: SaslMechanismSettings, node: ServingNode, secret: bytes
     return Mechanism(begin, settings.max_reauth_ms)
 
 
-def own_login(config: BrokerConfig, listener: str, mechanism: str, option: str) -> Sasl | None:
+def broker_login(config: BrokerConfig) -> Sasl | None:
+    """How this node logs in on other brokers; None without SASL between them, or without other brokers."""
+    if config.embedded:
+        return None
+    option = "sasl.mechanism.inter.broker.protocol"
+    mechanism = config.sasl_mechanism_inter_broker_protocol if option in config.static else None
+    return own_login(config, config.inter_broker_listener, mechanism, option)
+
+
+def controller_login(config: BrokerConfig) -> Sasl | None:
+    """How this node logs in on controllers; None without SASL there. Kafka, too, goes by the first controller listener."""
+    if config.embedded or not config.controller_listener_names:
+        return None
+    option = "sasl.mechanism.controller.protocol"
+    mechanism = config.sasl_mechanism_controller_protocol if option in config.static else None
+    return own_login(config, config.controller_listener_names[0].upper(), mechanism, option)
+
+
+def own_login(config: BrokerConfig, listener: str, mechanism: str | None, option: str) -> Sasl | None:
     """How this node logs in on a listener of other nodes; None for a listener without SASL.
 
-    ``mechanism``: the value of ``option``. ConfigError without a name and a password for it.
+    ``mechanism``: the value of ``option``; None where it is not set: the first mechanism with a login. ConfigError without a name
+    and a password for it.
     """
     if not config.protocol_map.get(listener, "PLAINTEXT").startswith("SASL_"):
         return None
-    settings = sasl_settings(config.static, listener)
-    found = settings.mechanisms.get(mechanism)
-    if found is None:
+    offered = sasl_settings(config.static, listener).mechanisms
+    if mechanism is not None and mechanism not in offered:
         raise ConfigError(
-            f"{option} is {mechanism}, but listener {listener} offers {', '.join(settings.mechanisms)} (sasl.enabled.mechanisms)."
+            f"{option} is {mechanism}, but listener {listener} offers {', '.join(offered)} (sasl.enabled.mechanisms)."
         )
-    name, password = (found.jaas.options.get(each) if found.jaas else None for each in ("username", "password"))
-    if not name or not password:
-        raise ConfigError(
-            f"this node logs in on listener {listener} by {mechanism} ({option}); put username and password into "
-            f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config."
-        )
-    return Sasl(mechanism, name, password)
+    for name in [mechanism] if mechanism is not None else offered:
+        options = jaas.options if (jaas := offered[name].jaas) is not None else {}
+        if options.get("username") and options.get("password"):
+            return Sasl(name, options["username"], options["password"])
+    wanted = (mechanism or next(iter(offered))).lower()
+    raise ConfigError(
+        f"this node has no login for listener {listener}; put username and password into "
+        f"listener.name.{listener.lower()}.{wanted}.sasl.jaas.config ({option})."
+    )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.unit.server.secured_nodes import secured_nodes
 from tests.unit.server.serving.test_authenticating import Place
 from tidelog.client.settings import Sasl
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.raft.effects import Node
 from tidelog.server.cluster.channels import ChannelError, Channels
 from tidelog.server.cluster.peers import Peers
+from tidelog.server.serving.connection_states import State
 
 RIGHT, WRONG = Sasl("PLAIN", "alice", "secret"), Sasl("PLAIN", "alice", "wrong")
 
@@ -82,3 +85,28 @@ def test_a_peer_logs_in_or_fails(login: Sasl, caplog: pytest.LogCaptureFixture) 
     with caplog.at_level(logging.ERROR):
         run(main)
     assert ("the user name or the password is wrong" in caplog.text) == (login is WRONG)
+
+
+def test_three_nodes_elect_forward_and_replicate_as_logged_in_users(tmp_path: Path) -> None:
+    world = secured_nodes(tmp_path)
+
+    async def main() -> None:
+        await world.start()
+        assert await world.create(world.passive(), "t", replicas=3) == 0
+        await world.everywhere(lambda node: "t" in node.parts.broker.image.topics.by_name)
+
+        def in_sync() -> bool:
+            topic = world.nodes[world.passive()].parts.broker.image.topics.by_name["t"]
+            return len(topic.partitions[0].isr) == 3
+
+        await world.until(in_sync)
+        for node in world.nodes.values():
+            for listener in (*node.parts.listeners, *node.parts.membership.replica.listeners):
+                served = [each.machine for each in listener.connections if each.machine.state is State.OPEN]
+                assert {str(each.session.principal) for each in served} <= {"User:node"}, listener.name
+        await world.stop(world.passive())
+        await world.until(lambda: world.active() is not None)
+        assert await world.create(world.passive(), "u") == 0
+
+    world.run(main)
+    world.close()

@@ -24,7 +24,14 @@ from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.security.scram import ScramMechanism, credential_of, salted_password
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving import connection
-from tidelog.server.serving.authenticating import FAILURES_PER_SECOND, FailureLog, own_login, sasl_of
+from tidelog.server.serving.authenticating import (
+    FAILURES_PER_SECOND,
+    FailureLog,
+    broker_login,
+    controller_login,
+    own_login,
+    sasl_of,
+)
 from tidelog.server.serving.binding import bind
 from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
 
@@ -190,7 +197,7 @@ def test_failures_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_the_nodes_own_login_stands_in_the_entry_of_the_listener() -> None:
     config = BrokerConfig.from_properties(SETTINGS)
-    assert own_login(config, "OUTSIDE", "PLAIN", "o") == Sasl("PLAIN", "node", "n0de")
+    assert own_login(config, "OUTSIDE", "PLAIN", "o") == own_login(config, "OUTSIDE", None, "o") == Sasl("PLAIN", "node", "n0de")
     assert own_login(config, "PLAINTEXT", "PLAIN", "o") is None
     with pytest.raises(ConfigError, match=r"listener\.name\.outside\.scram-sha-256\.sasl\.jaas\.config"):
         own_login(config, "OUTSIDE", "SCRAM-SHA-256", "sasl.mechanism.inter.broker.protocol")
@@ -199,3 +206,25 @@ def test_the_nodes_own_login_stands_in_the_entry_of_the_listener() -> None:
     scram = {"listener.name.outside.scram-sha-256.sasl.jaas.config": f'{SCRAM_MODULE} required username="n" password="p";'}
     config = BrokerConfig.from_properties({**SETTINGS, **scram})
     assert own_login(config, "OUTSIDE", "SCRAM-SHA-256", "o") == Sasl("SCRAM-SHA-256", "n", "p")
+
+
+def test_brokers_and_controllers_have_logins_of_their_own() -> None:
+    entry = PLAIN_MODULE + ' required username="node" password="n0de" user_node="n0de";'
+    cluster = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": "1@localhost:3",
+        "listeners": "INSIDE://localhost:1,CONTROLLER://localhost:3",
+        "listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "INSIDE",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.inside.plain.sasl.jaas.config": entry,
+        "listener.name.controller.plain.sasl.jaas.config": entry.replace("node", "other"),
+    }
+    config = BrokerConfig.from_properties(cluster)
+    assert broker_login(config) == Sasl("PLAIN", "node", "n0de")
+    assert controller_login(config) == Sasl("PLAIN", "other", "n0de")
+    plain = {"listener.security.protocol.map": "INSIDE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT"}
+    assert controller_login(BrokerConfig.from_properties({**cluster, **plain})) is None
+    assert broker_login(BrokerConfig.from_properties(SETTINGS)) is None
