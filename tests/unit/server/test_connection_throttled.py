@@ -176,7 +176,7 @@ def test_a_connection_that_is_drained_does_not_wait_for_its_time(world: World) -
     async def main() -> None:
         await side.send(frame(b"!a") + frame(b"b"))
         await side.receive(9)
-        side.connection.drain()
+        side.connection.machine.drain()
         assert await side.ended() and side.handled == [b"!a"] and not alarms.set
 
     world.run(main)

@@ -115,24 +115,10 @@ class Connection:
 
     # -- what its listener asks -------------------------------------------------------------------------------------------
 
-    @property
-    def busy(self) -> bool:
-        """Whether a request is in flight or an answer is being sent."""
-        return self.machine.busy
-
-    @property
-    def waiting(self) -> bool:
-        """Whether the client waits for an answer; until it arrives the connection never counts as idle."""
-        return self.machine.waiting
-
     def take_active(self) -> bool:
         """Whether anything moved since the last call."""
         active, self.machine.active = self.machine.active, False
         return active
-
-    def drain(self) -> None:
-        """Handles no further request; closes once nothing is in flight."""
-        self.machine.drain()
 
     def close(self) -> None:
         """Closes the connection now and abandons a waiting request."""

@@ -180,7 +180,7 @@ class Listener:
     async def drain(self, timeout_s: float) -> None:
         """Lets every connection finish its current request, then closes it; after ``timeout_s`` seconds closes the rest."""
         for connection in list(self.connections):
-            connection.drain()
+            connection.machine.drain()
         if self.connections:
             self._emptied = self.runtime.loop.create_future()
             await asyncio.wait([self._emptied], timeout=timeout_s)
@@ -267,7 +267,7 @@ class Listener:
         does not read its answer counts as idle."""
         now_ms = self.runtime.real_ms()
         for connection in list(self.connections):
-            if connection.take_active() or connection.waiting:
+            if connection.take_active() or connection.machine.waiting:
                 connection.idle_since_ms = now_ms
             elif 0 <= self._limits.max_idle_ms <= now_ms - connection.idle_since_ms:
                 log.debug("closing the connection of %s: idle for %d ms", connection.peer_host, now_ms - connection.idle_since_ms)

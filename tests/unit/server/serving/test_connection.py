@@ -512,7 +512,7 @@ def test_a_draining_connection_sends_the_answers_that_wait_and_closes(world: Wor
     async def main() -> None:
         await side.send(frame(first.body))
         await settle()
-        side.connection.drain()
+        side.connection.machine.drain()
         await side.send(frame(second))
         await settle()
         assert side.handled == [first.body] and not side.closed_connections
@@ -554,13 +554,13 @@ def test_answers_that_only_their_reader_holds_up_are_not_waited_for(world: World
     async def main() -> None:
         await side.send(b"".join(map(frame, known)))
         await until(lambda: len(side.handled) == 2)
-        assert side.connection.waiting
+        assert side.connection.machine.waiting
         first.parked.finish()
         await settle()
-        assert side.connection.waiting
+        assert side.connection.machine.waiting
         second.parked.finish()
         await settle()
-        assert side.connection.busy and not side.connection.waiting
+        assert side.connection.machine.busy and not side.connection.machine.waiting
 
     world.run(main)
 
@@ -623,8 +623,8 @@ def test_draining_answers_what_is_in_flight_and_nothing_else(world: World) -> No
     async def main() -> None:
         await side.send(frame(b"a") + frame(b"b"))
         await settle()
-        side.connection.drain()
-        idle.connection.drain()
+        side.connection.machine.drain()
+        idle.connection.machine.drain()
         assert idle.closed_connections == [idle.connection]
         assert side.closed_connections == []
         release.set_result(None)
