@@ -10,11 +10,12 @@ from __future__ import annotations
 import collections
 import errno
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tidelog.testing.simulation.cluster import SimCluster
 from tidelog.testing.simulation.damage import Damage
 from tidelog.testing.simulation.machines import Machine
+from tidelog.testing.simulation.network_faults import NetworkFaults
 
 KINDS = (
     "kill",
@@ -55,6 +56,25 @@ class Faults:
         self.told: list[str] = []
         """(when, what, which node) of each fault."""
         self.damage = Damage(cluster, self.rng)
+        net = NetworkFaults(cluster.network, cluster.agenda, cluster.machines, self.rng)
+        self._begin: Mapping[str, Callable[[Machine], bool]] = {
+            "kill": self._kill,
+            "stop": self._stop,
+            "power": self._power,
+            "pause": self._pause,
+            "isolate": net.isolate,
+            "one way": net.one_way,
+            "slow": net.slow,
+            "resets": net.resets,
+            "disk": self._disk,
+            "full": self._full,
+            "flip": self._flip,
+            "all": self._all,
+            "split": net.split,
+            "clock": self._clock,
+            "voter": self._voter,
+        }
+        """By kind: begins the fault at a node; False when it does not fit now."""
         self._on = False
         self._excused: set[int] = set()
         self._power_was_lost = False
@@ -102,7 +122,7 @@ class Faults:
     def _one(self) -> None:
         name = self.rng.choice(self.kinds)
         machine = self.rng.choice(self.machines)
-        if getattr(self, f"_{name.replace(' ', '_')}")(machine):
+        if self._begin[name](machine):
             self.done[name] += 1
             self.told.append(f"{self.agenda.now:.3f} {name} {machine.node_id}")
 
@@ -157,39 +177,6 @@ class Faults:
             if each.running:
                 each.kill()
                 self._later_up(each, 0.2, 3.0)
-        return True
-
-    def _isolate(self, machine: Machine) -> bool:
-        hosts = [each for each in self.network.hosts if each != machine.host]
-        self._cut([(machine.host, other) for other in hosts] + [(other, machine.host) for other in hosts])
-        return True
-
-    def _split(self, machine: Machine) -> bool:
-        """Splits the nodes in two; clients see both sides."""
-        hosts = [each.host for each in self.machines]
-        side = set(self.rng.sample(hosts, self.rng.randint(1, len(hosts) - 1)))
-        self._cut([(a, b) for a in hosts for b in hosts if (a in side) != (b in side)])
-        return True
-
-    def _one_way(self, machine: Machine) -> bool:
-        other = self.rng.choice([each.host for each in self.machines if each is not machine])
-        self._cut([(machine.host, other)])
-        return True
-
-    def _cut(self, pairs: list[tuple[str, str]]) -> None:
-        for pair in pairs:
-            self.network.cut(*pair)
-        self.agenda.call_later(self.rng.uniform(0.5, 8.0), self.network.heal)
-
-    def _slow(self, machine: Machine) -> bool:
-        seconds = self.rng.uniform(0.02, 1.5)
-        for host in self.network.hosts:
-            self.network.slow[machine.host, host] = seconds
-        self.agenda.call_later(self.rng.uniform(1.0, 6.0), self.network.heal)
-        return True
-
-    def _resets(self, machine: Machine) -> bool:
-        self.network.reset_some(self.rng.uniform(0.1, 1.0))
         return True
 
     def _disk(self, machine: Machine) -> bool:
@@ -270,8 +257,7 @@ class Faults:
 
         def lost() -> None:
             elected, voter = written
-            hosts = [each for each in self.network.hosts if each != elected.host]
-            self._cut([(elected.host, other) for other in hosts] + [(other, elected.host) for other in hosts])
+            self._begin["isolate"](elected)
             if voter.running:
                 self._lose_power(voter)
             self._later_up(voter, 0.01, 0.1)
