@@ -12,8 +12,6 @@ from tidelog.model.errors import ErrorCode
 from tidelog.replication import acknowledging, in_sync, partition, reads, repair
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import read_partition
-from tidelog.replication.repair import Readiness
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.splice import SpliceFailed, SpliceJob
 from tidelog.testing.simulation.patching import Patch, patched
 
@@ -106,26 +104,6 @@ def _mended_across_epochs() -> list[Patch]:
     ]
 
 
-def _mended_while_written() -> list[Patch]:
-    """The active segment is replaced, too, without what was appended to it meanwhile."""
-    honest = repair.readiness
-
-    def readiness(log: UnifiedLog, damage: repair.Damage) -> Readiness:
-        return Readiness.READY if honest(log, damage) is Readiness.ROLL else honest(log, damage)
-
-    def stands(self: SpliceJob) -> bool:
-        return self.segment in self.log.segments and self.rotten in self.segment.rotten
-
-    def put_in_place(self: SpliceJob) -> None:
-        replaced = self.segment is self.log.active
-        put(self)
-        if replaced:
-            self.log.files.segments.active = self.mended
-
-    put = SpliceJob.put_in_place
-    return [(repair, "readiness", readiness), (SpliceJob, "stands", property(stands)), (SpliceJob, "put_in_place", put_in_place)]
-
-
 def _forgotten_not_mended() -> list[Patch]:
     """The damaged range is forgotten, its bytes stay."""
 
@@ -144,7 +122,6 @@ BUGS: dict[str, Callable[[], list[Patch]]] = {
     "min.insync.replicas ignored": _too_few_in_sync,
     "leader alone acknowledges": _stale_leader_acknowledges,
     "mended across leader epochs": _mended_across_epochs,
-    "mended while written": _mended_while_written,
     "forgotten, not mended": _forgotten_not_mended,
 }
 
