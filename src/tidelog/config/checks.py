@@ -13,7 +13,7 @@ from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.broker_security import SERVED_PROTOCOLS
 from tidelog.config.leftovers import explain_unknown
 from tidelog.config.listener_sasl import sasl_settings
-from tidelog.config.listeners import SERVED_PROTOCOLS, check_advertised, check_listeners
+from tidelog.config.listeners import check_advertised, check_listeners
 from tidelog.config.options import Option
 from tidelog.config.values import NodeValues
 from tidelog.model.errors import ConfigError

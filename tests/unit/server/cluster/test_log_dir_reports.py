@@ -85,7 +85,7 @@ def test_without_its_metadata_directory_a_node_stops(tmp_path: Path) -> None:
 
 
 def seen_offline(node: Node, topic: str, index: int) -> list[int]:
-    """The replicas that clients are told are offline."""
+    """The offline replicas in metadata responses."""
     body = MetadataRequest(topics=[MetadataRequestTopic(name=topic)]).encode(12)
     ctx = RequestContext(node.broker, Session("PLAINTEXT", "127.0.0.1"), ApiKey.METADATA, 12)
     answer = metadata(ctx, Question(memoryview(body), 12))
