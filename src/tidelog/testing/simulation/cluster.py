@@ -16,6 +16,7 @@ from tidelog.model.ids import NO_BROKER, Uuid
 from tidelog.raft.format import FormatRequest, format_dirs
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import Endpoint, Voter
+from tidelog.replication.repair import damages
 from tidelog.server.node import Node
 from tidelog.testing.simulation.disk import SimDisk
 from tidelog.testing.simulation.loop import Agenda, SimLoop, new_loop
@@ -217,6 +218,12 @@ class SimCluster:
         found = [image for image in map(image_of, self.brokers) if image is not None]
         self.why = _ailment(found) or "healthy" if len(found) == len(self.brokers) else "not every broker serves"
         return self.why == "healthy"
+
+    def mended(self) -> bool:
+        """Whether no serving broker knows of damaged batches in its replicas."""
+        serving = [each.node.broker.replicas for each in self.brokers if each.serving and isinstance(each.node, Node)]
+        logs = [each.log for replicas in serving for each in replicas.partitions()]
+        return not any(damages(log) for log in logs if log is not None)
 
     def state(self) -> str:
         """The nodes' states, for the text of a violation."""
