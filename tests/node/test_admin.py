@@ -145,9 +145,9 @@ def test_a_limit_of_connections_holds_for_the_next_one(node: Node) -> None:
 
 def test_a_loggers_level_changes_what_is_written_to_the_log(node: Node) -> None:
     client = Client(node.ports[0])
-    client.alter(LOGGER, "1", "tidelog.server.node", "WARN")
+    client.alter(LOGGER, "1", "tidelog.server.cluster.metadata_publisher", "WARN")
     client.alter(BROKER, "", "log.retention.ms", "60000")
-    client.alter(LOGGER, "1", "tidelog.server.node", "INFO")
+    client.alter(LOGGER, "1", "tidelog.server.cluster.metadata_publisher", "INFO")
     client.alter(BROKER, "", "log.retention.ms", "70000")
     assert node.log_file.read_text().count("dynamic settings changed") == 1
 

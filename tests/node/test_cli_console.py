@@ -102,17 +102,17 @@ def test_a_record_that_cannot_be_printed_ends_the_tool_unless_told_to_skip(broke
     [
         ("console-producer", ["--topic", "t"], b'"[bootstrap-server]"'),
         ("console-consumer", ["--topic", "t"], b'"[bootstrap-server]"'),
-        ("console-consumer", ["--bootstrap-server", "b:1"], b"[topic], [include]"),
-        ("console-consumer", ["--bootstrap-server", "b:1", "--topic", "t", "--offset", "1"], b"partition is required"),
+        ("console-consumer", ["--bootstrap-server", "b:1"], b"one of --topic and --include"),
+        ("console-consumer", ["--bootstrap-server", "b:1", "--topic", "t", "--offset", "1"], b"add --partition"),
         (
             "console-consumer",
             ["--bootstrap-server", "b:1", "--topic", "t", "--partition", "0", "--offset", "x"],
-            b"'x' is incorrect",
+            b"--offset 'x' is neither",
         ),
         (
             "console-consumer",
             ["--bootstrap-server", "b:1", "--topic", "t", "--partition", "0", "--group", "g"],
-            b"group and partition",
+            b"--partition reads without a group",
         ),
     ],
 )
