@@ -25,7 +25,7 @@ def world(tmp_path: Path) -> Iterator[SeveralNodes]:
 def die(node: Node, *, keep_listening: bool = False) -> None:
     """What others see of a process that is killed: it says nothing any more, and closes."""
     node.life.stop()
-    node.parts.membership.channels.close()
+    node.parts.membership.close_channels()
     if not keep_listening:
         for listener in node.listeners:
             listener.stop_accepting()
