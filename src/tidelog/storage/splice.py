@@ -29,6 +29,9 @@ COPY_SUFFIX = ".tmp"
 STEP_BYTES = 256 * 1024
 """Bytes read or written between two rests."""
 
+SPARE = 2
+"""Room that has to be free, in sizes of the segment: appends must not fail because a copy fills the disk."""
+
 
 class SpliceFailed(Exception):
     """The segment stays as it is; the message says why."""
@@ -59,6 +62,8 @@ class SpliceJob:
         changed then, and ``drop`` removes the copy."""
         _load_transactions(self.segment)
         log, rotten = self.log, self.rotten
+        if log.fs.usage(self._directory)[1] < SPARE * self.segment.size:
+            raise SpliceFailed(f"the disk does not have {SPARE * self.segment.size} bytes free")
         source = self.segment.file
         copy = log.fs.open(self.mended.path(LOG_SUFFIX), create=True)
         try:

@@ -100,6 +100,17 @@ def test_bytes_that_do_not_fit_change_nothing() -> None:
     assert not [name for name in log.fs.listdir(DIRECTORY) if name.endswith((COPY_SUFFIX, ".cut"))]
 
 
+def test_a_copy_leaves_room_for_appends() -> None:
+    disk, log, rotten, right, _ = damaged()
+    used = disk.capacity - disk.usage(DIRECTORY)[1]
+    disk.capacity = used + 2 * log.segments[1].size - 1
+    with pytest.raises(SpliceFailed, match="bytes free"):
+        spliced(log, rotten, right)
+    assert not [name for name in log.fs.listdir(DIRECTORY) if name.endswith(COPY_SUFFIX)]
+    disk.capacity += 1
+    assert spliced(log, rotten, right).stands
+
+
 def test_a_full_disk_changes_nothing() -> None:
     disk, log, rotten, right, _ = damaged()
     before = content(log)

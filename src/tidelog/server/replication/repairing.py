@@ -139,6 +139,9 @@ class Repairing:
                 found = await self._copied(partition, here, damage, donor)
                 await self._replace(partition, here, damage, found, epoch, donor)
             except (Refusal, SpliceFailed, ChannelError, OSError) as problem:
+                if partition.deleted or damage.segment not in here.segments:
+                    log.warning("%s: a repair ended early, the segment is not in the log any more: %s", here.dir, problem)
+                    return
                 reasons.append(f"broker {donor}: {problem}")
                 continue
             return

@@ -134,7 +134,9 @@ def test_a_range_that_could_not_be_mended_waits_before_the_next_attempt() -> Non
 
 
 @pytest.mark.parametrize("what", ["cut", "epoch", "deleted"])
-def test_a_log_that_changes_under_the_copy_is_left_alone(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_changes_under_the_copy_is_left_alone(
+    what: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     async def story(pair: Pair) -> None:
         await filled(pair)
         log, repairing = pair.log(2), pair.replications[2].repairing
@@ -155,6 +157,7 @@ def test_a_log_that_changes_under_the_copy_is_left_alone(what: str, monkeypatch:
         await repairing.look()
         assert files(log) == before and repairing.mended == 0
         assert not [name for name in log.fs.listdir(log.dir) if name.endswith(".tmp")]
+        assert ("cannot be mended" in caplog.text) == (what != "deleted")
 
     run(story)
 
