@@ -1,4 +1,4 @@
-"""Readers and writers of the wire's basic types, for generated messages.
+"""Readers and writers of the wire's basic types, for generated messages; ``arrays`` has those of arrays.
 
 Readers take ``(buf, pos)`` and return ``(value, new_pos)``; writers append to a ``bytearray``. Integers are big-endian. "Compact"
 forms are those of flexible versions (KIP-482): a length is written plus one as an unsigned varint, 0 means null.
@@ -13,7 +13,7 @@ lengths and counts below 127 fit into one byte; frequently used readers and writ
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from tidelog.model.errors import ProtocolViolation
@@ -39,9 +39,6 @@ _INT32 = struct.Struct(">i")
 _MAX_UVARINT = 0xFFFFFFFF
 _MAX_STRING = 0x7FFF
 """In bytes."""
-_KEPT_COUNTS = 16
-_layouts: dict[tuple[int, str], struct.Struct] = {}
-"""Layouts of short arrays: bounded by ``_KEPT_COUNTS`` times the number of types."""
 
 
 def _too_long(what: str, length: int, remaining: int) -> ProtocolViolation:
@@ -105,7 +102,8 @@ def _compact_text(buf: Buffer, pos: int) -> tuple[int, int]:
     return start, end
 
 
-def _not_null(what: str) -> ProtocolViolation:
+def not_null(what: str) -> ProtocolViolation:
+    """The error for a null that the field does not allow."""
     return ProtocolViolation(f"null for a {what} that must not be null")
 
 
@@ -117,7 +115,7 @@ def read_nullable_string(buf: Buffer, pos: int) -> tuple[str | None, int]:
 def read_string(buf: Buffer, pos: int) -> tuple[str, int]:
     start, end = _span(buf, pos, 2, "string")
     if end < 0:
-        raise _not_null("string")
+        raise not_null("string")
     return str(buf[start:end], "utf-8"), end
 
 
@@ -135,7 +133,7 @@ def read_compact_string(buf: Buffer, pos: int) -> tuple[str, int]:
         return str(buf[pos + 1 : end], "utf-8"), end
     start, end = _compact_text(buf, pos)
     if end < 0:
-        raise _not_null("string")
+        raise not_null("string")
     return str(buf[start:end], "utf-8"), end
 
 
@@ -147,7 +145,7 @@ def read_nullable_bytes(buf: Buffer, pos: int) -> tuple[bytes | None, int]:
 def read_bytes(buf: Buffer, pos: int) -> tuple[bytes, int]:
     start, end = _span(buf, pos, 4, "bytes")
     if end < 0:
-        raise _not_null("bytes")
+        raise not_null("bytes")
     return bytes(buf[start:end]), end
 
 
@@ -159,7 +157,7 @@ def read_compact_nullable_bytes(buf: Buffer, pos: int) -> tuple[bytes | None, in
 def read_compact_bytes(buf: Buffer, pos: int) -> tuple[bytes, int]:
     start, end = _compact_span(buf, pos, "bytes")
     if end < 0:
-        raise _not_null("bytes")
+        raise not_null("bytes")
     return bytes(buf[start:end]), end
 
 
@@ -172,7 +170,7 @@ def read_nullable_records(buf: Buffer, pos: int) -> tuple[memoryview | None, int
 def read_records(buf: Buffer, pos: int) -> tuple[memoryview, int]:
     start, end = _span(buf, pos, 4, "records")
     if end < 0:
-        raise _not_null("records")
+        raise not_null("records")
     return memoryview(buf)[start:end], end
 
 
@@ -184,107 +182,8 @@ def read_compact_nullable_records(buf: Buffer, pos: int) -> tuple[memoryview | N
 def read_compact_records(buf: Buffer, pos: int) -> tuple[memoryview, int]:
     start, end = _compact_span(buf, pos, "records")
     if end < 0:
-        raise _not_null("records")
+        raise not_null("records")
     return memoryview(buf)[start:end], end
-
-
-def read_count(buf: Buffer, pos: int, smallest: int, flexible: bool) -> tuple[int, int]:
-    """The number of elements of an array, -1 for null; refused unless that many of the smallest size can follow."""
-    if flexible:
-        count = buf[pos]
-        if count < 0x80:
-            pos += 1
-        else:
-            count, pos = read_uvarint(buf, pos)
-        count -= 1
-    else:
-        (count,) = _INT32.unpack_from(buf, pos)
-        pos += 4
-    if count < -1 or count * smallest > len(buf) - pos:
-        raise ProtocolViolation(f"an array of {count} elements where {len(buf) - pos} bytes remain")
-    return count, pos
-
-
-def read_nullable_structs(
-    buf: Buffer, pos: int, version: int, read: Read[T], smallest: int, flexible: bool
-) -> tuple[list[T] | None, int]:
-    count, pos = read_count(buf, pos, smallest, flexible)
-    if count < 0:
-        return None, pos
-    items = []
-    for _ in range(count):
-        item, pos = read(buf, pos, version)
-        items.append(item)
-    return items, pos
-
-
-def read_structs(buf: Buffer, pos: int, version: int, read: Read[T], smallest: int, flexible: bool) -> tuple[list[T], int]:
-    count, pos = read_count(buf, pos, smallest, flexible)
-    if count < 0:
-        raise _not_null("array")
-    items = []
-    for _ in range(count):
-        item, pos = read(buf, pos, version)
-        items.append(item)
-    return items, pos
-
-
-def read_nullable_strings(buf: Buffer, pos: int, flexible: bool) -> tuple[list[str] | None, int]:
-    count, pos = read_count(buf, pos, 1 if flexible else 2, flexible)
-    if count < 0:
-        return None, pos
-    read = read_compact_string if flexible else read_string
-    items = []
-    for _ in range(count):
-        item, pos = read(buf, pos)
-        items.append(item)
-    return items, pos
-
-
-def read_strings(buf: Buffer, pos: int, flexible: bool) -> tuple[list[str], int]:
-    items, pos = read_nullable_strings(buf, pos, flexible)
-    if items is None:
-        raise _not_null("array")
-    return items, pos
-
-
-def _numbers(count: int, code: str) -> struct.Struct:
-    """The layout of ``count`` numbers; cached for short arrays."""
-    if count > _KEPT_COUNTS:
-        return struct.Struct(f">{count}{code}")
-    layout = _layouts.get((count, code))
-    if layout is None:
-        layout = _layouts[count, code] = struct.Struct(f">{count}{code}")
-    return layout
-
-
-def read_nullable_numbers(buf: Buffer, pos: int, code: str, width: int, flexible: bool) -> tuple[list[int] | None, int]:
-    """``code`` is the element's letter in ``struct``, ``width`` its bytes."""
-    count, pos = read_count(buf, pos, width, flexible)
-    if count < 0:
-        return None, pos
-    return list(_numbers(count, code).unpack_from(buf, pos)), pos + count * width
-
-
-def read_numbers(buf: Buffer, pos: int, code: str, width: int, flexible: bool) -> tuple[list[int], int]:
-    count, pos = read_count(buf, pos, width, flexible)
-    if count < 0:
-        raise _not_null("array")
-    return list(_numbers(count, code).unpack_from(buf, pos)), pos + count * width
-
-
-def read_nullable_uuids(buf: Buffer, pos: int, flexible: bool) -> tuple[list[bytes] | None, int]:
-    count, pos = read_count(buf, pos, 16, flexible)
-    if count < 0:
-        return None, pos
-    return [bytes(buf[at : at + 16]) for at in range(pos, pos + count * 16, 16)], pos + count * 16
-
-
-def read_uuids(buf: Buffer, pos: int, flexible: bool) -> tuple[list[bytes], int]:
-    items, pos = read_nullable_uuids(buf, pos, flexible)
-    if items is None:
-        raise _not_null("array")
-    return items, pos
 
 
 def read_nullable_struct(buf: Buffer, pos: int, version: int, read: Read[T]) -> tuple[T | None, int]:
@@ -375,50 +274,6 @@ def write_compact_nullable_bytes(out: bytearray, value: Buffer | None) -> None:
         out.append(0)
     else:
         write_compact_bytes(out, value)
-
-
-def write_count(out: bytearray, count: int, flexible: bool) -> None:
-    """-1 for null."""
-    if not flexible:
-        out += _INT32.pack(count)
-    elif count < 0x7F:
-        out.append(count + 1)
-    else:
-        write_uvarint(out, count + 1)
-
-
-def write_structs(out: bytearray, version: int, items: Sequence[Writable] | None, flexible: bool) -> None:
-    if items is None:
-        write_count(out, -1, flexible)
-        return
-    write_count(out, len(items), flexible)
-    for item in items:
-        item._write(out, version)
-
-
-def write_strings(out: bytearray, items: list[str] | None, flexible: bool) -> None:
-    if items is None:
-        write_count(out, -1, flexible)
-        return
-    write_count(out, len(items), flexible)
-    write = write_compact_string if flexible else write_string
-    for item in items:
-        write(out, item)
-
-
-def write_numbers(out: bytearray, items: list[int] | None, code: str, flexible: bool) -> None:
-    if items is None:
-        write_count(out, -1, flexible)
-        return
-    count = len(items)
-    write_count(out, count, flexible)
-    out += _numbers(count, code).pack(*items)
-
-
-def write_uuids(out: bytearray, items: list[bytes] | None, flexible: bool) -> None:
-    write_count(out, -1 if items is None else len(items), flexible)
-    for item in items or ():
-        out += checked_uuid(item)
 
 
 def write_nullable_struct(out: bytearray, version: int, value: Writable | None) -> None:

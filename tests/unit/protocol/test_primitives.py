@@ -97,10 +97,7 @@ def test_text_that_is_not_utf8_is_broken() -> None:
 def test_compact_lengths_of_one_and_of_two_bytes(length: int) -> None:
     out = bytearray()
     p.write_compact_string(out, "x" * length)
-    p.write_numbers(out, [7] * length, "b", True)
-    text, pos = p.read_compact_string(out, 0)
-    assert text == "x" * length
-    assert p.read_numbers(out, pos, "b", 1, True) == ([7] * length, len(out))
+    assert p.read_compact_string(out, 0) == ("x" * length, len(out))
 
 
 @pytest.mark.parametrize("read", [p.read_compact_string, p.read_compact_nullable_string])
@@ -123,29 +120,6 @@ def test_records_are_a_view_of_the_frame() -> None:
     assert records is not None and pos == 6
     records[0] = ord("z")
     assert frame[4:] == b"zb"
-
-
-def test_a_count_is_held_against_the_smallest_elements_that_could_follow() -> None:
-    assert p.read_count(b"\x00\x00\x00\x02" + b"1234", 0, 2, False) == (2, 4)
-    assert p.read_count(b"\x03" + b"1234", 0, 2, True) == (2, 1)
-    assert p.read_count(b"\x00", 0, 2, True) == (-1, 1)
-    for data, flexible in ((b"\x00\x00\x00\x03" + b"1234", False), (b"\x04" + b"1234", True), (b"\xff\xff\xff\xfe", False)):
-        with pytest.raises(ProtocolViolation, match="elements"):
-            p.read_count(data, 0, 2, flexible)
-
-
-def test_arrays_of_numbers_uuids_and_strings() -> None:
-    for flexible in (False, True):
-        out = bytearray()
-        p.write_numbers(out, [1, -2], "i", flexible)
-        p.write_uuids(out, [b"u" * 16], flexible)
-        p.write_strings(out, ["a", ""], flexible)
-        p.write_strings(out, None, flexible)
-        numbers, pos = p.read_numbers(out, 0, "i", 4, flexible)
-        uuids, pos = p.read_uuids(out, pos, flexible)
-        strings, pos = p.read_strings(out, pos, flexible)
-        none, pos = p.read_nullable_strings(out, pos, flexible)
-        assert (numbers, uuids, strings, none, pos) == ([1, -2], [b"u" * 16], ["a", ""], None, len(out))
 
 
 def test_a_uuid_of_another_length_is_refused() -> None:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import Buffer, FileSlice
+from tidelog.protocol.arrays import read_count, read_numbers, write_count
 from tidelog.protocol.fastpath.topics import NodeEndpoint, read_topic, write_node_endpoints, write_topic
 from tidelog.protocol.framing import response_prefix
 from tidelog.protocol.messages.fetch import FetchRequest
@@ -20,14 +21,11 @@ from tidelog.protocol.primitives import (
     BROKEN,
     read_compact_nullable_string,
     read_compact_string,
-    read_count,
-    read_numbers,
     read_string,
     read_tag,
     read_uvarint,
     skip_tags,
     tag_mismatch,
-    write_count,
 )
 from tidelog.protocol.structure import Structure, broken
 

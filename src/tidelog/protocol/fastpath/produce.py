@@ -9,19 +9,18 @@ from typing import TypeAlias
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ids import ZERO_UUID, Uuid
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import read_count, write_count
 from tidelog.protocol.fastpath.topics import NodeEndpoint, read_topic, write_node_endpoints, write_topic
 from tidelog.protocol.framing import response_prefix
 from tidelog.protocol.messages.produce import ProduceRequest
 from tidelog.protocol.primitives import (
     BROKEN,
     read_compact_nullable_string,
-    read_count,
     read_nullable_records,
     read_nullable_string,
     read_uvarint,
     skip_tags,
     write_compact_nullable_string,
-    write_count,
     write_nullable_string,
 )
 from tidelog.protocol.structure import Structure, broken

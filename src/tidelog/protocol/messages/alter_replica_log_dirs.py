@@ -6,16 +6,18 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_numbers,
+    read_structs,
+    write_numbers,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     read_compact_string,
-    read_numbers,
     read_string,
-    read_structs,
     skip_tags,
     write_compact_string,
-    write_numbers,
     write_string,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

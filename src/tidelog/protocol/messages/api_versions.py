@@ -6,17 +6,19 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_structs,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     read_compact_string,
     read_string,
-    read_structs,
     read_tag,
     read_uvarint,
     skip_tags,
     tag_mismatch,
     write_compact_string,
     write_string,
-    write_structs,
     write_tag,
     write_uvarint,
 )

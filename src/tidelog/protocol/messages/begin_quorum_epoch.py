@@ -6,6 +6,10 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_structs,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
@@ -13,7 +17,6 @@ from tidelog.protocol.primitives import (
     read_compact_string,
     read_nullable_string,
     read_string,
-    read_structs,
     read_tag,
     read_uvarint,
     skip_tags,
@@ -23,7 +26,6 @@ from tidelog.protocol.primitives import (
     write_compact_string,
     write_nullable_string,
     write_string,
-    write_structs,
     write_tag,
     write_uvarint,
 )

@@ -6,19 +6,21 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_structs,
+    read_uuids,
+    write_structs,
+    write_uuids,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
-    read_structs,
-    read_uuids,
     skip_tags,
     unsupported,
     write_compact_nullable_string,
     write_compact_string,
-    write_structs,
-    write_uuids,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

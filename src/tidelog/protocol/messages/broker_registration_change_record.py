@@ -6,15 +6,17 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
-from tidelog.protocol.primitives import (
+from tidelog.protocol.arrays import (
     read_nullable_uuids,
-    read_tag,
     read_uuids,
+    write_uuids,
+)
+from tidelog.protocol.primitives import (
+    read_tag,
     read_uvarint,
     tag_mismatch,
     unsupported,
     write_tag,
-    write_uuids,
     write_uvarint,
 )
 from tidelog.protocol.structure import DEFAULT, Message

@@ -6,14 +6,16 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_structs,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
-    read_structs,
     skip_tags,
     write_compact_nullable_string,
     write_compact_string,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

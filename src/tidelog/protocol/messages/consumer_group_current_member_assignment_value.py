@@ -6,19 +6,21 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
-from tidelog.protocol.primitives import (
-    ZERO_UUID,
-    checked_uuid,
+from tidelog.protocol.arrays import (
     read_nullable_numbers,
     read_numbers,
     read_structs,
+    write_numbers,
+    write_structs,
+)
+from tidelog.protocol.primitives import (
+    ZERO_UUID,
+    checked_uuid,
     read_tag,
     read_uvarint,
     skip_tags,
     tag_mismatch,
     unsupported,
-    write_numbers,
-    write_structs,
     write_tag,
     write_uvarint,
 )

@@ -6,12 +6,16 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_strings,
+    read_structs,
+    write_strings,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     read_compact_bytes,
     read_compact_nullable_string,
     read_compact_string,
-    read_strings,
-    read_structs,
     read_tag,
     read_tagged_nullable_struct,
     read_uvarint,
@@ -21,8 +25,6 @@ from tidelog.protocol.primitives import (
     write_compact_bytes,
     write_compact_nullable_string,
     write_compact_string,
-    write_strings,
-    write_structs,
     write_tag,
     write_tagged_nullable_struct,
     write_uvarint,

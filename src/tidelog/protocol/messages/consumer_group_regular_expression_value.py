@@ -6,10 +6,12 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
-from tidelog.protocol.primitives import (
+from tidelog.protocol.arrays import (
     read_strings,
-    skip_tags,
     write_strings,
+)
+from tidelog.protocol.primitives import (
+    skip_tags,
 )
 from tidelog.protocol.structure import DEFAULT, Message
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_numbers,
+    read_structs,
+    write_numbers,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     read_nullable_bytes,
-    read_numbers,
     read_string,
-    read_structs,
     write_nullable_bytes,
-    write_numbers,
     write_string,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

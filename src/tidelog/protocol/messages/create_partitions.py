@@ -6,21 +6,23 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_nullable_structs,
+    read_numbers,
+    read_structs,
+    write_numbers,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
-    read_nullable_structs,
-    read_numbers,
     read_string,
-    read_structs,
     skip_tags,
     write_compact_nullable_string,
     write_compact_string,
     write_nullable_string,
-    write_numbers,
     write_string,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

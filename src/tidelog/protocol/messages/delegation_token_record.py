@@ -6,12 +6,14 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_strings,
+    write_strings,
+)
 from tidelog.protocol.primitives import (
     read_compact_string,
-    read_strings,
     skip_tags,
     write_compact_string,
-    write_strings,
 )
 from tidelog.protocol.structure import DEFAULT, Message
 

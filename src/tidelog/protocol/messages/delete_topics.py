@@ -6,6 +6,12 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_strings,
+    read_structs,
+    write_strings,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
@@ -13,8 +19,6 @@ from tidelog.protocol.primitives import (
     read_compact_string,
     read_nullable_string,
     read_string,
-    read_strings,
-    read_structs,
     required,
     skip_tags,
     unsupported,
@@ -22,8 +26,6 @@ from tidelog.protocol.primitives import (
     write_compact_string,
     write_nullable_string,
     write_string,
-    write_strings,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

@@ -6,15 +6,19 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_numbers,
+    read_structs,
+    write_numbers,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
     read_nullable_string,
-    read_numbers,
     read_string,
-    read_structs,
     read_tag,
     read_uvarint,
     skip_tags,
@@ -23,9 +27,7 @@ from tidelog.protocol.primitives import (
     write_compact_nullable_string,
     write_compact_string,
     write_nullable_string,
-    write_numbers,
     write_string,
-    write_structs,
     write_tag,
     write_uvarint,
 )

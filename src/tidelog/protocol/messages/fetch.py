@@ -6,6 +6,13 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_nullable_structs,
+    read_numbers,
+    read_structs,
+    write_numbers,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
@@ -14,10 +21,7 @@ from tidelog.protocol.primitives import (
     read_compact_string,
     read_nullable_records,
     read_nullable_string,
-    read_nullable_structs,
-    read_numbers,
     read_string,
-    read_structs,
     read_tag,
     read_uvarint,
     skip_tags,
@@ -28,9 +32,7 @@ from tidelog.protocol.primitives import (
     write_compact_string,
     write_nullable_bytes,
     write_nullable_string,
-    write_numbers,
     write_string,
-    write_structs,
     write_tag,
     write_uvarint,
 )

@@ -6,6 +6,10 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_structs,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     read_bytes,
     read_compact_bytes,
@@ -13,7 +17,6 @@ from tidelog.protocol.primitives import (
     read_compact_string,
     read_nullable_string,
     read_string,
-    read_structs,
     required,
     skip_tags,
     unsupported,
@@ -23,7 +26,6 @@ from tidelog.protocol.primitives import (
     write_compact_string,
     write_nullable_string,
     write_string,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

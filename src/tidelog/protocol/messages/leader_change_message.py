@@ -6,13 +6,15 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_structs,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
-    read_structs,
     skip_tags,
     unsupported,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

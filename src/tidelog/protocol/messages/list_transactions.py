@@ -6,19 +6,21 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
-from tidelog.protocol.primitives import (
-    read_compact_nullable_string,
-    read_compact_string,
+from tidelog.protocol.arrays import (
     read_numbers,
     read_strings,
     read_structs,
+    write_numbers,
+    write_strings,
+    write_structs,
+)
+from tidelog.protocol.primitives import (
+    read_compact_nullable_string,
+    read_compact_string,
     skip_tags,
     unsupported,
     write_compact_nullable_string,
     write_compact_string,
-    write_numbers,
-    write_strings,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

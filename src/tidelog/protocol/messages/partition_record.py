@@ -6,19 +6,21 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_nullable_numbers,
+    read_numbers,
+    read_uuids,
+    write_numbers,
+    write_uuids,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
-    read_nullable_numbers,
-    read_numbers,
     read_tag,
-    read_uuids,
     read_uvarint,
     tag_mismatch,
     unsupported,
-    write_numbers,
     write_tag,
-    write_uuids,
     write_uvarint,
 )
 from tidelog.protocol.structure import DEFAULT, Message

@@ -6,7 +6,7 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
-from tidelog.protocol.primitives import (
+from tidelog.protocol.arrays import (
     read_structs,
     write_structs,
 )

@@ -6,24 +6,26 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_nullable_uuids,
+    read_structs,
+    read_uuids,
+    write_structs,
+    write_uuids,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
-    read_nullable_uuids,
-    read_structs,
     read_tag,
-    read_uuids,
     read_uvarint,
     skip_tags,
     tag_mismatch,
     unsupported,
     write_compact_nullable_string,
     write_compact_string,
-    write_structs,
     write_tag,
-    write_uuids,
     write_uvarint,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure

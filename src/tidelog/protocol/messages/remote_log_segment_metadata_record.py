@@ -6,12 +6,15 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_structs,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
     read_compact_nullable_bytes,
     read_compact_string,
-    read_structs,
     read_tag,
     read_uvarint,
     skip_tags,
@@ -19,7 +22,6 @@ from tidelog.protocol.primitives import (
     unsupported,
     write_compact_nullable_bytes,
     write_compact_string,
-    write_structs,
     write_tag,
     write_uvarint,
 )

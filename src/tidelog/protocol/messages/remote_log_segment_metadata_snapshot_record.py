@@ -6,18 +6,20 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_structs,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
     read_compact_nullable_bytes,
-    read_structs,
     read_tag,
     read_uvarint,
     skip_tags,
     tag_mismatch,
     unsupported,
     write_compact_nullable_bytes,
-    write_structs,
     write_tag,
     write_uvarint,
 )

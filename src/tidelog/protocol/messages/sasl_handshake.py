@@ -6,11 +6,13 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_strings,
+    write_strings,
+)
 from tidelog.protocol.primitives import (
     read_string,
-    read_strings,
     write_string,
-    write_strings,
 )
 from tidelog.protocol.structure import DEFAULT, Message
 

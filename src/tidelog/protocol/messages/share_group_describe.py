@@ -6,20 +6,22 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_numbers,
+    read_strings,
+    read_structs,
+    write_numbers,
+    write_strings,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
     read_compact_nullable_string,
     read_compact_string,
-    read_numbers,
-    read_strings,
-    read_structs,
     skip_tags,
     write_compact_nullable_string,
     write_compact_string,
-    write_numbers,
-    write_strings,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

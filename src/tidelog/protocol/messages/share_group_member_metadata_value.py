@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_strings,
+    write_strings,
+)
 from tidelog.protocol.primitives import (
     read_compact_nullable_string,
     read_compact_string,
-    read_strings,
     skip_tags,
     write_compact_nullable_string,
     write_compact_string,
-    write_strings,
 )
 from tidelog.protocol.structure import DEFAULT, Message
 

@@ -6,14 +6,16 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_numbers,
+    read_structs,
+    write_numbers,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     ZERO_UUID,
     checked_uuid,
-    read_numbers,
-    read_structs,
     skip_tags,
-    write_numbers,
-    write_structs,
 )
 from tidelog.protocol.structure import DEFAULT, Message, Structure
 

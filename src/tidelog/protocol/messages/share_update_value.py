@@ -6,14 +6,16 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
-from tidelog.protocol.primitives import (
+from tidelog.protocol.arrays import (
     read_structs,
+    write_structs,
+)
+from tidelog.protocol.primitives import (
     read_tag,
     read_uvarint,
     skip_tags,
     tag_mismatch,
     unsupported,
-    write_structs,
     write_tag,
     write_uvarint,
 )

@@ -6,16 +6,18 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
+from tidelog.protocol.arrays import (
+    read_nullable_structs,
+    write_structs,
+)
 from tidelog.protocol.primitives import (
     read_compact_string,
-    read_nullable_structs,
     read_tag,
     read_uvarint,
     skip_tags,
     tag_mismatch,
     unsupported,
     write_compact_string,
-    write_structs,
     write_tag,
     write_uvarint,
 )

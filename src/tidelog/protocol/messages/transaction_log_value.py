@@ -6,10 +6,14 @@ from struct import Struct
 from typing import ClassVar, Self
 
 from tidelog.model.ports import Buffer
-from tidelog.protocol.primitives import (
-    read_compact_string,
+from tidelog.protocol.arrays import (
     read_nullable_structs,
     read_numbers,
+    write_numbers,
+    write_structs,
+)
+from tidelog.protocol.primitives import (
+    read_compact_string,
     read_string,
     read_tag,
     read_uvarint,
@@ -17,9 +21,7 @@ from tidelog.protocol.primitives import (
     tag_mismatch,
     unsupported,
     write_compact_string,
-    write_numbers,
     write_string,
-    write_structs,
     write_tag,
     write_uvarint,
 )
