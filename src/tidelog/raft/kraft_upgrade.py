@@ -1,6 +1,9 @@
 """Upgrade of kraft.version 0 to 1: a quorum with voters in ``controller.quorum.voters`` becomes one with voters in the log
 (KIP-853, `kafka-features upgrade --feature kraft.version=1`).
 
+A controller without a listener (``tidelog start --data``; Kafka does not start one) stays at 0: the log would name a voter
+without an address, no other voter could be added to it, and there is no way back.
+
 A static voter set has neither directory ids nor supported versions. Each voter sends them to the leader (UpdateRaftVoter); when
 all have, the leader writes the level and the voters in one batch, and both take effect there. There is no downgrade.
 """
@@ -31,9 +34,15 @@ def upgrade_refusal(quorum: Quorum) -> str | None:
     state = quorum.leading()
     if state.high_watermark is None:
         return "Invalid upgrade of kraft.version to 1 because the leader has not committed anything in its epoch yet. Try again."
+    if not quorum.config.endpoints:
+        return (
+            f"Invalid upgrade of kraft.version to 1 because controller {quorum.me.id} has no listener at which other voters "
+            "could reach it. Start it from a server.properties with process.roles, controller.quorum.voters, "
+            "controller.listener.names and a listener of that name, then upgrade again; until then, name only the other features"
+        )
     voters = introduced(quorum)
     if voters is None:
-        heard = {*state.introduced, quorum.me.id}
+        heard = {quorum.me.id, *(each for each, voter in state.introduced.items() if voter.endpoints)}
         silent = ", ".join(str(each) for each in quorum.log.voters.ids if each not in heard) or "the leader itself"
         return f"Invalid upgrade of kraft.version to 1 because not all of the voters support it: nothing is known of {silent}"
     unable = [each for each in voters.voters if not each.min_kraft_version <= DYNAMIC <= each.max_kraft_version]

@@ -44,10 +44,11 @@ class Driver:
         level: int = 1,
         said_at: int = -1,
         lost_end: LogEnd = NOTHING_LOST,
+        endpoints: tuple[Endpoint, ...] = (at(1),),
         **config: Any,
     ) -> None:
         self.now = 10_000
-        self.config = RaftConfig(ReplicaKey(1, disk(1)), CLUSTER, (at(1),), **config)
+        self.config = RaftConfig(ReplicaKey(1, disk(1)), CLUSTER, endpoints, **config)
         self.machine = RaftMachine(
             self.config,
             shape=shape or LogShape(),

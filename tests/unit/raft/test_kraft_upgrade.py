@@ -43,6 +43,14 @@ def test_a_voter_that_does_not_support_it_keeps_it_from_coming() -> None:
     assert refusal is not None and refusal.endswith("not all of the voters support it: 3 (0 to 0)")
 
 
+def test_a_controller_without_a_listener_is_not_made_a_voter_that_no_other_can_reach() -> None:
+    node = Driver(voters(1, dynamic=False), level=0, endpoints=())
+    node.pass_time(2_001)
+    node.commit()
+    refusal = upgrade_refusal(node.quorum)
+    assert refusal is not None and "controller 1 has no listener" in refusal and "controller.listener.names" in refusal
+
+
 def test_what_was_heard_in_an_earlier_epoch_does_not_count() -> None:
     node = static()
     introduce(node, 2)
