@@ -20,6 +20,7 @@ from tidelog.server.upkeep import settings
 from tidelog.storage.checkpoints import META_PROPERTIES
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_dir import LogDir, find_partition_dir
+from tidelog.storage.log_jobs import RecoveredJob
 from tidelog.storage.log_manager import LogManager
 
 log = logging.getLogger(__name__)
@@ -140,6 +141,10 @@ async def load_logs(logs: OpenLogs, config: BrokerConfig, runtime: LoopRuntime) 
         await runtime.run_long(lambda: runtime.in_parallel([partial(j.run, even_ms) for j in jobs], threads, "load", report))
         for job in jobs:
             manager.loaded(job)
+    for note in [RecoveredJob(log_dir) for log_dir in manager.online_dirs()]:
+        await runtime.run_blocking(note.run)
+        if note.error is not None:
+            manager.fail_dir(note.log_dir.path, f"boot id: {note.error}")
     for log_dir in manager.dirs:
         if log_dir.failure is not None and (log_dir is logs.metadata_dir or not manager.online_dirs()):
             raise log_dir.failure

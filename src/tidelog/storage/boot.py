@@ -1,9 +1,10 @@
 """Detects whether the machine has rebooted since a directory was last written. Without a reboot no write is lost, synced or
 not.
 
-The kernel gets a new boot id with each boot. A directory stores the id of the boot that took its writes. It is written only once
-everything in the directory has been recovered: if a start is killed before that, the next start must not trust writes from an
-earlier boot.
+The kernel gets a new boot id with each boot. A directory stores the id of the boot that took its writes. It is written once
+everything in the directory has been recovered (if a start is killed before that, the next start must not trust writes from an
+earlier boot) and before anything is appended: a node that is killed early has lost no write, and must not
+take damage for loss.
 """
 
 from __future__ import annotations

@@ -201,6 +201,11 @@ class LogDir:
                 partitions.append(partition)
         return partitions, removals
 
+    def note_recovered(self) -> None:
+        """Stores the boot id: the logs in the dir are recovered, none was appended to. Blocks; OSError when the disk fails."""
+        note_kernel(self.fs, self.path)
+        self.kernel_noted = True
+
     def checkpoint_contents(self, *, closed: bool = False) -> Checkpoints:
         """The three checkpoints as things stand; ``closed`` when the logs were closed in good order. On the loop."""
         logs = self.logs
@@ -238,8 +243,7 @@ class LogDir:
 
     def _write(self, contents: Checkpoints, suffix: str) -> None:
         if not self.kernel_noted:
-            note_kernel(self.fs, self.path)
-            self.kernel_noted = True
+            self.note_recovered()
         for name, offsets in (
             (checkpoints.RECOVERY_POINTS, contents.recovery_points),
             (checkpoints.LOG_START_OFFSETS, contents.log_start_offsets),

@@ -38,6 +38,23 @@ class LoadJob:
             self.failure = failure
 
 
+class RecoveredJob:
+    """Notes in a dir, once its logs are loaded and before the first append, which kernel takes its writes."""
+
+    __slots__ = ("error", "log_dir")
+
+    def __init__(self, log_dir: LogDir) -> None:
+        self.log_dir = log_dir
+        self.error: OSError | None = None
+
+    def run(self) -> None:
+        """Blocks. A failing disk is kept in ``error``."""
+        try:
+            self.log_dir.note_recovered()
+        except OSError as problem:
+            self.error = problem
+
+
 class CheckpointJob:
     """The three offset checkpoints of one dir, as they stood when the job was made."""
 

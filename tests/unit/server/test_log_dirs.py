@@ -14,6 +14,7 @@ from tidelog.server.disk import DiskFileSystem
 from tidelog.server.log_dirs import open_logs
 from tidelog.server.node import Node
 from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.storage.boot import kernel_survived
 from tidelog.storage.checkpoints import META_PROPERTIES
 
 
@@ -81,6 +82,16 @@ def test_an_empty_dir_may_be_added(tmp_path: Path) -> None:
     with_node(tmp_path, _create_lost, log_dirs=f"{tmp_path}/one")
     with_node(tmp_path, nothing, log_dirs=f"{tmp_path}/one,{tmp_path}/two")
     assert (tmp_path / "two" / META_PROPERTIES).exists()
+
+
+def test_the_kernel_is_noted_before_clients_are_served(tmp_path: Path) -> None:
+    survived: list[bool] = []
+
+    async def look(node: Node) -> None:
+        survived.append(kernel_survived(DiskFileSystem(), str(tmp_path / "data")))
+
+    with_node(tmp_path, look)
+    assert survived == [True], "a node that is killed before its first checkpoint has lost nothing"
 
 
 def test_many_partitions_are_loaded_again(tmp_path: Path) -> None:
