@@ -35,10 +35,13 @@ def authentication(machine: ClientConnection, sasl: Sasl, address: str, nonce: s
     from tidelog.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
     from tidelog.protocol.messages.sasl_handshake import SaslHandshakeRequest
 
+    without = f"{address} has no SASL there: set {prefix}security.protocol to PLAINTEXT or SSL."
     try:
         shake = yield machine.request(SaslHandshakeRequest(mechanism=sasl.mechanism))
     except UnsupportedByBroker as error:
-        raise NotAuthenticated(f"{address} has no SASL there: set {prefix}security.protocol to PLAINTEXT or SSL.") from error
+        raise NotAuthenticated(without) from error
+    if shake.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        raise NotAuthenticated(without)
     if shake.error_code:
         offered = ", ".join(shake.mechanisms) or "none"
         raise NotAuthenticated(

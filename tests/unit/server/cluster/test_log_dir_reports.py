@@ -40,7 +40,7 @@ def test_a_controller_that_was_not_told_where_replicas_lie_is_told_again(
         await until(lambda: node.broker.image.topics.partition("t", 0).directory(1) in dirs)  # type: ignore[union-attr]
 
     with_node(tmp_path, talk, log_dirs=f"{tmp_path}/one,{tmp_path}/two")
-    said = [record.levelname for record in caplog.records if "log dirs replicas lie" in record.getMessage()]
+    said = [record.levelname for record in caplog.records if "were not reported to the controller" in record.getMessage()]
     assert said == ["WARNING", "WARNING"]
 
 
