@@ -109,7 +109,7 @@ class QuorumController:
 
     def _follow_brokers(self, delta: ClusterDelta, last_offset: int) -> None:
         """Updates the state kept beside the image."""
-        for broker_id in delta.brokers.touched:
+        for broker_id in delta.registrations.brokers.touched:
             before, broker = delta.base.brokers.get(broker_id), self.image.brokers.get(broker_id)
             if broker is None:
                 self.heartbeats.end(broker_id)

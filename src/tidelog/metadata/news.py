@@ -43,7 +43,7 @@ class Names:
 
 def broker_lines(old: ClusterImage, new: ClusterImage, delta: ClusterDelta, why_fenced: WhyFenced) -> Iterator[str]:
     """Lines for brokers registered, unregistered, fenced, unfenced, and stopping."""
-    for broker_id in delta.brokers.touched:
+    for broker_id in delta.registrations.brokers.touched:
         before, after = old.brokers.get(broker_id), new.brokers.get(broker_id)
         if after is None:
             if before is not None:

@@ -105,7 +105,7 @@ class ReplicaManager:
         if self._to_create and self.on_postponed is not None:
             self.on_postponed()
         self._follow_configs(delta)
-        if delta.brokers.touched:
+        if delta.registrations.brokers.touched:
             # A broker that was fenced may rejoin the ISRs in which it has long caught up.
             for partition in self.partitions():
                 partition.ask_isr(grown(partition, now_ms))

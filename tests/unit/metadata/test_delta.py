@@ -10,7 +10,6 @@ from tidelog.model.acl import AccessControlEntry
 from tidelog.protocol.messages.abort_transaction_record import AbortTransactionRecord
 from tidelog.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from tidelog.protocol.messages.begin_transaction_record import BeginTransactionRecord
-from tidelog.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
 from tidelog.protocol.messages.clear_elr_record import ClearElrRecord
 from tidelog.protocol.messages.client_quota_record import ClientQuotaRecord, EntityData
 from tidelog.protocol.messages.config_record import ConfigRecord
@@ -29,7 +28,6 @@ from tidelog.protocol.messages.remove_delegation_token_record import RemoveDeleg
 from tidelog.protocol.messages.remove_topic_record import RemoveTopicRecord
 from tidelog.protocol.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from tidelog.protocol.messages.topic_record import TopicRecord
-from tidelog.protocol.messages.unfence_broker_record import UnfenceBrokerRecord
 from tidelog.protocol.messages.unregister_broker_record import UnregisterBrokerRecord
 from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from tidelog.protocol.messages.zk_migration_state_record import ZkMigrationStateRecord
@@ -196,30 +194,6 @@ def test_clearing_elrs_takes_all_topics_or_one_and_leaves_epochs() -> None:
     both = replay(image, ClearElrRecord(topic_name=""))
     assert [topic.partitions[0].last_known_elr for topic in both.topics.by_id.values()] == [(), ()]
     assert both.topics.by_name["t"].partitions[0].partition_epoch == 5
-
-
-def test_a_broker_is_registered_changed_fenced_and_unregistered() -> None:
-    image = replay(EMPTY_IMAGE, broker())
-    assert image.brokers[1].endpoints["P"].host == "h"
-    assert image.brokers[1].features == {"f": (0, 2)}
-    assert not image.brokers[1].active
-    image = replay(image, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, fenced=-1))
-    assert image.brokers[1].active
-    image = replay(image, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, in_controlled_shutdown=1))
-    assert (image.brokers[1].fenced, image.brokers[1].in_controlled_shutdown) == (False, True)
-    change = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, fenced=1, log_dirs=[OTHER], cordoned_log_dirs=[OTHER])
-    image = replay(image, change)
-    assert (image.brokers[1].fenced, image.brokers[1].directories) == (True, (OTHER,))
-    assert image.brokers[1].cordoned_directories == (OTHER,)
-    image = replay(image, UnfenceBrokerRecord(id=1, epoch=7))
-    assert not image.brokers[1].fenced
-    assert replay(image, UnregisterBrokerRecord(broker_id=1, broker_epoch=7)).brokers == {}
-
-
-def test_a_change_for_another_epoch_of_the_broker_stops_the_replay() -> None:
-    image = replay(EMPTY_IMAGE, broker())
-    with pytest.raises(MetadataLogError, match="at epoch 6, which is registered at epoch 7"):
-        replay(image, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=6, fenced=-1))
 
 
 def test_records_of_a_transaction_count_only_from_its_end() -> None:

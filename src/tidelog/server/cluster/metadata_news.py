@@ -37,7 +37,7 @@ class MetadataNews:
         """Logs one change of the committed metadata. A snapshot (no ``delta``) does not say what happened."""
         if delta is None or old.offset < self._old_until or self._runtime.now_ms() - new.timestamp_ms > HISTORY_MS:
             return
-        if delta.brokers.touched:
+        if delta.registrations.brokers.touched:
             for line in broker_lines(old, new, delta, self._why_fenced):
                 log.info("%s", line)
         if not delta.topics.changed and not delta.topics.deleted:
