@@ -20,7 +20,7 @@ TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 _ISOLATION = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
-_JAAS = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
+_JAAS = r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,8 @@ def _sasl(values: Mapping[str, Any]) -> Sasl:
         if username is not None or password is not None:
             raise ConfigError("sasl.jaas.config and sasl.username are both set: say one of them.")
         found = {
-            m[1]: re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3]) for m in _JAAS.finditer(values["sasl.jaas.config"])
+            m[1]: re.sub(r"\\(.)", r"\1", m[2] if m[2] is not None else m[3])
+            for m in re.finditer(_JAAS, values["sasl.jaas.config"])
         }
         username, password = found.get("username"), found.get("password")
     if username is None or password is None:

@@ -104,7 +104,7 @@ class _Token:
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}
-_OCTAL = re.compile(r"[0-3][0-7]{0,2}|[4-7][0-7]?")
+_OCTAL = r"[0-3][0-7]{0,2}|[4-7][0-7]?"
 _WORD_EXTRA = "-_$."
 
 
@@ -152,8 +152,8 @@ def _quoted(text: str, at: int) -> tuple[str, int]:
         char = text[at]
         if char in "\r\n":
             raise _Malformed("a quoted value ends on the line where it began")
-        if char == "\\" and (octal := _OCTAL.match(text, at + 1)):
-            char, at = chr(int(octal[0], 8)), octal.end() - 1
+        if char == "\\" and (octal := re.match(_OCTAL, text[at + 1 : at + 4])):
+            char, at = chr(int(octal[0], 8)), at + octal.end()
         elif char == "\\" and at + 1 < len(text):
             at += 1
             char = _ESCAPES.get(text[at], text[at])

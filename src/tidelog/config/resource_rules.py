@@ -31,9 +31,7 @@ _SELECTORS: Final = (
     "client_source_address",
     "client_source_port",
 )
-_OFFSET_RESET: Final = re.compile(
-    r"earliest|latest|by_duration:P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?", re.I
-)
+_OFFSET_RESET: Final = r"earliest|latest|by_duration:P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{1,9})?S)?)?"
 _INTERVAL_MS: Final = (100, 3_600_000)
 
 
@@ -75,7 +73,7 @@ def check_group(config: BrokerConfig, settings: Mapping[str, str]) -> None:
     """A group's settings, within what the broker allows any group."""
     for name, text in settings.items():
         value = GROUP_OPTIONS[name].parse(text)
-        if name == "share.auto.offset.reset" and not _OFFSET_RESET.fullmatch(text):
+        if name == "share.auto.offset.reset" and not re.fullmatch(_OFFSET_RESET, text, re.I):
             raise ConfigError(f"{name} is {text!r}, but must be earliest, latest or by_duration:PnDTnHnMn.nS.")
         if isinstance(value, bool) or not isinstance(value, int):
             continue

@@ -19,7 +19,7 @@ MOST_FILES = 16
 MOST_BYTES = 1 << 30
 _COPY_BYTES = 1 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_NUMBER = re.compile(r"-(\d+)" + re.escape(ASIDE_SUFFIX) + "$")
+_NUMBER = r"-(\d+)\.cut$"
 _logger = logging.getLogger(__name__)
 
 
@@ -64,7 +64,7 @@ def _holds_anything(file: File, position: int, end: int) -> bool:
 
 
 def _number(path: str) -> int:
-    found = _NUMBER.search(path)
+    found = re.search(_NUMBER, path)
     return 0 if found is None else int(found[1])
 
 

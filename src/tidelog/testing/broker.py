@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from tidelog.testing.child import ChildBroker, ChildFaults
 from tidelog.testing.clock import Clock
 from tidelog.testing.faults import Faults
 from tidelog.testing.local import LocalBroker
 from tidelog.testing.records import Message, Text
+
+if TYPE_CHECKING:
+    from tidelog.testing.child import ChildBroker, ChildFaults
 
 
 class Broker:
@@ -40,7 +42,13 @@ class Broker:
     ) -> None:
         if process and clock is not None:
             raise ValueError("a clock cannot be shared with another process; use advance() on each broker")
-        self._host = ChildBroker(data, port, config) if process else LocalBroker(data, port, config, clock)
+        self._host: ChildBroker | LocalBroker
+        if process:
+            from tidelog.testing.child import ChildBroker  # pickle, tempfile and pathlib: most tests need none of them.
+
+            self._host = ChildBroker(data, port, config)
+        else:
+            self._host = LocalBroker(data, port, config, clock)
 
     def __repr__(self) -> str:
         return f"<Broker {self._host.where}>"
@@ -106,7 +114,7 @@ class Broker:
     @property
     def clock(self) -> Clock:
         """The broker's clock. RuntimeError for ``Broker(process=True)``, whose clock is in its process: use ``advance``."""
-        if isinstance(self._host, ChildBroker):
+        if not isinstance(self._host, LocalBroker):
             raise RuntimeError("the clock is in the broker's process; use advance()")
         return self._host.clock
 

@@ -18,15 +18,17 @@ import socket
 from collections import deque
 from enum import Enum
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.line import Asked, Line
-from tidelog.client.settings import Sasl
 from tidelog.model.errors import ProtocolViolation
 from tidelog.server.cluster.node_login import open_line
 from tidelog.server.runtime import LoopRuntime
+
+if TYPE_CHECKING:
+    from tidelog.client.settings import Sasl
 
 log = logging.getLogger(__name__)
 

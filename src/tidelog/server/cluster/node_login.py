@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from typing import TYPE_CHECKING
 
 from tidelog.client.net.line import Line
 from tidelog.client.opening import authentication, versions
-from tidelog.client.settings import Sasl
+
+if TYPE_CHECKING:
+    from tidelog.client.settings import Sasl
 
 NONCE_BYTES = 24
 

@@ -11,16 +11,18 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.line import Asked, Line
-from tidelog.client.settings import Sasl
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.raft.effects import Node
 from tidelog.server.cluster.node_login import open_line
 from tidelog.server.runtime import LoopRuntime
+
+if TYPE_CHECKING:
+    from tidelog.client.settings import Sasl
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,8 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tidelog.client.settings import Sasl
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.features import UnsupportedFeatureLevel
 from tidelog.metadata.records import MetadataLogError
@@ -41,6 +40,9 @@ from tidelog.server.cluster.quorum_requests import QuorumRequests
 from tidelog.server.cluster.raft_files import Job, RaftFiles
 from tidelog.server.deadline import Deadline
 from tidelog.server.runtime import LoopRuntime
+
+if TYPE_CHECKING:
+    from tidelog.client.settings import Sasl
 
 log = logging.getLogger(__name__)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tidelog.client.settings import Sasl
 from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
@@ -13,6 +12,9 @@ from tidelog.raft.effects import Node
 from tidelog.server.cluster.peers import Peers
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.runtime import LoopRuntime
+
+if TYPE_CHECKING:
+    from tidelog.client.settings import Sasl
 
 log = logging.getLogger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import secrets
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tidelog.broker.authentication import Mechanism, SaslListener, sasl_listener
 from tidelog.broker.node import ServingNode
-from tidelog.client.settings import Sasl
 from tidelog.config.listener_sasl import SaslMechanismSettings, sasl_settings
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import ScramCredential
@@ -17,6 +17,9 @@ from tidelog.security.plain import PlainServer, fixed_users
 from tidelog.security.sasl import SaslServer
 from tidelog.security.scram import ScramMechanism, ScramServer, users
 from tidelog.server.runtime import LoopRuntime
+
+if TYPE_CHECKING:
+    from tidelog.client.settings import Sasl
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +121,8 @@ def own_login(config: BrokerConfig, listener: str, mechanism: str | None, option
     for name in [mechanism] if mechanism is not None else offered:
         options = jaas.options if (jaas := offered[name].jaas) is not None else {}
         if options.get("username") and options.get("password"):
+            from tidelog.client.settings import Sasl  # The settings of clients: only for a node that logs in.
+
             return Sasl(name, options["username"], options["password"])
     wanted = (mechanism or next(iter(offered))).lower()
     raise ConfigError(
