@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from tidelog.broker.answers import CLOSE_CONNECTION, Farewell, Outgoing
 from tidelog.broker.api import Route
@@ -51,8 +51,7 @@ class Stage(Enum):
     ENDED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Mechanism:
+class Mechanism(NamedTuple):
     """One mechanism of a listener."""
 
     begin: Callable[[], SaslServer]
@@ -60,8 +59,7 @@ class Mechanism:
     """The longest session; 0: no limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class SaslListener:
+class SaslListener(NamedTuple):
     """What all connections of a SASL listener have in common."""
 
     node: Node

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.broker.node import Broker
 from tidelog.broker.quotas.mutations import submit_own
@@ -29,8 +29,7 @@ log = logging.getLogger(__name__)
 CREATE_TIMEOUT_MS = 30_000
 
 
-@dataclass(frozen=True, slots=True)
-class InternalTopic:
+class InternalTopic(NamedTuple):
     """An internal topic to create. ``min_isr`` None: ``min.insync.replicas`` of the cluster."""
 
     name: str

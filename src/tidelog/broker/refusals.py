@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from tidelog.broker.answers import Answer
 from tidelog.broker.request import Context, RequestContext
@@ -54,8 +53,7 @@ def _remembered(function: F) -> F:
     return cache(function)  # type: ignore[return-value]
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a message of a version has an error: in ``code``, or in each entry of ``entries``."""
 
     cls: type[Structure]

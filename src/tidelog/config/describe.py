@@ -10,9 +10,8 @@ Source: KIP-226, KIP-569.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.group import CLIENT_METRICS_OPTIONS, GROUP_OPTIONS
@@ -46,8 +45,7 @@ class Source(IntEnum):
     GROUP = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(NamedTuple):
     """One layer's word on a setting, the strongest first."""
 
     name: str
@@ -55,8 +53,7 @@ class Synonym:
     source: Source
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigRow:
+class ConfigRow(NamedTuple):
     """One setting in an answer. ``value`` is None for secrets and for what is not set."""
 
     name: str

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from tidelog.model.errors import ConfigError
 
@@ -97,8 +98,7 @@ class _Kind(Enum):
     OTHER = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: _Kind
     text: str
 

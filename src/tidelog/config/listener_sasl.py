@@ -8,7 +8,7 @@ without listener and mechanism; here it stops the start, because it looks as if 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
@@ -20,8 +20,7 @@ _CALLBACKS = ("sasl.server.callback.handler.class", "sasl.login.class", "sasl.lo
 JAAS, MECHANISMS = "sasl.jaas.config", "sasl.enabled.mechanisms"
 
 
-@dataclass(frozen=True, slots=True)
-class SaslMechanismSettings:
+class SaslMechanismSettings(NamedTuple):
     """One mechanism of one listener."""
 
     name: str
@@ -31,8 +30,7 @@ class SaslMechanismSettings:
     """The longest session before the client must authenticate again; 0 for no limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class SaslSettings:
+class SaslSettings(NamedTuple):
     """The SASL settings of a listener."""
 
     mechanisms: Mapping[str, SaslMechanismSettings]

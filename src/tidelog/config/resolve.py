@@ -9,8 +9,7 @@ that every holder of the object sees them (KIP-226).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.checks import dynamic_problems, start_problems
@@ -25,8 +24,7 @@ _MAX_CACHED_TOPIC_CONFIGS: Final = 10_000
 _DYNAMIC: Final = tuple(option for option in BROKER_OPTIONS.values() if option.dynamic is not Dynamic.READ_ONLY)
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicPlan:
+class DynamicPlan(NamedTuple):
     """A change of dynamic settings that has passed all checks. Applied by ``BrokerConfig.apply``."""
 
     default: Mapping[str, str]

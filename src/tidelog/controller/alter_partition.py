@@ -7,7 +7,7 @@ has seen, and only if every member of the new ISR is in service under the broker
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.controller.partition_change import Wanted
 from tidelog.controller.partitions import has_online_dir
@@ -30,8 +30,7 @@ ANY_EPOCH = -1
 """In a request: accept any epoch of the broker."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(NamedTuple):
     """What happens to one partition of a request."""
 
     code: ErrorCode

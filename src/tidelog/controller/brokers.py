@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from tidelog.controller.directories import directory_changes, newly_failed
 from tidelog.controller.leader_moves import leaving, when_back, when_gone, when_unregistered
@@ -25,8 +25,7 @@ GIVEN_AWAY_AT_ONCE = 200
 leader has applied it the partitions have no leader; a change of thousands would be a long gap for each of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Next:
+class _Next(NamedTuple):
     """The state that a heartbeat moves a broker to."""
 
     records: list[MetadataRecord]

@@ -7,8 +7,8 @@ A replica in sync may lead and loses nothing; so may an eligible one while no re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from tidelog.model.ids import NO_BROKER
 
@@ -27,8 +27,7 @@ class Election(Enum):
     """As ONLINE; without any in-sync replica, any live replica, and records may be lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(NamedTuple):
     """A partition's replicas as an election sees them, in the order of the assignment. ``leader`` may be NO_BROKER.
 
     ``last_known``: the last leader of a partition that has no other replica left to lead, with ELR enabled; else empty.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidelog.metadata.image import TopicImage, TopicsImage
@@ -16,8 +15,7 @@ class Cursor(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """``parts`` are (name, topic or None when it does not exist, numbers of its partitions on this page).
 
     ``following`` is where the next page begins; None after the last one.

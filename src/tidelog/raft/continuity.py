@@ -12,7 +12,7 @@ It also decides what the log's end was, damage included: the demand that a damag
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.raft.log_shape import LogEnd
 from tidelog.records.batch import BatchHeader, CorruptBatch, read_header
@@ -26,8 +26,7 @@ from tidelog.storage.segment import LogSegment
 LOG_SUFFIX = ".log"
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(NamedTuple):
     """A range of the metadata log that cannot be used: the bytes [position, end) of the file at ``path``, or, when the range has
     no bytes, records that are missing there. ``why``: what is wrong, for the operator."""
 
@@ -36,8 +35,7 @@ class Damage:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """What other files say of the log. ``begin``: the snapshot that the log continues, or its first offset. ``flushed``: epoch
     (-1 for unknown) and offset below which everything was synced. ``epoch``: that of quorum-state, None without the file."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.model.ids import Uuid
 from tidelog.raft.leader_state import LeaderState, Progress
@@ -10,8 +10,7 @@ from tidelog.raft.quorum import Quorum
 from tidelog.records.control import Endpoint
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaDescription:
+class ReplicaDescription(NamedTuple):
     """A voter or an observer. ``directory_id`` is zero where voters are known only by id (kraft.version 0); times in ms since
     the epoch, -1 while unknown."""
 
@@ -23,8 +22,7 @@ class ReplicaDescription:
     last_caught_up_ms: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumDescription:
+class QuorumDescription(NamedTuple):
     """``high_watermark`` is the end of what is committed."""
 
     leader_id: int

@@ -8,7 +8,7 @@ leader does not count its own log, and a follower does not fetch further, before
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.model.ids import NO_BROKER
 from tidelog.model.machine import Token
@@ -28,23 +28,20 @@ class Node:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Persist:
+class Persist(NamedTuple):
     """Replace and sync the quorum-state file."""
 
     state: QuorumState
 
 
-@dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncate(NamedTuple):
     """Cut the end of the log at ``offset``, then report what is synced."""
 
     offset: int
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class AppendControl:
+class AppendControl(NamedTuple):
     """Append these control records as one batch, as the leader, then sync."""
 
     base_offset: int
@@ -53,8 +50,7 @@ class AppendControl:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class AppendFetched:
+class AppendFetched(NamedTuple):
     """Append these batches as they are, then sync."""
 
     base_offset: int
@@ -62,15 +58,13 @@ class AppendFetched:
     generation: int
 
 
-@dataclass(frozen=True, slots=True)
-class BeginSnapshot:
+class BeginSnapshot(NamedTuple):
     """Prepare for a snapshot from the leader; parts of an earlier attempt are removed."""
 
     snapshot_id: SnapshotId
 
 
-@dataclass(frozen=True, slots=True)
-class StoreSnapshotPart:
+class StoreSnapshotPart(NamedTuple):
     """Write this part of the snapshot."""
 
     snapshot_id: SnapshotId
@@ -78,16 +72,14 @@ class StoreSnapshotPart:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class InstallSnapshot:
+class InstallSnapshot(NamedTuple):
     """The snapshot is complete: check it, sync it under its name, and continue the log after it (``snapshot_installed``)."""
 
     snapshot_id: SnapshotId
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """A request to another node; its answer comes back with ``request_id``."""
 
     request_id: int
@@ -95,16 +87,14 @@ class Send:
     request: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The answer to a waiting request."""
 
     token: Token
     response: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyRecords:
+class ReplyRecords(NamedTuple):
     """The answer to a Fetch: whole batches from ``offset`` on are put into its only partition."""
 
     token: Token
@@ -113,8 +103,7 @@ class ReplyRecords:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReplySnapshotPart:
+class ReplySnapshotPart(NamedTuple):
     """The answer to a FetchSnapshot: bytes of the file are put into its only partition."""
 
     token: Token
@@ -124,8 +113,7 @@ class ReplySnapshotPart:
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderChanged:
+class LeaderChanged(NamedTuple):
     """The leader (-1: unknown) of an epoch, and its first offset if it is this replica."""
 
     leader_id: int = NO_BROKER
@@ -133,8 +121,7 @@ class LeaderChanged:
     epoch_start: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class HighWatermarkMoved:
+class HighWatermarkMoved(NamedTuple):
     """Everything below is committed."""
 
     offset: int

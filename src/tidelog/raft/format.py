@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidelog.metadata.features import (
     FEATURES,
@@ -54,8 +55,7 @@ class FormatRequest:
     """The first users of the cluster (``--add-scram``); the same for all controllers."""
 
 
-@dataclass(frozen=True, slots=True)
-class FormatResult:
+class FormatResult(NamedTuple):
     """The cluster id, the id of each dir, and the dirs that were formatted now."""
 
     cluster_id: str

@@ -8,7 +8,6 @@ stays, and ``mending`` decides what becomes of it.
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ConfigError, StorageFailure
@@ -120,7 +119,7 @@ def _check(opened: MetadataLog, flushed: LogEnd, epoch: int | None, survived: bo
         return
     if opened.unreadable:
         lost = "; ".join(f"snapshot {each.file_name} is damaged, {problem}" for each, problem in opened.unreadable.items())
-        first = replace(first, why=f"{first.why}, and {lost}")
+        first = first._replace(why=f"{first.why}, and {lost}")
     opened.damaged, opened.end_before_damage = first, found.end
 
 

@@ -7,7 +7,7 @@ tail at the next start. Snapshots live in the same directory and decide from whe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.errors import ErrorCode
@@ -36,8 +36,7 @@ MARK_EVERY = 1000
 START_AGAIN = "Start the node again: a start takes the damaged records from the other voters, or says what to do"
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataLogConfig:
+class MetadataLogConfig(NamedTuple):
     """The ``metadata.log.*`` and ``metadata.max.*`` options; sizes in bytes, times in ms, -1 for no limit."""
 
     segment_bytes: int = 1 << 30

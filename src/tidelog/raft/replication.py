@@ -8,7 +8,8 @@ complete.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.fetch import FetchResponse
@@ -69,8 +70,7 @@ def _append(quorum: Quorum, data: bytes) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(NamedTuple):
     """The whole batches of an answer and their size in bytes; or, without any, what is ``wrong``."""
 
     batches: tuple[FetchedBatch, ...] = ()

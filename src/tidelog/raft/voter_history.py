@@ -6,8 +6,7 @@ A truncation restores the set before the cut.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidelog.raft.voters import VoterSet
 from tidelog.records.control import ControlType, parse_kraft_version, parse_voters
@@ -16,8 +15,7 @@ BEFORE_THE_LOG = -1
 """The offset of the configuration or the 0-0 checkpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     offset: int
     kraft_version: int
     voters: VoterSet

@@ -16,7 +16,6 @@ connections, time and threads (``server.replication.replica_fetching``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
@@ -45,8 +44,7 @@ _NEW_SESSION = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FetcherSettings:
+class FetcherSettings(NamedTuple):
     """The replica.fetch.* settings of this broker as a follower."""
 
     max_wait_ms: int = 500

@@ -12,8 +12,8 @@ Invariant: the copy holds nothing that the replica does not hold, and is not rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ports import FileSlice
@@ -37,15 +37,13 @@ class MoveState(Enum):
     ENDED = "ended early"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadStep:
+class ReadStep(NamedTuple):
     """Read ``source`` in a thread, then ``ReplicaMove.take`` the bytes."""
 
     source: FileSlice
 
 
-@dataclass(frozen=True, slots=True)
-class FlushStep:
+class FlushStep(NamedTuple):
     """Run ``job`` in a thread, then ``ReplicaMove.flushed``."""
 
     job: FlushJob

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidelog.security.principal import KafkaPrincipal
 
@@ -20,8 +19,7 @@ class AuthenticationFailed(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Authenticated:
+class Authenticated(NamedTuple):
     """The end of an exchange. ``expires_ms`` is when the credential ends, in ms since the epoch; None for never."""
 
     principal: KafkaPrincipal

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.broker.api import Route
 from tidelog.broker.apis.topics.metadata_bytes import Answers
@@ -41,8 +41,7 @@ from tidelog.server.upkeep.compaction import Compaction
 from tidelog.server.upkeep.housekeeping import Housekeeping
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
+class Membership(NamedTuple):
     """A broker in its cluster: the metadata log, the active controller, the session with it."""
 
     replica: MetadataReplica
@@ -79,8 +78,7 @@ def join_cluster(
     return Membership(replica, channels, to_controllers, controller, life)
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerParts:
+class BrokerParts(NamedTuple):
     """What serves clients. ``publisher`` has not loaded an image yet, and nothing has been started."""
 
     runtime: LoopRuntime

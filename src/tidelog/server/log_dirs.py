@@ -7,8 +7,8 @@ heartbeats continue meanwhile.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import EMPTY_IMAGE, ClusterImage
@@ -38,8 +38,7 @@ class ServedImage:
         self.image: ClusterImage = EMPTY_IMAGE
 
 
-@dataclass(frozen=True, slots=True)
-class OpenLogs:
+class OpenLogs(NamedTuple):
     """Locked log dirs. ``manager`` takes the settings of topics from ``served``."""
 
     manager: LogManager

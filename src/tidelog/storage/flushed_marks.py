@@ -17,7 +17,6 @@ from __future__ import annotations
 import binascii
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from tidelog.model.ids import TopicPartition
@@ -46,8 +45,7 @@ class CutMark(NamedTuple):
     log_start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Believed:
+class Believed(NamedTuple):
     """``flushed``: bad bytes below it are rot; ``exact``: it is the end of what was flushed. Recovery reads from
     ``recovery_point`` on."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import METADATA_TOPIC, TopicPartition, parse_partition_dir, random_uuid, uuid_to_text
@@ -39,8 +39,7 @@ def find_partition_dir(fs: FileSystem, path: str) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoints:
+class Checkpoints(NamedTuple):
     """What is to stand in the offset checkpoints of a log dir. ``number``: a later set has a higher one."""
 
     number: int

@@ -14,8 +14,8 @@ A batch of format 0 or 1 with a right checksum is no torn tail. Such a directory
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
@@ -57,8 +57,7 @@ _INTERRUPTED = (DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX, ".tmp")
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadRequest:
+class LoadRequest(NamedTuple):
     """What is known about a partition's directory before it is opened."""
 
     directory: str
@@ -99,7 +98,7 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
                 recover_segment(segments[-1], request.config.index_interval_bytes, epochs, Trust(end, complete=True))
         elif segments:
             request, trust = _trusted(fs, request, topic_id)
-            trust = replace(trust, kernel_survived=request.kernel_survived and not sync_failed)
+            trust = trust._replace(kernel_survived=request.kernel_survived and not sync_failed)
             read_from = 0 if request.read_all else request.recovery_point
             segments = recover(segments, trust, request.config.index_interval_bytes, epochs, read_from=read_from)
         if sync_failed:
@@ -126,7 +125,7 @@ def _trusted(fs: FileSystem, request: LoadRequest, topic_id: bytes | None) -> tu
     """The request with the offsets that are to be believed after an unclean stop."""
     cut = None if request.read_all else read_cut(fs, request.directory)
     found = believed(request.recovery_point, request.log_start_offset, request.flushed, request.checkpoint, cut, topic_id)
-    request = replace(request, recovery_point=found.recovery_point, log_start_offset=found.log_start_offset)
+    request = request._replace(recovery_point=found.recovery_point, log_start_offset=found.log_start_offset)
     return request, Trust(found.flushed, exact=found.exact)
 
 
@@ -299,7 +298,7 @@ def _without_log_start(request: LoadRequest, end: int) -> LoadRequest:
         end,
         request.log_start_offset,
     )
-    return replace(request, log_start_offset=0)
+    return request._replace(log_start_offset=0)
 
 
 def _start_anew(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.storage.log_view import LogView
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
@@ -36,8 +37,7 @@ class RetentionResult:
                     fs.remove(path)
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionPlan:
+class RetentionPlan(NamedTuple):
     """The oldest segments, each with the reason for its deletion. ``roll``: the active segment has expired as well; it is
     deleted once it is closed and sealed."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import binascii
 import logging
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from tidelog.model.errors import StorageFailure
@@ -46,7 +45,7 @@ def recover(
     for number in range(first, len(segments)):
         segment = segments[number]
         following = segments[number + 1].base_offset if number + 1 < len(segments) else None
-        trust = replace(known, following=following)
+        trust = known._replace(following=following)
         dropped = recover_segment(segment, interval, epochs, trust, kept)
         if dropped or _breaks_off(segment, trust):
             for later in segments[number + 1 :]:

@@ -11,7 +11,6 @@ adjacent batches: a batch that contradicts its neighbours and itself leaves a ga
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidelog.model.ports import File
@@ -26,8 +25,7 @@ _DELTA, _COUNT = slice(23, 27), slice(57, 61)
 """Last offset delta and number of records in a header."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trust:
+class Trust(NamedTuple):
     """What is known of a segment before it is read.
 
     ``flushed``: offsets below it were synced. ``kernel_survived``: no write can have been lost, synced or not. ``following``: the

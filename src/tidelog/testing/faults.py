@@ -16,9 +16,9 @@ import copy
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, settled
 from tidelog.broker.api import Handler, Route
@@ -52,8 +52,7 @@ class _Kind(Enum):
 _OF_LOADS = frozenset({_Kind.DELAY, _Kind.HOLD, _Kind.DROP})
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
+class _Fault(NamedTuple):
     kind: _Kind
     error: ErrorCode = ErrorCode.NONE
     delay_s: float = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.coordinator.group.consumer import subscription_regex
 from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
@@ -38,8 +38,7 @@ def describe(machine: TransactionCoordinator, transactional_id: str) -> describe
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(NamedTuple):
     """The filters of ListTransactions; empty sequences and a negative duration match all.
 
     ``longer_than_ms``: how long ago the transaction began (KIP-994); ids without a transaction count as very old, as in Kafka.

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidelog.broker.batches import Batches
 from tidelog.broker.marker_requests import PartitionMarker, errors_of, markers_request
@@ -44,8 +43,7 @@ _EXPECTED = (
 """Usual during elections and restarts; not logged for each partition of each transaction."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Errand:
+class _Errand(NamedTuple):
     """One partition's marker on its way to another broker, and the shard that gets the answer."""
 
     shard: Shard[TransactionCoordinator]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.broker import lifecycle
 from tidelog.config.listeners import EndPoint, parse_address
@@ -22,8 +22,7 @@ from tidelog.server.runtime import LoopRuntime
 from tidelog.server.upkeep import settings
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataDir:
+class MetadataDir(NamedTuple):
     """The log dir of the metadata log."""
 
     fs: FileSystem

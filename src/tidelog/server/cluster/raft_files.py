@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.raft import log_changes, quorum_state
@@ -30,8 +29,7 @@ from tidelog.server.runtime import LoopRuntime
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """``run`` in a thread, then ``then`` with its result on the loop; ``then`` returns further effects."""
 
     run: Callable[[], Any]

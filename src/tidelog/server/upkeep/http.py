@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tidelog.config.listeners import address_text
 from tidelog.model.errors import ConfigError
@@ -26,8 +25,7 @@ MAX_CONNECTIONS: Final = 64
 READ_BYTES: Final = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     status: int
     body: bytes
     content_type: str = "text/plain; charset=utf-8"
