@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NAME = "console-producer"
 DEFAULT_READER = "org.apache.kafka.tools.LineMessageReader"
 POLL_S = 0.1
+LAST_LOOK_S = 2.0
+"""How long an interrupted tool asks for the topic of the line that it holds."""
 """Timeout of a poll for deliveries."""
 LOG_LEVEL = "2"
 """Critical messages only: errors are also reported by callback."""
@@ -139,16 +141,21 @@ class Sender:
     def send_all(self, lines: Iterable[Line]) -> None:
         """Sends all lines; exit code 1 when one of them was not delivered."""
         watcher: threading.Thread | None = None
+        first: Line | None = None
         try:
             for line in lines:
                 if watcher is None:
+                    first = line
                     # Before waiting for the topic, because it also reports that no broker answers.
                     watcher = threading.Thread(target=self._watch, daemon=True)
                     watcher.start()
                     self._await_topic()
+                    first = None
                 self._send(line)
         except KeyboardInterrupt:
             print(file=sys.stderr)
+            if first is not None:
+                self._send_or_report(first)
         finally:
             self._closing.set()
             if watcher is not None:
@@ -156,6 +163,19 @@ class Sender:
                 self._producer.flush()
         if self._failed:
             raise CommandFailed(f"{self._failed} records were not delivered.")
+
+    def _send_or_report(self, line: Line) -> None:
+        """Sends the line that was read when the tool was interrupted, if its topic is there by now."""
+        from confluent_kafka import KafkaException
+
+        try:
+            missing = self._producer.list_topics(self._topic, timeout=LAST_LOOK_S).topics[self._topic].error
+        except KafkaException as failure:
+            missing = failure.args[0]
+        if missing is None:
+            self._send(line)
+        else:
+            self._report(missing.str(), line.key, line.value)
 
     def _await_topic(self) -> None:
         """A metadata request for a missing topic makes the broker create it; it has a leader shortly after."""
