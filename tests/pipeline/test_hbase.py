@@ -108,5 +108,5 @@ def test_rows_are_in_hbase_once_though_a_batch_is_run_again_and_the_checkpoint_i
 def test_a_gateway_that_is_not_there_is_told_with_what_to_start(spark: Any, broker: Broker, tmp_path: Path) -> None:
     broker.create_topic("rides", 1)
     lake = Lake(spark, broker.bootstrap_servers, tmp_path, RIDES.replace("HBASE", "http://127.0.0.1:1"))
-    with pytest.raises(SinkError, match=r"http://127.0.0.1:1 does not do .*ConnectionRefused.*hbase rest start"):
+    with pytest.raises(SinkError, match=r"http://127.0.0.1:1 does not answer as it should .*ConnectionRefused.*hbase rest start"):
         lake.run()
