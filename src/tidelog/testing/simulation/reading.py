@@ -30,7 +30,8 @@ READS = {
 
 
 class DamagedBatch(Exception):
-    """A batch arrived with a wrong checksum, where KafkaConsumer raises CorruptRecordException. ``broker`` sent it."""
+    """A batch arrived with a wrong checksum, where KafkaConsumer raises CorruptRecordException, or its leader knows that it is
+    damaged. ``broker`` answered."""
 
     def __init__(self, broker: int, what: str) -> None:
         super().__init__(f"node {broker}: {what}")
@@ -69,6 +70,8 @@ async def fetch(client: Client, at: TopicPartition, offset: int, *, committed: b
     found = read_fetch(await client.ask(where, request, purpose="fetch"), at, topic.topic_id)
     if found.error is not ErrorCode.NONE:
         client.metadata.topics.pop(at.topic, None)
+        if found.error is ErrorCode.CORRUPT_MESSAGE:
+            raise DamagedBatch(leader.broker, f"{at}: the batch at offset {offset} is damaged, and not mended yet")
         assert found.error in PASSING, f"Fetch of {at} from {offset}: {found.error.name}"
         raise Later(found.error.name)
     return _page(at, offset, found, leader.broker, committed=committed)
