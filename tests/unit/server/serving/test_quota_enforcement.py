@@ -291,7 +291,8 @@ def test_nothing_is_lost_or_doubled_for_real_clients_that_are_throttled(broker: 
         broker.advance(1)
     consumer.close()
     assert received == sent
-    assert told and all(event.throttle_time > 0 for event in told)
+    # librdkafka also reports the end of a throttling, as 0.
+    assert any(event.throttle_time > 0 for event in told)
 
 
 def test_the_active_controller_counts_what_clients_of_other_brokers_ask_for(tmp_path: Path) -> None:
