@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sim.replica_world import ReplicaWorld
 
 DELTA_BYTES = range(23, 27)
-"""Of a batch: its last offset delta, by which batches are told from each other before a checksum is computed."""
+"""Offset of the batch's last offset delta, which distinguishes batches before anything is checked."""
 
 
 class Place(NamedTuple):

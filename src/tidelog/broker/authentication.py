@@ -62,7 +62,6 @@ class Mechanism(NamedTuple):
 class SaslListener(NamedTuple):
     """What all connections of a SASL listener have in common."""
 
-    node: Node
     mechanisms: Mapping[str, Mechanism]
     dispatcher: Dispatcher
     refusing: Dispatcher
@@ -90,7 +89,6 @@ def sasl_listener(
     """A listener that serves these APIs to clients that authenticate by one of these mechanisms."""
     refusing = {key: replace(route, handler=_illegal_state) for key, route in apis.items()}
     return SaslListener(
-        node=node,
         mechanisms=mechanisms,
         dispatcher=Dispatcher(node, apis),
         refusing=Dispatcher(node, refusing),
@@ -154,7 +152,7 @@ class Authentication:
     def _in_session(self, session: Session, frame: memoryview) -> Reply:
         """The answer to a frame of a client whose session has an end."""
         if bytes(frame[:2]) != _HANDSHAKE:
-            if self._is_over:
+            if self._expires_at_ms is not None and self._listener.monotonic_ms() >= self._expires_at_ms:
                 return self._close("the session is over, and the client did not authenticate again")
             return self.requests(session, frame)
         outgoing = self.requests(session, frame)
@@ -180,11 +178,8 @@ class Authentication:
 
     @property
     def _failed(self) -> bool:
+        """Whether a handler has just ended the exchange."""
         return self.stage is Stage.ENDED
-
-    @property
-    def _is_over(self) -> bool:
-        return self._expires_at_ms is not None and self._listener.monotonic_ms() >= self._expires_at_ms
 
     def _farewell(self, outgoing: object) -> Reply:
         return Farewell(outgoing, self._listener.failed_delay_ms) if isinstance(outgoing, list) else CLOSE_CONNECTION
@@ -259,7 +254,8 @@ class Authentication:
             raise AuthenticationFailed(
                 "a connection keeps its user", f"{session.principal} asks to become {outcome.principal} when it re-authenticates"
             )
-        lifetimes = [self._listener.mechanisms[self._mechanism].max_reauth_ms] if self._max_reauth_ms else []
+        max_reauth_ms = self._listener.mechanisms[self._mechanism].max_reauth_ms
+        lifetimes = [max_reauth_ms] if max_reauth_ms else []
         if outcome.expires_ms is not None:
             left = outcome.expires_ms - self._listener.now_ms()
             if left <= 0:
@@ -273,10 +269,6 @@ class Authentication:
         self.stage = Stage.OPEN
         if not again:
             self._on_open()
-
-    @property
-    def _max_reauth_ms(self) -> int:
-        return self._listener.mechanisms[self._mechanism].max_reauth_ms
 
 
 def _says_no_error(answer: object) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tidelog.controller.result import MAX_RECORDS_PER_REQUEST, ControllerResult, Decision
 from tidelog.metadata.features import SCRAM_MV
 from tidelog.metadata.records import MetadataRecord
+from tidelog.metadata.snapshot import scram_record
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -17,7 +18,6 @@ from tidelog.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from tidelog.protocol.messages.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
-from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from tidelog.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, ScramMechanism, credential_of
 
 MAX_TEXT = 64 * 1024
@@ -91,11 +91,4 @@ def _insertion(decision: Decision, change: ScramCredentialUpsertion) -> Metadata
             f"{change.iterations} iterations, but {mechanism.title} takes {MIN_ITERATIONS} to {MAX_ITERATIONS}.",
         )
     credential = credential_of(mechanism, bytes(change.salted_password), bytes(change.salt), change.iterations)
-    return UserScramCredentialRecord(
-        name=change.name,
-        mechanism=mechanism,
-        salt=credential.salt,
-        stored_key=credential.stored_key,
-        server_key=credential.server_key,
-        iterations=credential.iterations,
-    )
+    return scram_record(change.name, mechanism, credential)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV, CORDONED_DIRS_MV, DIRECTORIES_MV, ELR_MV, METADATA_VERSION
-from tidelog.metadata.image import BrokerImage, ClusterImage, ControllerImage, PartitionImage, TopicImage
+from tidelog.metadata.image import BrokerImage, ClusterImage, ControllerImage, PartitionImage, ScramCredential, TopicImage
 from tidelog.metadata.records import MetadataRecord
 from tidelog.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from tidelog.protocol.messages.client_quota_record import ClientQuotaRecord, EntityData
@@ -77,14 +77,7 @@ def _security_records(image: ClusterImage) -> Iterator[MetadataRecord]:
             permission_type=acl.permission_type,
         )
     for (user, mechanism), credential in image.scram.items():
-        yield UserScramCredentialRecord(
-            name=user,
-            mechanism=mechanism,
-            salt=credential.salt,
-            stored_key=credential.stored_key,
-            server_key=credential.server_key,
-            iterations=credential.iterations,
-        )
+        yield scram_record(user, mechanism, credential)
     for token_id, token in image.tokens.items():
         yield DelegationTokenRecord(
             owner=token.owner,
@@ -95,6 +88,18 @@ def _security_records(image: ClusterImage) -> Iterator[MetadataRecord]:
             expiration_timestamp=token.expiration_timestamp,
             token_id=token_id,
         )
+
+
+def scram_record(user: str, mechanism: int, credential: ScramCredential) -> UserScramCredentialRecord:
+    """A user's credential; ``mechanism`` 1 SHA-256, 2 SHA-512."""
+    return UserScramCredentialRecord(
+        name=user,
+        mechanism=mechanism,
+        salt=credential.salt,
+        stored_key=credential.stored_key,
+        server_key=credential.server_key,
+        iterations=credential.iterations,
+    )
 
 
 def partition_record(topic_id: bytes, number: int, partition: PartitionImage, metadata_version: int) -> PartitionRecord:

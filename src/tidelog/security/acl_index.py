@@ -6,7 +6,7 @@ A lookup costs one dictionary access per distinct length of a prefix, however ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from tidelog.model.acl import WILDCARD, AccessControlEntry, PatternType
 from tidelog.model.ids import Uuid
@@ -33,10 +33,6 @@ class AclIndex:
 
     def __contains__(self, acl_id: object) -> bool:
         return acl_id in self._by_id
-
-    def entries(self) -> Iterable[AccessControlEntry]:
-        """All ACLs, in no order."""
-        return self._by_id.values()
 
     def add(self, acl_id: Uuid, entry: AccessControlEntry) -> None:
         """Adds an ACL. AssertionError for a known id: the controller writes each id once."""

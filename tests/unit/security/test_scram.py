@@ -69,12 +69,12 @@ def login(exchange: ScramServer, user: str, password: str) -> AuthenticationFail
 
 
 def test_a_stranger_and_a_wrong_password_look_alike() -> None:
-    wrong, stranger = login(server(), "user", "pen"), login(server(), "nobody", "pen")
+    wrong, stranger = login(server(), "user", "pen"), login(server(), "stranger", "pen")
     assert str(wrong) == str(stranger) == REFUSED
     assert "the password is wrong" in wrong.reason
     assert "no credential" in stranger.reason
     # The salt of a stranger stays the same: a second question tells no more than the first.
-    first, second = (server(nonce=nonce).answer(b"n,,n=nobody,r=c").split(b",")[1:] for nonce in ("one", "two"))
+    first, second = (server(nonce=nonce).answer(b"n,,n=stranger,r=c").split(b",")[1:] for nonce in ("one", "two"))
     assert first == second
     assert server().answer(b"n,,n=other,r=c").split(b",")[1:] != first
 

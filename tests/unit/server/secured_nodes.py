@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.unit.server.several_nodes import SeveralNodes
 from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE
+from tidelog.metadata.snapshot import scram_record
 from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
 from tidelog.security.scram import ScramMechanism, credential_of, salted_password
 
@@ -17,7 +18,7 @@ def first_user(name: str, password: str) -> UserScramCredentialRecord:
     """What ``format --add-scram`` writes."""
     mechanism = ScramMechanism.SHA_256
     stored = credential_of(mechanism, salted_password(mechanism, password, SALT, 4096), SALT, 4096)
-    return UserScramCredentialRecord(name, mechanism, stored.salt, stored.stored_key, stored.server_key, stored.iterations)
+    return scram_record(name, mechanism, stored)
 
 
 def secured_nodes(directory: Path, **settings: Any) -> SeveralNodes:

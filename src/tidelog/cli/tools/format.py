@@ -12,6 +12,7 @@ from tidelog.cli.refusal import text_of
 from tidelog.config.properties import parse
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.features import KRAFT_VERSION, METADATA_VERSION, metadata_version_name
+from tidelog.metadata.snapshot import scram_record
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import uuid_from_text
 from tidelog.protocol.messages.user_scram_credential_record import UserScramCredentialRecord
@@ -94,14 +95,7 @@ def _first_users(texts: tuple[str, ...]) -> list[UserScramCredentialRecord]:
         if (given.name, given.mechanism) in users:
             raise ConfigError(f"--add-scram names {given.name} with {given.mechanism.title} twice.")
         stored = credential_of(given.mechanism, given.salted, given.salt, given.iterations)
-        users[given.name, given.mechanism] = UserScramCredentialRecord(
-            name=given.name,
-            mechanism=given.mechanism,
-            salt=stored.salt,
-            stored_key=stored.stored_key,
-            server_key=stored.server_key,
-            iterations=stored.iterations,
-        )
+        users[given.name, given.mechanism] = scram_record(given.name, given.mechanism, stored)
     return list(users.values())
 
 

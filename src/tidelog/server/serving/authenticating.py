@@ -17,6 +17,7 @@ from tidelog.security.plain import PlainServer, fixed_users
 from tidelog.security.sasl import SaslServer
 from tidelog.security.scram import ScramMechanism, ScramServer, users
 from tidelog.server.runtime import LoopRuntime
+from tidelog.server.serving.violations import LogLimit
 
 if TYPE_CHECKING:
     from tidelog.client.settings import Sasl
@@ -24,33 +25,26 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NONCE_BYTES = 24
-FAILURES_PER_SECOND = 5
 
 
 class FailureLog:
     """Logs failed logins: the first few of each second in full, the rest as a number, so that failures do not fill the disk."""
 
     def __init__(self, listener: str, runtime: LoopRuntime) -> None:
-        self.total = 0
         self._listener = listener
         self._runtime = runtime
-        self._second = -1
-        self._told = 0
-        self._untold = 0
+        self._limit = LogLimit()
+
+    @property
+    def total(self) -> int:
+        return self._limit.total
 
     def __call__(self, host: str, reason: str) -> None:
         """A client at this address failed to authenticate."""
-        self.total += 1
-        second = self._runtime.real_ms() // 1000
-        if second != self._second:
-            if self._untold:
-                log.warning("listener %s: %d more logins failed", self._listener, self._untold)
-            self._second, self._told, self._untold = second, 0, 0
-        if self._told < FAILURES_PER_SECOND:
-            self._told += 1
+        if untold := self._limit.untold(self._runtime.real_ms()):
+            log.warning("listener %s: %d more logins failed", self._listener, untold)
+        if self._limit.takes():
             log.warning("listener %s: a login from %s failed: %s", self._listener, host, reason)
-        else:
-            self._untold += 1
 
 
 def sasl_of(name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRuntime) -> SaslListener | None:

@@ -13,8 +13,8 @@ TOLD_PER_SECOND = 5
 LONGEST_CLIENT_ID = 100
 
 
-class Violations:
-    """One per listener."""
+class LogLimit:
+    """Which events of a kind are logged: the first ``TOLD_PER_SECOND`` of each second; the others are counted."""
 
     __slots__ = ("_second", "_told", "_untold", "total")
 
@@ -24,19 +24,41 @@ class Violations:
         self._told = 0
         self._untold = 0
 
+    def untold(self, now_ms: int) -> int:
+        """How many events of the last second were not logged, once that second is over; then 0."""
+        second = now_ms // 1000
+        if second == self._second:
+            return 0
+        untold, self._second, self._told, self._untold = self._untold, second, 0, 0
+        return untold
+
+    def takes(self) -> bool:
+        """Whether this event is logged; called once for each."""
+        self.total += 1
+        taken = self._told < TOLD_PER_SECOND
+        self._told += taken
+        self._untold += not taken
+        return taken
+
+
+class Violations:
+    """One per listener."""
+
+    __slots__ = ("_limit",)
+
+    def __init__(self) -> None:
+        self._limit = LogLimit()
+
+    @property
+    def total(self) -> int:
+        return self._limit.total
+
     def tell(self, peer: str, client_id: str | None, error: Exception, now_ms: int) -> None:
         """Logs that a connection is closed because of ``error``."""
-        self.total += 1
-        second = now_ms // 1000
-        if second != self._second:
-            if self._untold:
-                log.info("closed %d more connections that sent what cannot be read or is not served", self._untold)
-            self._second, self._told, self._untold = second, 0, 0
-        if self._told < TOLD_PER_SECOND:
-            self._told += 1
+        if untold := self._limit.untold(now_ms):
+            log.info("closed %d more connections that sent what cannot be read or is not served", untold)
+        if self._limit.takes():
             log.info("closing the connection of %s (client id %s): %s", peer, _quoted(client_id), error)
-        else:
-            self._untold += 1
 
 
 def _quoted(client_id: str | None) -> str:

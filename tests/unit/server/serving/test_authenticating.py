@@ -25,7 +25,6 @@ from tidelog.security.scram import ScramMechanism, credential_of, salted_passwor
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving import connection
 from tidelog.server.serving.authenticating import (
-    FAILURES_PER_SECOND,
     FailureLog,
     broker_login,
     controller_login,
@@ -34,6 +33,7 @@ from tidelog.server.serving.authenticating import (
 )
 from tidelog.server.serving.binding import bind
 from tidelog.server.serving.listener import ConnectionCount, Limits, Listener
+from tidelog.server.serving.violations import TOLD_PER_SECOND
 
 SETTINGS = {
     "listeners": "PLAINTEXT://localhost:1,OUTSIDE://localhost:2",
@@ -187,10 +187,10 @@ def test_failures_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     failures = FailureLog("OUTSIDE", clock)  # type: ignore[arg-type]
     for _ in range(100):
         failures("10.0.0.1", "no")
-    assert caplog.text.count("a login from 10.0.0.1 failed: no") == FAILURES_PER_SECOND
+    assert caplog.text.count("a login from 10.0.0.1 failed: no") == TOLD_PER_SECOND
     clock.now += 1000
     failures("10.0.0.1", "no")
-    assert f"{100 - FAILURES_PER_SECOND} more logins failed" in caplog.text
+    assert f"{100 - TOLD_PER_SECOND} more logins failed" in caplog.text
     assert failures.total == 101
     assert logging.getLogger("tidelog.server.serving.authenticating").name
 
