@@ -41,6 +41,11 @@ class Needs:
     """True: the handler checks each resource and reports each error. False: the whole request needs the permission on the
     cluster before the handler runs."""
 
+    @property
+    def on_cluster(self) -> AclOperation | None:
+        """The operation that the whole request needs on the cluster, if the dispatcher asks for it."""
+        return self.permissions[0].operation if self.permissions and not self.in_handler else None
+
 
 NOTHING = Needs()
 """Open to every client that may connect."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from tidelog.broker.answers import Answer, Encoded, Outgoing, Signal, Waiting, as_kafka_error
 from tidelog.broker.api import Handler, Route
+from tidelog.broker.authorization import require_on_cluster
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Context, RequestContext, Session
 from tidelog.broker.request_times import RequestTimes, Sampling, Timed, name_of
@@ -33,7 +34,7 @@ from tidelog.protocol.framing import (
 class _Served:
     """A route with what dispatching needs as attributes, created on the first request of the API."""
 
-    __slots__ = ("first", "handler", "key", "last", "left", "read", "refuse", "requests", "sampling")
+    __slots__ = ("first", "handler", "key", "last", "left", "needs", "read", "refuse", "requests", "sampling")
 
     def __init__(self, route: Route) -> None:
         self.key = route.api.key
@@ -41,6 +42,8 @@ class _Served:
         self.handler: Handler = route.handler
         self.read: Callable[[memoryview, int, int], Any] = route.read or registry.request_class(self.key).read
         self.refuse = route.api.refuse
+        self.needs = route.needs.on_cluster
+        """The operation on the cluster without which the request is refused; None where the handler asks."""
         self.requests = [0] * (self.last + 1)
         """Decoded requests, by version."""
         self.sampling = Sampling()
@@ -84,6 +87,8 @@ class Dispatcher:
         served.left -= 1
         timed = None if served.left else self._timed(session, served, request)
         try:
+            if served.needs is not None:
+                require_on_cluster(ctx, served.needs)
             answer = served.handler(ctx, request)
         except Exception as error:
             answer = served.refuse(ctx, request, as_kafka_error(error))

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from tidelog.broker.api import Route
 from tidelog.broker.apis.topics.metadata_bytes import Answers
-from tidelog.broker.ports import ActiveController, Controller, Node, NoOtherBrokers, OtherBrokers, Runtime, VersionRange
+from tidelog.broker.ports import (
+    AccessControl,
+    ActiveController,
+    Controller,
+    Node,
+    NoOtherBrokers,
+    OtherBrokers,
+    Runtime,
+    VersionRange,
+)
 from tidelog.broker.producer_ids import ProducerIds
 from tidelog.broker.quotas.client_quotas import ClientQuotas
 from tidelog.broker.request import RequestContext
@@ -65,6 +74,8 @@ class Broker:
     leads: Callable[[Partition], bool] = lambda partition: True
     """Whether it is certain that no other broker has become leader of a partition that this broker leads."""
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
+    access: AccessControl | None = None
+    """Decides what clients may do; None allows everything."""
     topics_being_created: dict[str, None] = field(default_factory=dict)
     """Topics that a Metadata request asked for and the controller is creating."""
     auto_creations_refused: dict[str, int] = field(default_factory=dict)
@@ -130,6 +141,8 @@ class ControllerSide:
     apis: Mapping[int, Route]
     lives: Lives = field(default_factory=Lives)
     quotas: ClientQuotas = field(default_factory=ClientQuotas)
+    access: AccessControl | None = None
+    """Decides what clients may do; None allows everything."""
     advertised: Mapping[int, VersionRange] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -119,6 +119,33 @@ class NoOtherBrokers:
         raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {broker_id} is asked, and there are no other brokers here.")
 
 
+class Client(Protocol):
+    """The client of one request, as the access control sees it."""
+
+    @property
+    def principal(self) -> KafkaPrincipal: ...
+
+    @property
+    def peer_host(self) -> str:
+        """The client's address as text, without a port."""
+        ...
+
+    @property
+    def api_key(self) -> int: ...
+
+
+class AccessControl(Protocol):
+    """Decides by the ACLs; handlers ask through ``broker.authorization``."""
+
+    def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
+        """Whether the client may do the operation on the resource. ``quiet``: a "no" is no refusal yet; it is not logged."""
+        ...
+
+    def allows_any(self, client: Client, operation: int, resource_type: int) -> bool:
+        """Whether the client may do the operation on at least one resource of the type."""
+        ...
+
+
 class Node(Protocol):
     """State shared by all requests of a broker or a controller."""
 
@@ -147,6 +174,11 @@ class Node(Protocol):
 
     @property
     def quotas(self) -> ClientQuotas: ...
+
+    @property
+    def access(self) -> AccessControl | None:
+        """Decides what clients may do; None allows everything."""
+        ...
 
     @property
     def advertised(self) -> Mapping[int, VersionRange]:

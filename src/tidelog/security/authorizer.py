@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from tidelog.model.acl import WILDCARD, AccessControlEntry, AclOperation, PatternType, PermissionType, ResourceType
+from tidelog.model.acl import OPERATIONS, WILDCARD, AccessControlEntry, AclOperation, PatternType, PermissionType
 from tidelog.model.ids import Uuid
 from tidelog.security.acl_index import AclIndex
 from tidelog.security.principal import USER, KafkaPrincipal
@@ -142,40 +142,6 @@ class Authorizer:
     def operations(self, principal: KafkaPrincipal, host: str, resource_type: int, name: str) -> frozenset[AclOperation]:
         """The operations that fit the type and are allowed: the authorized operations of an answer (KIP-430)."""
         return frozenset(each for each in OPERATIONS[resource_type] if self.allows(principal, host, each, resource_type, name))
-
-
-OPERATIONS: Mapping[int, tuple[AclOperation, ...]] = {
-    ResourceType.TOPIC: (
-        AclOperation.READ,
-        AclOperation.WRITE,
-        AclOperation.CREATE,
-        AclOperation.DELETE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    ),
-    ResourceType.GROUP: (
-        AclOperation.READ,
-        AclOperation.DELETE,
-        AclOperation.DESCRIBE,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-    ),
-    ResourceType.CLUSTER: (
-        AclOperation.CREATE,
-        AclOperation.ALTER,
-        AclOperation.DESCRIBE,
-        AclOperation.CLUSTER_ACTION,
-        AclOperation.DESCRIBE_CONFIGS,
-        AclOperation.ALTER_CONFIGS,
-        AclOperation.IDEMPOTENT_WRITE,
-    ),
-    ResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.TWO_PHASE_COMMIT),
-    ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
-    ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
-}
-"""The operations that mean something for each type of resource."""
 
 
 def _hidden(pattern_type: int, name: str, denied: set[tuple[int, str]]) -> bool:

@@ -2,16 +2,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NodeWorld, run, served
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Encoded, Outgoing
+from tidelog.broker.api import on_cluster
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.request import Context
+from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request
@@ -164,3 +168,29 @@ def test_garbage_is_a_violation_or_an_answer_and_nothing_else(data: bytes) -> No
     for prefix in (b"", b"\0\x3c\0\1\0\0\0\1"):
         with contextlib.suppress(ProtocolViolation):
             joined(dispatcher.handle(world.session(), memoryview(bytearray(prefix + data))))
+
+
+def test_a_row_that_needs_a_permission_on_the_cluster_is_refused_before_its_handler_runs() -> None:
+    ran: list[Any] = []
+
+    def handler(ctx: Context, request: DescribeClusterRequest) -> DescribeClusterResponse:
+        ran.append(request)
+        return DescribeClusterResponse(cluster_id="c")
+
+    needs = on_cluster(AclOperation.ALTER)
+    route = replace(served(ApiKey.DESCRIBE_CLUSTER, (0, 1), handler), needs=needs)
+    world = NodeWorld(apis={route.api.key: route})
+    dispatcher = Dispatcher(world.broker, world.broker.apis)
+
+    def asked() -> DescribeClusterResponse:
+        data = joined(dispatcher.handle(world.session(), frame(DescribeClusterRequest(), 1)))
+        return DescribeClusterResponse.decode(data[decode_response_header(data, flexible_header=True)[1] :], 1)
+
+    world.broker.access = Allowing()
+    assert asked().error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert not ran
+    world.broker.access = Allowing({(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)})
+    assert asked().error_code == 0
+    world.broker.access = None
+    assert asked().error_code == 0
+    assert len(ran) == 2

@@ -1,0 +1,79 @@
+"""What a handler asks before it acts: may this client do this operation on this resource?
+
+On a node without an authorizer everything is allowed. The answer for each resource is the handler's; the errors are Kafka's, one
+for each type of resource. A handler asks before it looks whether the resource exists: a client without the permission must not
+learn that. Requests that need one permission on the cluster as a whole are refused by the dispatcher, by their row of the table.
+
+``quiet``: a question whose "no" is not a refusal yet, because another permission may do or because the answer just leaves the
+resource out. It is neither logged nor counted as a denial, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
+
+from tidelog.broker.operations import OPERATIONS, bits
+from tidelog.broker.request import RequestContext
+from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
+from tidelog.model.errors import ErrorCode, KafkaError
+
+_Context: TypeAlias = RequestContext[Any]
+
+DENIED: Final = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+}
+"""The error of a denied operation, by type of resource."""
+
+
+def allows(ctx: _Context, operation: AclOperation, kind: ResourceType, name: str, *, quiet: bool = False) -> bool:
+    """Whether the client may do the operation on one resource."""
+    access = ctx.node.access
+    return access is None or access.allows(ctx, operation, kind, name, quiet)
+
+
+def allows_on_cluster(ctx: _Context, operation: AclOperation, *, quiet: bool = False) -> bool:
+    """Whether the client may do the operation on the cluster."""
+    access = ctx.node.access
+    return access is None or access.allows(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME, quiet)
+
+
+def allows_on_any(ctx: _Context, operation: AclOperation, kind: ResourceType) -> bool:
+    """Whether the client may do the operation on at least one resource of this type, existing or not (KIP-679)."""
+    access = ctx.node.access
+    return access is None or access.allows_any(ctx, operation, kind)
+
+
+def allowed(
+    ctx: _Context, operation: AclOperation, kind: ResourceType, names: Iterable[str], *, quiet: bool = False
+) -> frozenset[str]:
+    """Those of ``names`` on which the client may do the operation; each is asked for once."""
+    access = ctx.node.access
+    different = frozenset(names)
+    if access is None:
+        return different
+    return frozenset(name for name in different if access.allows(ctx, operation, kind, name, quiet))
+
+
+def require(ctx: _Context, operation: AclOperation, kind: ResourceType, name: str) -> None:
+    """KafkaError with the code of ``DENIED`` when the client may not; the API's row makes a response of it."""
+    if not allows(ctx, operation, kind, name):
+        raise KafkaError(DENIED[kind])
+
+
+def require_on_cluster(ctx: _Context, operation: AclOperation) -> None:
+    """KafkaError CLUSTER_AUTHORIZATION_FAILED when the client may not do the operation on the cluster."""
+    require(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def authorized_operations(ctx: _Context, kind: ResourceType, name: str) -> int:
+    """The operations on the resource that the client may do, as a bit set (KIP-430)."""
+    access = ctx.node.access
+    if access is None:
+        return bits(*OPERATIONS[kind])
+    return bits(*(each for each in OPERATIONS[kind] if access.allows(ctx, each, kind, name, True)))

@@ -1,0 +1,27 @@
+"""Access control that allows what a test says, for handlers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tidelog.broker.ports import Client
+from tidelog.model.acl import AclOperation, ResourceType
+
+Permission = tuple[AclOperation, ResourceType, str]
+
+
+@dataclass
+class Allowing:
+    """Allows the listed permissions and nothing else; ``loud`` are the questions whose "no" is a refusal, in order."""
+
+    permissions: set[Permission] = field(default_factory=set)
+    loud: list[Permission] = field(default_factory=list)
+
+    def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
+        asked = (AclOperation(operation), ResourceType(resource_type), name)
+        if not quiet:
+            self.loud.append(asked)
+        return asked in self.permissions
+
+    def allows_any(self, client: Client, operation: int, resource_type: int) -> bool:
+        return any(each[:2] == (operation, resource_type) for each in self.permissions)
