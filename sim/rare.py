@@ -19,7 +19,7 @@ from tidelog.raft import log_changes
 from tidelog.replication import following
 from tidelog.storage import log as storage_log
 from tidelog.storage import recovery
-from tidelog.storage.log_manager import LogManager
+from tidelog.storage.log_table import LogTable
 from tidelog.storage.producer_state import ProducerStateManager
 from tidelog.storage.segment import LogSegment
 from tidelog.testing.simulation.patching import Patch, patched
@@ -71,7 +71,7 @@ LOOKED_AT: tuple[tuple[Any, str, Seen], ...] = (
     (following, "start_over", _calls("logs begun anew behind the leader's start")),
     (log_changes, "truncate", _calls("metadata logs cut where histories part")),
     (log_changes.IncomingSnapshot, "finish", _calls("metadata snapshots fetched")),
-    (LogManager, "fail_dir", _calls("log dirs failed")),
+    (LogTable, "fail_dir", _calls("log dirs failed")),
     (LogSegment, "_index_again", _calls("indexes made anew")),
     (recovery, "recover_segment", _recovered),
     (storage_log, "validate_replicated", _refused),

@@ -164,10 +164,10 @@ class Workload:
     def retain(self) -> None:
         # What goes is decided before the first file is touched: nothing above the high watermark.
         self.latest_start = max(self.latest_start, self.log.active.base_offset)
-        self.manager.retain(self.now_ms, self.now_ms)
-        for job in self.manager.removals_due(self.now_ms + 100_000):
+        self.manager.upkeep.retain(self.now_ms, self.now_ms)
+        for job in self.manager.upkeep.removals_due(self.now_ms + 100_000):
             job.run()
-            self.manager.removed(job)
+            self.manager.upkeep.removed(job)
 
     def truncate(self) -> None:
         lowest = max(self.log.log_start_offset, self.log.log_end_offset - 12)
@@ -192,9 +192,9 @@ class Workload:
         self.resume_producers()
 
     def checkpoint(self) -> None:
-        for job in self.manager.checkpoint_jobs():
+        for job in self.manager.upkeep.checkpoint_jobs():
             job.run()
-            self.manager.checkpointed(job)
+            self.manager.upkeep.checkpointed(job)
 
 
 def manager(disk: SimDisk, config: LogConfig) -> LogManager:

@@ -78,9 +78,9 @@ def stored(*, clean: bool) -> Stored:
             append(log, batch(1, producer=(8, 0, number // 9), transactional=True))
             end_transaction(log, 8, commit=number == 9)
     log.flush()
-    for job in logs.checkpoint_jobs():
+    for job in logs.upkeep.checkpoint_jobs():
         job.run()
-        logs.checkpointed(job)
+        logs.upkeep.checkpointed(job)
     batches = batches_of(log)
     end = log.log_end_offset
     if clean:

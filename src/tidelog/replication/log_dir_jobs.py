@@ -1,6 +1,6 @@
 """Blocking work on log dirs that the node does from time to time: removing files whose delay has passed, writing checkpoints.
 
-A job that fails takes its log dir offline. What the jobs are: ``storage.log_manager``.
+A job that fails takes its log dir offline. What the jobs are: ``storage.log_upkeep``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from tidelog.storage.log_manager import LogManager
+from tidelog.storage.log_upkeep import LogUpkeep
 
 
 class Background(Protocol):
@@ -29,24 +29,24 @@ J = TypeVar("J", bound=_Job)
 class LogDirJobs:
     """``follow_failures`` is called when a job may have taken a log dir offline."""
 
-    __slots__ = ("_background", "_follow_failures", "_logs")
+    __slots__ = ("_background", "_follow_failures", "_upkeep")
 
-    def __init__(self, logs: LogManager, background: Background, follow_failures: Callable[[], None]) -> None:
-        self._logs = logs
+    def __init__(self, upkeep: LogUpkeep, background: Background, follow_failures: Callable[[], None]) -> None:
+        self._upkeep = upkeep
         self._background = background
         self._follow_failures = follow_failures
 
     def remove_due(self, even_ms: int) -> int:
         """Delete the files whose delay has passed, in the background; returns the number of jobs."""
-        due = self._logs.removals_due(even_ms)
+        due = self._upkeep.removals_due(even_ms)
         for job in due:
-            self._run(job, self._logs.removed)
+            self._run(job, self._upkeep.removed)
         return len(due)
 
     def checkpoint(self) -> None:
         """Write the high watermarks, recovery points and log starts of every log dir, in the background."""
-        for job in self._logs.checkpoint_jobs():
-            self._run(job, self._logs.checkpointed)
+        for job in self._upkeep.checkpoint_jobs():
+            self._run(job, self._upkeep.checkpointed)
 
     def _run(self, job: J, take: Callable[[J], None]) -> None:
         def done(_even_ms: int) -> None:

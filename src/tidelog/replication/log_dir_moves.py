@@ -35,7 +35,7 @@ class LogDirMoves:
         self._moves.pop(name, None)
         if self._logs.dir_of(name) is target:
             return None
-        move = self._moves[name] = ReplicaMove(partition, target, self._logs)
+        move = self._moves[name] = ReplicaMove(partition, target, self._logs.future)
         return move
 
     def end(self, move: ReplicaMove, even_ms: int) -> None:

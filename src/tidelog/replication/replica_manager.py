@@ -70,10 +70,8 @@ class ReplicaManager:
         self.brokers = RegisteredBrokers()
         self.sessions = FetchSessionCache(rng, slots=fetch_session_slots)
         self._background = background
-        self.dir_jobs = LogDirJobs(logs, background, self._follow_failures)
-        logs.on_roll = self._rolled
-        for log in logs.logs():
-            log.on_roll = self._rolled
+        self.dir_jobs = LogDirJobs(logs.upkeep, background, self._follow_failures)
+        logs.call_on_roll(self._rolled)
         self.on_postponed: Callable[[], None] | None = None
         """Called when partitions are left for ``create_step``. Without a callback all are created at once."""
         self._to_create: dict[tuple[Uuid, int], None] = {}
@@ -124,7 +122,7 @@ class ReplicaManager:
         for log in list(self.logs.logs()):
             if not isinstance(self.by_name(*log.topic_partition), Partition):
                 logger.warning("%s is not placed on this broker: its directory is set aside", log.topic_partition)
-                self._set_aside(log, now_ms)
+                self._set_aside(log)
 
     @property
     def postponed(self) -> int:
@@ -146,9 +144,9 @@ class ReplicaManager:
                 made.append(found)
         return made
 
-    def _set_aside(self, log: UnifiedLog, now_ms: int) -> None:
+    def _set_aside(self, log: UnifiedLog) -> None:
         try:
-            self.logs.set_aside(log.topic_partition, now_ms)
+            self.logs.set_aside(log.topic_partition)
         except StorageFailure as failure:
             self.storage_failed(failure)
 
@@ -293,7 +291,7 @@ class ReplicaManager:
 
     def flush_step(self, now_ms: int) -> int:
         """Start the flushes that flush.ms demands by ``now_ms``; returns how many."""
-        due = self.logs.logs_to_flush(now_ms)
+        due = self.logs.upkeep.logs_to_flush(now_ms)
         for log in due:
             self._rolled(log)
         return len(due)
@@ -301,7 +299,7 @@ class ReplicaManager:
     def retention_step(self, now_ms: int, records_ms: int) -> list[str]:
         """Remove from the logs the segments that are too old (by ``records_ms``) or exceed the size limit; returns one reason
         per segment."""
-        reasons = self.logs.retain(now_ms, records_ms)
+        reasons = self.logs.upkeep.retain(now_ms, records_ms)
         self._follow_failures()
         for partition in self.partitions():
             partition.look_at_log_start()

@@ -21,9 +21,9 @@ from tidelog.records.batch import CorruptBatch, iter_headers, read_header
 from tidelog.replication.partition import Partition
 from tidelog.storage import reading
 from tidelog.storage.flush import FlushJob
+from tidelog.storage.future_logs import FutureLogs
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_dir import LogDir
-from tidelog.storage.log_manager import LogManager
 
 READ_BYTES = 1 << 20
 """Bytes copied at a time, outside the loop."""
@@ -55,16 +55,16 @@ Step = ReadStep | FlushStep | None
 class ReplicaMove:
     """One partition on its way to ``target``."""
 
-    __slots__ = ("_flushed_once", "_logs", "_outdated", "_reading", "copy", "partition", "source", "state", "target")
+    __slots__ = ("_flushed_once", "_future", "_outdated", "_reading", "copy", "partition", "source", "state", "target")
 
-    def __init__(self, partition: Partition, target: LogDir, logs: LogManager) -> None:
+    def __init__(self, partition: Partition, target: LogDir, future: FutureLogs) -> None:
         assert partition.log is not None
         self.partition = partition
         self.target = target
         self.source: UnifiedLog = partition.log
         self.copy: UnifiedLog | None = None
         self.state = MoveState.COPYING
-        self._logs = logs
+        self._future = future
         self._flushed_once = False
         self._reading = False
         self._outdated = False
@@ -73,7 +73,7 @@ class ReplicaMove:
     def restart(self, now_ms: int) -> None:
         """The replica was truncated: copy it from the beginning."""
         if self.state is MoveState.COPYING:
-            self._logs.drop_copy(self.partition.topic_partition, now_ms)
+            self._future.drop(self.partition.topic_partition, now_ms)
             self.copy = None
             self._flushed_once = False
             self._outdated = self._reading
@@ -82,7 +82,7 @@ class ReplicaMove:
         """The replica stays where it is; the copy is deleted."""
         if self.state is MoveState.COPYING:
             self.state = MoveState.ENDED
-            self._logs.drop_copy(self.partition.topic_partition, now_ms)
+            self._future.drop(self.partition.topic_partition, now_ms)
 
     def next_step(self, now_ms: int) -> Step:
         """The next step to run outside the loop; None when the move is over (see ``state``).
@@ -140,7 +140,7 @@ class ReplicaMove:
 
     def _copy(self, start_offset: int, now_ms: int) -> UnifiedLog:
         if self.copy is None:
-            self.copy = self._logs.create_copy(self.source, self.target, start_offset, now_ms)
+            self.copy = self._future.create(self.source, self.target, start_offset, now_ms)
         return self.copy
 
     def _take_over(self, copy: UnifiedLog, now_ms: int) -> None:
@@ -155,6 +155,6 @@ class ReplicaMove:
             # Records that the topic's flush settings made safe, and that were acknowledged, must not become unsafe again. This
             # blocks for the few batches since the last flush, once per move.
             copy.flush(now_ms)
-        self._logs.put_copy_in_place(self.partition.topic_partition, now_ms)
+        self._future.put_in_place(self.partition.topic_partition, now_ms)
         self.partition.replace_log(copy)
         self.state = MoveState.DONE

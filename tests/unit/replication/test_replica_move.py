@@ -93,7 +93,7 @@ def test_a_replica_lies_in_the_other_dir_with_everything_it_held(records: int) -
     assert content(world.partition("t")) == before
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (0, records, records)
     assert log.leader_epochs.entries() == old.leader_epochs.entries()
-    assert world.logs.copies == {}
+    assert world.logs.future.copies == {}
     assert [tuple(each.logs) for each in world.logs.dirs] == [(), (NAME,)]
     log.check()
 
@@ -158,11 +158,11 @@ def test_a_second_request_for_the_same_dir_changes_nothing_and_one_for_another_d
     world = world_with(50)
     move = begin(world)
     go_on(move)
-    (target, copy) = world.logs.copies[NAME]
+    (target, copy) = world.logs.future.copies[NAME]
     assert (target.path, copy.log_end_offset > 0) == ("/data1", True)
     assert world.manager.moves.begin(world.partition("t"), world.logs.dirs[1], NOW_MS) is None
     assert world.manager.moves.begin(world.partition("t"), world.logs.dirs[0], NOW_MS) is None
-    assert (move.state, world.logs.copies, len(world.manager.moves)) == (MoveState.ENDED, {}, 0)
+    assert (move.state, world.logs.future.copies, len(world.manager.moves)) == (MoveState.ENDED, {}, 0)
     assert not go_on(move)
     world.manager.dir_jobs.remove_due(NOW_MS)
     world.run_jobs()
@@ -188,7 +188,7 @@ def test_a_move_ends_with_its_topic() -> None:
     go_on(move)
     world.delete("t")
     assert not go_on(move)
-    assert (move.state, world.logs.copies) == (MoveState.ENDED, {})
+    assert (move.state, world.logs.future.copies) == (MoveState.ENDED, {})
 
 
 def test_a_target_that_fails_leaves_the_replica_where_it_is() -> None:

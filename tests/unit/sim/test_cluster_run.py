@@ -16,7 +16,7 @@ from sim.cluster_run import counts, read_reports, summary
 from sim.cluster_world import ClusterRun
 from sim.rare import counted
 from tidelog.storage import log as storage_log
-from tidelog.storage.log_manager import LogManager
+from tidelog.storage.log_table import LogTable
 
 # A coroutine that nobody awaited would be a leak of the node: those of dead machines are closed by the simulator.
 pytestmark = [pytest.mark.filterwarnings("error:coroutine .* was never awaited"), pytest.mark.timeout(600)]
@@ -97,10 +97,10 @@ def test_finished_seeds_of_several_files_are_summed_each_once_with_the_rare_bran
 
 def test_rare_branches_are_counted_while_a_run_lasts_and_the_code_is_as_it_was_afterwards() -> None:
     rare: collections.Counter[str] = collections.Counter()
-    honest = LogManager.fail_dir
+    honest = LogTable.fail_dir
     with counted(rare):
-        assert LogManager.fail_dir is not honest
+        assert LogTable.fail_dir is not honest
         validated = storage_log.validate_replicated(b"no batch, but bytes enough to look like the beginning of one" * 3, 0)
     assert validated.error
-    assert LogManager.fail_dir is honest
+    assert LogTable.fail_dir is honest
     assert rare == {"damaged batches refused by followers": 1}

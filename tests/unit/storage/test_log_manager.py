@@ -1,37 +1,17 @@
-"""Several log dirs: placing, deleting, setting aside, failing and stopping."""
+"""Several log dirs: placing, loading, truncating and stopping."""
 
 import errno
-import random
 
 import pytest
 
 from sim.workload import NOW_MS, append, batch, offsets
+from tests.unit.storage.managed_logs import TOPIC, manager, partition
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import TopicPartition
-from tidelog.storage import checkpoints, reading
-from tidelog.storage.checkpoints import MetaProperties
+from tidelog.storage import checkpoints
 from tidelog.storage.flushed_marks import CutMark, read_cut
-from tidelog.storage.log_config import LogConfig
-from tidelog.storage.log_manager import LogManager
 from tidelog.storage.truncation import Deferred
 from tidelog.testing.simulation.disk import SimDisk
-
-TOPIC = b"\5" * 16
-
-
-def partition(number: int) -> TopicPartition:
-    return TopicPartition("orders", number)
-
-
-def manager(disk: SimDisk, *paths: str, config: LogConfig | None = None) -> LogManager:
-    for number, path in enumerate(paths):
-        if not disk.exists(f"{path}/meta.properties"):
-            disk.make_dirs(path)
-            checkpoints.replace_file(disk, f"{path}/meta.properties", MetaProperties("c", 1, bytes([number + 1]) * 16).encode())
-    made = LogManager(disk, paths, node_id=1, rng=random.Random(1), config_for=lambda _: config or LogConfig())
-    made.open_dirs()
-    made.load_all(NOW_MS)
-    return made
 
 
 def test_a_new_partition_goes_where_the_fewest_are_or_where_it_is_told() -> None:
@@ -92,26 +72,6 @@ def test_a_partition_in_two_dirs_stops_the_start() -> None:
         manager(disk, "/a", "/b")
 
 
-def test_a_deleted_partition_is_renamed_now_and_removed_later() -> None:
-    disk = SimDisk()
-    logs = manager(disk, "/a")
-    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
-    append(log, batch())
-    found = reading.read(log, 0, 100, upto=1, min_one=True)
-    logs.delete_async(partition(0), NOW_MS)
-    assert logs.get(partition(0)) is None
-    (name,) = [name for name in disk.listdir("/a") if name.startswith("orders-0.")]
-    assert name.endswith("-delete")
-    assert found.slice is not None
-    assert len(found.slice.read()) == found.slice.length
-    assert logs.removals_due(NOW_MS + 59_999) == []
-    (job,) = logs.removals_due(NOW_MS + 60_000)
-    job.run()
-    logs.removed(job)
-    assert not disk.exists(f"/a/{name}")
-    assert logs.get_or_create(partition(0), TOPIC, NOW_MS).log_end_offset == 0
-
-
 def test_what_was_deleted_before_a_stop_is_removed_after_it() -> None:
     disk = SimDisk()
     logs = manager(disk, "/a")
@@ -119,7 +79,7 @@ def test_what_was_deleted_before_a_stop_is_removed_after_it() -> None:
     logs.delete_async(partition(0), NOW_MS)
     logs.close()
     again = manager(disk, "/a")
-    for job in again.removals_due(NOW_MS):
+    for job in again.upkeep.removals_due(NOW_MS):
         job.run()
     assert [name for name in disk.listdir("/a") if name.endswith("-delete")] == []
 
@@ -160,22 +120,6 @@ def test_a_directory_without_a_topic_id_gets_the_one_of_the_metadata() -> None:
     assert checkpoints.read_partition_metadata(disk, "/a/orders-0") == TOPIC
 
 
-def test_a_failing_dir_takes_its_own_logs_and_no_others() -> None:
-    disk = SimDisk()
-    logs = manager(disk, "/a", "/b")
-    for number in range(4):
-        logs.get_or_create(partition(number), TOPIC, NOW_MS)
-    lost = logs.fail_dir("/a", "smoke")
-    assert len(lost) == 2
-    assert [log_dir.path for log_dir in logs.online_dirs()] == ["/b"]
-    assert sorted(log.topic_partition for log in logs.logs()) == sorted(logs.dirs[1].logs)
-    for number in (10, 11):
-        assert logs.get_or_create(partition(number), TOPIC, NOW_MS).log_dir == "/b"
-    logs.close(3)
-    assert not disk.exists("/a/.kafka_cleanshutdown")
-    assert disk.exists("/b/.kafka_cleanshutdown")
-
-
 def test_a_dir_that_cannot_be_opened_is_offline_and_the_others_start() -> None:
     disk = SimDisk()
     manager(disk, "/a", "/b").close()
@@ -214,72 +158,6 @@ def test_a_log_that_cannot_be_loaded_takes_its_dir_offline() -> None:
     assert len(again) == 2
 
 
-def test_a_checkpoint_that_cannot_be_written_takes_its_dir_offline() -> None:
-    disk = SimDisk()
-    logs = manager(disk, "/a", "/b")
-    disk.fail("rename", 1, errno.EROFS, path_part="/b/")
-    for job in logs.checkpoint_jobs():
-        job.run()
-        logs.checkpointed(job)
-    assert [log_dir.online for log_dir in logs.dirs] == [True, False]
-
-
-def test_a_slow_disk_is_not_given_the_next_checkpoint_before_it_is_done_with_the_last() -> None:
-    """Two at once rename each other's new files away, and a dir went offline for it while everything was only slow."""
-    logs = manager(SimDisk(), "/a", "/b")
-    first, other = logs.checkpoint_jobs()
-    assert logs.checkpoint_jobs() == []
-    first.run()
-    logs.checkpointed(first)
-    (again,) = logs.checkpoint_jobs()
-    assert again.log_dir is first.log_dir
-    for job in (again, other):
-        job.run()
-        logs.checkpointed(job)
-    assert len(logs.checkpoint_jobs()) == 2
-
-
-def test_checkpoints_are_kafkas_files() -> None:
-    disk = SimDisk()
-    logs = manager(disk, "/a")
-    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
-    append(log, batch(5))
-    log.flush()
-    for job in logs.checkpoint_jobs():
-        job.run()
-        logs.checkpointed(job)
-    assert checkpoints.read_offsets(disk, "/a/replication-offset-checkpoint") == {partition(0): 5}
-    assert checkpoints.read_offsets(disk, "/a/log-start-offset-checkpoint") == {}
-    assert checkpoints.read_offsets(disk, "/a/recovery-point-offset-checkpoint") == {partition(0): 4}
-
-
-def test_retention_removes_segments_after_their_delay() -> None:
-    disk = SimDisk()
-    logs = manager(disk, "/a", config=LogConfig(segment_bytes=500, retention_ms=0))
-    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
-    for _ in range(3):
-        append(log, batch(value=bytes(300)))
-    log.flush()
-    assert len(logs.retain(NOW_MS + 1000, NOW_MS + 1000)) == 2
-    for job in logs.removals_due(NOW_MS + 100_000):
-        job.run()
-        logs.removed(job)
-    assert not [name for name in disk.listdir("/a/orders-0") if name.endswith(".deleted")]
-
-
-def test_records_are_as_old_as_one_clock_says_and_files_go_when_the_other_does() -> None:
-    hour_ms = 3_600_000
-    logs = manager(SimDisk(), "/a", config=LogConfig(segment_bytes=500, retention_ms=hour_ms, file_delete_delay_ms=60_000))
-    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
-    for _ in range(3):
-        append(log, batch(value=bytes(300)))
-    log.flush()
-    assert logs.retain(NOW_MS + 2 * hour_ms, NOW_MS + 1000) == []
-    assert len(logs.retain(NOW_MS + 3 * hour_ms, NOW_MS + hour_ms + 1000)) == 2
-    assert logs.removals_due(NOW_MS + 3 * hour_ms + 59_999) == []
-    assert len(logs.removals_due(NOW_MS + 3 * hour_ms + 60_000)) == 1
-
-
 def test_a_truncation_is_noted_while_a_checkpoint_says_more() -> None:
     disk = SimDisk()
     logs = manager(disk, "/a")
@@ -287,7 +165,7 @@ def test_a_truncation_is_noted_while_a_checkpoint_says_more() -> None:
     for _ in range(5):
         append(log, batch())
     log.flush()
-    (job,) = logs.checkpoint_jobs()
+    (job,) = logs.upkeep.checkpoint_jobs()
     job.run()
     logs.truncate(log, 2, NOW_MS)
     assert read_cut(disk, log.dir) == CutMark(1, 2, 0)
@@ -304,14 +182,14 @@ def test_a_later_checkpoint_takes_the_place_of_a_noted_cut() -> None:
         append(log, batch())
     log.flush()
     for _ in range(2):
-        (job,) = logs.checkpoint_jobs()
+        (job,) = logs.upkeep.checkpoint_jobs()
         job.run()
-        logs.checkpointed(job)
+        logs.upkeep.checkpointed(job)
         logs.truncate(log, 2, NOW_MS)
         for _ in range(5):
             append(log, batch())
         log.flush()
-    (job,) = logs.checkpoint_jobs()
+    (job,) = logs.upkeep.checkpoint_jobs()
     job.run()
     assert read_cut(disk, log.dir) == CutMark(2, 2, 0)
     disk.flip(log.active.path(".log"), log.active.size - 2, 1)
@@ -329,9 +207,9 @@ def test_a_single_record_at_the_flushed_end_is_not_cut_and_its_offset_not_used_a
     for _ in range(5):
         append(log, batch())
     log.flush()
-    (job,) = logs.checkpoint_jobs()
+    (job,) = logs.upkeep.checkpoint_jobs()
     job.run()
-    logs.checkpointed(job)
+    logs.upkeep.checkpointed(job)
     if clean:
         logs.close()
     assert recovery_points(disk) == {partition(0): 5 if clean else 4}
@@ -358,7 +236,7 @@ def test_a_topic_that_is_created_again_does_not_get_the_recovery_point_of_the_ol
     log.flush()
     log.update_high_watermark(5)
     log.delete_records_before(5)
-    (job,) = logs.checkpoint_jobs()
+    (job,) = logs.upkeep.checkpoint_jobs()
     if not pending:
         job.run()
         assert recovery_points(disk) == {partition(0): 9}
@@ -384,7 +262,7 @@ def test_a_cut_in_the_active_segment_counts_before_the_next_append(pending: bool
     for _ in range(10):
         append(log, batch())
     log.flush()
-    (job,) = logs.checkpoint_jobs()
+    (job,) = logs.upkeep.checkpoint_jobs()
     if not pending:
         job.run()
     deferred: Deferred = []
@@ -398,69 +276,3 @@ def test_a_cut_in_the_active_segment_counts_before_the_next_append(pending: bool
     again = manager(disk.kill(), "/a").get(partition(0))
     assert again is not None
     assert (again.log_end_offset, again.active.rotten) == (6, ())
-
-
-def test_logs_are_due_for_a_flush_after_flush_ms() -> None:
-    logs = manager(SimDisk(), "/a", config=LogConfig(flush_ms=1000))
-    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
-    log.flush(NOW_MS)
-    assert logs.logs_to_flush(NOW_MS + 5000) == []
-    append(log, batch())
-    assert logs.logs_to_flush(NOW_MS + 999) == []
-    assert logs.logs_to_flush(NOW_MS + 1000) == [log]
-
-
-def test_idle_producers_are_forgotten_everywhere() -> None:
-    logs = manager(SimDisk(), "/a")
-    for number in range(3):
-        append(logs.get_or_create(partition(number), TOPIC, NOW_MS), batch(producer=(number, 0, 0)))
-    assert logs.expire_producers(NOW_MS + 86_400_000) == 3
-
-
-def test_leftovers_of_a_network_file_system_do_not_hurt() -> None:
-    disk = SimDisk(network=True)
-    logs = manager(disk, "/a")
-    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
-    append(log, batch(2))
-    held = disk.open("/a/orders-0/00000000000000000000.log")
-    logs.delete_async(partition(0), NOW_MS)
-    for job in logs.removals_due(NOW_MS + 60_000):
-        job.run()
-        logs.removed(job)
-    held.close()
-    assert logs.dirs[0].online
-    append(logs.get_or_create(partition(0), TOPIC, NOW_MS), batch())
-    logs.close()
-    assert len(manager(disk, "/a")) == 1
-
-
-def test_a_stale_handle_takes_the_dir_offline_with_a_clear_reason() -> None:
-    disk = SimDisk(network=True)
-    logs = manager(disk, "/a", "/b")
-    for number in range(2):
-        append(logs.get_or_create(partition(number), TOPIC, NOW_MS), batch())
-    log = logs.get(partition(0))
-    assert log is not None
-    disk.fail("write", 1, errno.ESTALE, path_part=log.dir)
-    with pytest.raises(StorageFailure, match=r"(?i)stale") as failure:
-        append(log, batch())
-    logs.fail_dir(failure.value.log_dir, failure.value.detail)
-    assert [log.topic_partition for log in logs.logs()] == [partition(1)]
-
-
-def test_a_flush_that_outlives_its_topic_leaves_the_next_topic_of_that_name_alone() -> None:
-    disk = SimDisk()
-    logs = manager(disk, "/a")
-    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
-    append(log, batch(3))
-    log.roll(NOW_MS)
-    job = log.flush_job()
-    logs.delete_async(partition(0), NOW_MS)
-    anew = logs.get_or_create(partition(0), b"\6" * 16, NOW_MS)
-    append(anew, batch(1))
-    names = disk.listdir(anew.dir)
-    job.run()
-    assert disk.listdir(anew.dir) == names
-    logs.close()
-    again = manager(disk, "/a").get(partition(0))
-    assert again is not None and again.topic_id == b"\6" * 16

@@ -49,7 +49,7 @@ class Housekeeping:
         self.every(
             "producer expiry",
             config.producer_id_expiration_check_interval_ms,
-            lambda: replicas.logs.expire_producers(self._runtime.records_ms()),
+            lambda: replicas.logs.upkeep.expire_producers(self._runtime.records_ms()),
         )
         self.every("late transactions", LATE_CHECK_MS, self._name_late)
         self.scrubbing.start()

@@ -28,7 +28,7 @@ class Replicas:
 
     def __init__(self) -> None:
         self.done: list[str] = []
-        self.logs = SimpleNamespace(expire_producers=lambda now_ms: self.done.append("expire"))
+        self.logs = SimpleNamespace(upkeep=SimpleNamespace(expire_producers=lambda now_ms: self.done.append("expire")))
         self.dir_jobs = SimpleNamespace(
             checkpoint=lambda: self.done.append("checkpoint"), remove_due=lambda even_ms: self.done.append("remove_due")
         )

@@ -77,7 +77,7 @@ def _volumes(ctx: BrokerContext, paths: list[str]) -> dict[str, tuple[int, int]]
 def _topics(logs: LogManager, log_dir: LogDir, wanted: set[TopicPartition] | None) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     here = [(partition, log, log.high_watermark) for partition, log in log_dir.logs.items()]
-    for partition, (target, copy) in logs.copies.items():
+    for partition, (target, copy) in logs.future.copies.items():
         moving = logs.get(partition)
         if target is log_dir and moving is not None:
             here.append((partition, copy, moving.log_end_offset))

@@ -158,7 +158,7 @@ def test_a_copy_under_way_is_described_as_the_replica_to_be() -> None:
     world = two_dirs()
     begun = world.manager.moves.begin(world.partition("a", 1), world.logs.dirs[0], NOW_MS)
     assert begun is not None
-    world.logs.create_copy(begun.source, begun.target, 0, NOW_MS)
+    world.logs.future.create(begun.source, begun.target, 0, NOW_MS)
     first, second = ask(world, None)
     future = [each for topic in first.topics for each in topic.partitions if each.is_future_key]
     assert [(each.partition_index, each.offset_lag) for each in future] == [(1, 1)]
