@@ -39,6 +39,8 @@ KINDS = (
 """Kinds of faults, listed as often as their weight: a process killed, stopped in order or paused; a machine without power; a
 node isolated, isolated in one direction, slow; nodes split in two; connections reset; a disk that fails, is full for a while,
 or has a flipped bit; all processes killed; a wall clock set; a voter that loses power after its vote."""
+VOTE_WITHIN_S = 10.0
+"""How long after its leader's death a quorum may take to vote again, for the fault "voter"."""
 ELIGIBLE_REPLICAS = "eligible.leader.replicas.version"
 
 
@@ -78,6 +80,8 @@ class Faults:
         self._on = False
         self._excused: set[int] = set()
         self._power_was_lost = False
+        self._losing: object | None = None
+        """Stands for a fault that has begun and whose machine loses its unsynced data later."""
 
     def begin(self) -> None:
         """Begins faults, until ``end``."""
@@ -94,10 +98,10 @@ class Faults:
             self._up(machine)
 
     def settled(self) -> bool:
-        """Whether a machine may lose unsynced data: every partition is fully in sync, nothing else is damaged, and a replica
-        that lost records cannot be elected (with eligible leader replicas)."""
+        """Whether a machine may lose unsynced data: every partition is fully in sync, no other machine is going to lose any,
+        nothing else is damaged, and a replica that lost records cannot be elected (with eligible leader replicas)."""
         eligible = self.cluster.shape.levels.get(ELIGIBLE_REPLICAS, 0) >= 1
-        return eligible and not self.damage.places and self.cluster.healthy()
+        return eligible and self._losing is None and not self.damage.places and self.cluster.healthy()
 
     def _lose_power(self, machine: Machine) -> None:
         machine.lose_power()
@@ -185,11 +189,13 @@ class Faults:
         if not machine.running or not machine.serving or not self.settled():
             return False
         self._excused.add(machine.node_id)
+        self._losing = object()
         kind, number = self.rng.choice(("write", "sync", "create")), self.rng.randint(1, 20)
         machine.disk.fail(kind, number, errno.EIO, path_part=f"{self.rng.choice(self.cluster.shape.dirs)}/")
 
         def back() -> None:
             machine.disk.heal()
+            self._losing = None
             if machine.running and self.settled():
                 self._lose_power(machine)
             elif machine.running:
@@ -246,10 +252,11 @@ class Faults:
         if leads is None or len(voters) < 3 or not self.settled():
             return False
         leads.kill()
+        vote = self._losing = object()
         written: list[Machine] = []
 
         def wrote(machine: Machine, path: str) -> None:
-            if "quorum-state" not in path or machine in written or len(written) == 2:
+            if self._losing is not vote or "quorum-state" not in path or machine in written or len(written) == 2:
                 return
             written.append(machine)
             if len(written) == 2:
@@ -257,15 +264,24 @@ class Faults:
 
         def lost() -> None:
             elected, voter = written
+            over()
             self._begin["isolate"](elected)
-            if voter.running:
+            others = [each for each in self.cluster.brokers if each not in (leads, voter)]
+            if voter.running and all(each.running for each in others):
                 self._lose_power(voter)
+            elif voter.running:
+                voter.kill()  # another broker has ended meanwhile, and this one may be the last that is in sync
             self._later_up(voter, 0.01, 0.1)
+
+        def over() -> None:
+            if self._losing is vote:
+                self._losing = None
 
         for each in voters:
             if each is not leads:
                 each.disk.on_operation = lambda _number, _kind, path, each=each: wrote(each, path)
         self._later_up(leads, 0.1, 1.0)
+        self.agenda.call_later(VOTE_WITHIN_S, over)
         return True
 
     def _clock(self, machine: Machine) -> bool:

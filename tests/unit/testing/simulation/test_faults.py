@@ -59,3 +59,17 @@ def test_nobody_kills_all_while_one_may_lack_what_it_lost_with_its_power(monkeyp
     assert faults._all(first)
     healthy[0] = False
     assert faults._all(first), "it is known to be in sync again"
+
+
+def test_only_one_machine_at_a_time_may_lose_its_unsynced_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimCluster, "healthy", lambda self: True)
+    cluster = SimCluster(Shape(brokers=3), 1)
+    faults = Faults(cluster, 1)
+    first, second, _ = cluster.brokers
+    first.start()
+    second.start()
+    first.serving = True
+    assert faults.settled()
+    assert faults._disk(first), "its disk fails within the next operations"
+    assert not faults.settled()
+    assert not faults._power(second)
