@@ -15,7 +15,7 @@ from tidelog.config.listeners import parse_address
 from tidelog.model.errors import ConfigError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-STORE_TYPES = ("PEM", "PKCS12")
+STORE_TYPES = ("PEM", "PKCS12", "JKS")
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
@@ -37,7 +37,7 @@ class Tls:
     """Trusted authorities and the client certificate. Each of the three is a file name or the PEM text itself; None: the
     system's trust store.
 
-    A file is PEM or PKCS12, decided by its content; the store passwords are for PKCS12 files.
+    A file is PEM, PKCS12 or JKS, decided by its content; the store passwords are for the latter two.
     """
 
     ca_file: str | None = None
@@ -118,7 +118,7 @@ def _protocol(name: str, text: str) -> str:
 def _store_type(name: str, text: str) -> str:
     if text.upper() not in STORE_TYPES:
         raise ConfigError(
-            f"{name} is {text!r}, and only PEM and PKCS12 can be read without Java: "
+            f"{name} is {text!r}, and only {', '.join(STORE_TYPES)} can be read without Java: "
             "`keytool -importkeystore -deststoretype PKCS12` makes PKCS12 of it, `openssl pkcs12 -nodes` makes PEM of that."
         )
     return text.upper()
@@ -298,9 +298,6 @@ def parse_tls(given: Mapping[str, str]) -> Tls:
 
 
 def _tls(values: Mapping[str, Any]) -> Tls:
-    for store in ("truststore", "keystore"):
-        if values.get(f"ssl.{store}.location", "").endswith(".jks") and values.get(f"ssl.{store}.type") is None:
-            _store_type(f"ssl.{store}.type", "JKS")
     certificate = values.get("ssl.certificate.location") or values.get("ssl.keystore.location")
     tls = Tls(
         ca_file=values.get("ssl.ca.location") or values.get("ssl.truststore.location"),

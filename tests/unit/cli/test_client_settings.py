@@ -37,11 +37,6 @@ def test_a_login_module_gives_user_and_password():
         to_librdkafka({"sasl.jaas.config": "com.sun.security.auth.module.Krb5LoginModule required;"})
 
 
-def test_java_key_stores_are_refused_with_the_way_out():
-    with pytest.raises(ConfigError, match="PEM"):
-        to_librdkafka({"ssl.truststore.location": "/etc/trust.jks"})
-
-
 def test_properties_win_over_files(tmp_path):
     file = tmp_path / "client.properties"
     file.write_text("acks=1\nlinger.ms=7\n")
@@ -50,7 +45,9 @@ def test_properties_win_over_files(tmp_path):
 
 def test_stores_become_pem_for_librdkafka(tmp_path):
     both = tmp_path / "both.pem"
-    both.write_text("PEM of key and certificate")
+    key = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAA==\n-----END ENCRYPTED PRIVATE KEY-----\n"
+    certificate = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n"
+    both.write_text(f"a key\n{key}its certificate\n{certificate}")
     given = {
         "ssl.truststore.type": "PEM",
         "ssl.truststore.certificates": "PEM of authorities",
@@ -59,8 +56,8 @@ def test_stores_become_pem_for_librdkafka(tmp_path):
     }
     assert to_librdkafka(given) == {
         "ssl.ca.pem": "PEM of authorities",
-        "ssl.certificate.pem": "PEM of key and certificate",
-        "ssl.key.pem": "PEM of key and certificate",
+        "ssl.certificate.pem": certificate,
+        "ssl.key.pem": key,
         "ssl.key.password": "p",
     }
     with pytest.raises(ConfigError, match="cannot be used"):

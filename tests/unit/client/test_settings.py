@@ -44,7 +44,7 @@ def test_a_password_is_not_printed() -> None:
     assert "hush" not in repr(found)
 
 
-def test_pem_stores_are_read_and_java_stores_are_not() -> None:
+def test_stores_are_named_by_location_and_odd_formats_are_refused() -> None:
     tls = settings(security_protocol="SSL", ssl_ca_location="/ca.pem", ssl_endpoint_identification_algorithm="").tls
     assert tls is not None
     assert (tls.ca_file, tls.verify, tls.verify_hostname) == ("/ca.pem", True, False)
@@ -52,7 +52,7 @@ def test_pem_stores_are_read_and_java_stores_are_not() -> None:
     assert store is not None
     assert (store.certificate_file, store.key_file) == ("/both.pem", "/both.pem")
     with pytest.raises(ConfigError, match="openssl pkcs12"):
-        settings(security_protocol="SSL", ssl_truststore_location="/x.jks")
+        settings(security_protocol="SSL", ssl_truststore_location="/x.bks", ssl_truststore_type="BKS")
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ssl
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.certificates import Authority
 from tests.unit.client.net.servers import tls_in_front_of
 from tidelog.client.failures import NoConnection, NotAuthenticated
 from tidelog.client.net.blocking import BrokerSocket
 from tidelog.client.net.tls import material, tls_context
 from tidelog.client.settings import ClientSettings, Tls, parse_settings
+from tidelog.config.key_stores import LARGEST_STORE_BYTES
 from tidelog.model.errors import ConfigError
 from tidelog.protocol.messages.metadata import MetadataRequest
 from tidelog.testing import Broker
@@ -82,11 +86,28 @@ def test_pkcs12_stores_are_read_with_their_passwords(certificate: Path, stores: 
         material(Tls(certificate_file=trust, store_password="secret"))
 
 
-def test_java_key_stores_are_refused_with_the_way_out(tmp_path: Path) -> None:
-    store = tmp_path / "trust.store"
-    store.write_bytes(b"\xfe\xed\xfe\xed" + bytes(20))
-    with pytest.raises(ConfigError, match="keytool -importkeystore -deststoretype PKCS12"):
-        tls_context(Tls(ca_file=str(store)))
+def test_a_java_key_store_is_read_like_any_other() -> None:
+    golden = Path(__file__).parents[3] / "golden" / "stores"
+    trust, keys = str(golden / "trust.jks"), str(golden / "keys.jks")
+    found = material(Tls(ca_file=trust, certificate_file=keys, key_file=keys, store_password="secret1", key_password="secret2"))
+    assert found.authorities is not None
+    assert found.authorities.startswith("-----BEGIN CERTIFICATE")
+    context = tls_context(Tls(ca_file=trust, certificate_file=keys, store_password="secret1", key_password="secret2"))
+    assert context.cert_store_stats()["x509"] == 1
+
+
+def test_a_key_in_a_file_of_its_own_is_read(tmp_path: Path) -> None:
+    node = Authority().issue("node")
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    chain.write_text(node.chain)
+    key.write_text(node.encrypted_key("hush"))
+    found = Tls(certificate_file=str(chain), key_file=str(key), key_password="hush", verify=False)
+    assert tls_context(found).verify_mode == ssl.CERT_NONE
+    with pytest.raises(ConfigError, match="cannot be used"):
+        tls_context(replace(found, key_password="wrong"))
+    with pytest.raises(ConfigError, match="has more than"):
+        key.write_bytes(bytes(LARGEST_STORE_BYTES + 1))
+        tls_context(found)
 
 
 def test_only_the_versions_that_are_allowed_are_spoken() -> None:
