@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from tidelog.broker.operations import OPERATIONS, bits
 from tidelog.broker.request import RequestContext
+from tidelog.metadata.image import GROUP_RESOURCE, TOPIC_RESOURCE
 from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError
 
@@ -69,6 +70,23 @@ def require(ctx: _Context, operation: AclOperation, kind: ResourceType, name: st
 def require_on_cluster(ctx: _Context, operation: AclOperation) -> None:
     """KafkaError CLUSTER_AUTHORIZATION_FAILED when the client may not do the operation on the cluster."""
     require(ctx, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def config_resource(resource_type: int, name: str) -> tuple[ResourceType, str]:
+    """The resource whose permissions protect the settings of a config resource: the cluster for brokers, their loggers and client
+    metrics."""
+    if resource_type == TOPIC_RESOURCE:
+        return ResourceType.TOPIC, name
+    if resource_type == GROUP_RESOURCE:
+        return ResourceType.GROUP, name
+    return ResourceType.CLUSTER, CLUSTER_NAME
+
+
+def cluster_operations(ctx: _Context) -> int:
+    """The operations on the cluster that the client may do, as a bit set; none without DESCRIBE on the cluster."""
+    if not allows_on_cluster(ctx, AclOperation.DESCRIBE):
+        return 0
+    return authorized_operations(ctx, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def authorized_operations(ctx: _Context, kind: ResourceType, name: str) -> int:

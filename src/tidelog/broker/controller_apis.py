@@ -12,8 +12,8 @@ from typing import Any
 
 from tidelog.broker.answers import CLOSE_CONNECTION
 from tidelog.broker.apis.topics import reassignments
+from tidelog.broker.authorization import cluster_operations
 from tidelog.broker.node import ControllerContext
-from tidelog.broker.operations import CLUSTER_OPERATIONS
 from tidelog.broker.ports import ControllerHandler
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode, KafkaError
@@ -115,5 +115,5 @@ def describe_controllers(ctx: ControllerContext, request: DescribeClusterRequest
         endpoint_type=_CONTROLLERS, cluster_id=ctx.node.cluster_id, controller_id=ctx.node.quorum.leader_id, brokers=known
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(ctx)
     return response

@@ -1,8 +1,14 @@
+from types import SimpleNamespace
+
 import pytest
 
+from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NodeWorld
+from tidelog.broker.api import Route
 from tidelog.broker.controller_apis import describe_controllers
+from tidelog.broker.request import RequestContext, Session
 from tidelog.broker.table import BROKER_APIS, CONTROLLER_APIS
+from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
@@ -27,3 +33,19 @@ def test_whoever_asks_a_controller_for_brokers_is_refused_in_words_of_its_versio
     answer = describe_controllers(context, DescribeClusterRequest())
     assert answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
     assert answer.encode(version)
+
+
+def test_a_controller_reports_the_operations_of_its_client() -> None:
+    quorum = SimpleNamespace(voters=SimpleNamespace(voters=[]), leader_id=1)
+    create, describe = ((each, ResourceType.CLUSTER, CLUSTER_NAME) for each in (AclOperation.CREATE, AclOperation.DESCRIBE))
+    asked = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)
+    for permissions, bits in (({create}, 0), ({create, describe}, 1 << AclOperation.CREATE | 1 << AclOperation.DESCRIBE)):
+        node = SimpleNamespace(access=Allowing(permissions), quorum=quorum, cluster_id="c")
+        context = RequestContext(node, Session("CONTROLLER", "10.0.0.1"), ApiKey.DESCRIBE_CLUSTER, 2)
+        assert describe_controllers(context, asked).cluster_authorized_operations == bits
+
+
+@pytest.mark.parametrize("table", [BROKER_APIS, CONTROLLER_APIS], ids=["broker", "controller"])
+def test_only_requests_that_need_no_permission_are_open_to_every_client(table: dict[int, Route]) -> None:
+    free = {key for key, route in table.items() if not route.needs.permissions and not route.api.off}
+    assert free == {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE} & set(table)

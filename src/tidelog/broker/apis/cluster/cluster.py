@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tidelog.broker.authorization import cluster_operations
 from tidelog.broker.node import BrokerContext
-from tidelog.broker.operations import CLUSTER_OPERATIONS
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER
@@ -47,7 +47,7 @@ def describe_cluster(ctx: BrokerContext, request: DescribeClusterRequest) -> Des
         endpoint_type=_BROKERS, cluster_id=ctx.node.cluster_id, controller_id=controller_id, brokers=brokers
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(ctx)
     return response
 
 

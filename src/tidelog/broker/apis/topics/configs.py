@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tidelog.broker import loggers
+from tidelog.broker.authorization import config_resource, require
 from tidelog.broker.node import BrokerContext
 from tidelog.config import describe
 from tidelog.config.describe import ConfigRow, Source
@@ -18,6 +19,7 @@ from tidelog.metadata.image import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
 )
+from tidelog.model.acl import AclOperation
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -33,7 +35,8 @@ def describe_configs(ctx: BrokerContext, request: DescribeConfigsRequest) -> Des
     """Sent by admin clients, Connect, Streams and consoles. v1 added sources and synonyms, v3 types and documentation.
 
     A null list of names means all settings. Errors per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION,
-    INVALID_REQUEST for another broker or a type of resource without settings.
+    INVALID_REQUEST for another broker or a type of resource without settings; CLUSTER_AUTHORIZATION_FAILED (brokers, loggers,
+    client metrics), TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED.
     """
     return DescribeConfigsResponse(results=[_result(ctx, request, resource) for resource in request.resources])
 
@@ -44,7 +47,7 @@ def _result(ctx: BrokerContext, request: DescribeConfigsRequest, resource: Descr
     except KafkaError as error:
         return DescribeConfigsResult(
             error_code=error.code,
-            error_message=error.detail,
+            error_message=error.detail or None,
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
         )
@@ -68,6 +71,8 @@ def _rows(ctx: BrokerContext, resource: DescribeConfigsResource) -> Sequence[Con
     describer = describers.get(resource.resource_type)
     if describer is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} is not known.")
+    kind, guarded = config_resource(resource.resource_type, name)
+    require(ctx, AclOperation.DESCRIBE_CONFIGS, kind, guarded)
     return describer(ctx, name, keys)
 
 

@@ -2,6 +2,8 @@
 
 Every client asks again and again, mostly with the same request, so encoded answers are cached until the image changes. An answer
 that reports a missing topic to a client that allows auto-creation starts the creation and is not cached.
+
+With an authorizer only an answer that is the same for every client is cached: it hides no topic and reports no permissions.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from tidelog.broker.answers import Encoded
-from tidelog.broker.apis.topics.metadata_bytes import CLUSTER_OPERATIONS_IN, ERROR_FROM, AnswerKey, put_together
+from tidelog.broker.apis.topics.metadata_bytes import CLUSTER_OPERATIONS_IN, ERROR_FROM, AnswerKey, Described, put_together
+from tidelog.broker.authorization import allowed, allows, allows_on_cluster, authorized_operations, cluster_operations
 from tidelog.broker.auto_creation import create_for, was_refused
 from tidelog.broker.node import BrokerContext
-from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from tidelog.broker.ports import Asker
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
+from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import INTERNAL_TOPICS, LOST_DIR, NO_BROKER, RESERVED_UUIDS, ZERO_UUID, Uuid
 from tidelog.protocol.messages.metadata import (
@@ -29,6 +32,9 @@ from tidelog.protocol.messages.metadata import (
 )
 
 _NULL_NAME_FROM = 12
+_NOTHING: frozenset[str] = frozenset()
+_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_NOT_THERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 MAX_KEPT_REQUEST_BYTES = 4096
 PARTITIONS_AT_ONCE = 2000
 """Partitions described per turn of the loop: about ten milliseconds."""
@@ -61,20 +67,25 @@ def metadata(ctx: BrokerContext, question: Question) -> Encoded | Coroutine[Any,
     v1 added controller and rack, v4 the auto-creation flag, v5 offline replicas, v7 leader epochs, v8 to v10 the cluster's
     authorized operations, v10 topic ids, v12 requests by id, v13 an error for the whole answer. Errors per topic:
     UNKNOWN_TOPIC_OR_PARTITION (also after its creation was refused), UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION,
-    LEADER_NOT_AVAILABLE while it is being created, INVALID_REQUEST for ids in a version without them. Per partition:
-    LEADER_NOT_AVAILABLE, LISTENER_NOT_FOUND.
+    LEADER_NOT_AVAILABLE while it is being created, INVALID_REQUEST for ids in a version without them,
+    TOPIC_AUTHORIZATION_FAILED without DESCRIBE (whether the topic exists or not), or without CREATE for a topic that the request
+    would create. Where all topics are asked for, those without DESCRIBE are left out. Per partition: LEADER_NOT_AVAILABLE,
+    LISTENER_NOT_FOUND.
     """
     answers = ctx.node.metadata_answers
+    request = None if ctx.node.access is None else question.read()
+    hidden = _NOTHING if request is None else _hidden(ctx, request)
     key = None
-    if len(question.body) <= MAX_KEPT_REQUEST_BYTES:
+    if len(question.body) <= MAX_KEPT_REQUEST_BYTES and (request is None or _is_for_every_client(request, hidden)):
         key = (question.version, ctx.listener, bytes(question.body))
         known = answers.get(ctx.image, key)
         if known is not None:
             return Encoded((known,), len(known))
-    request = question.read()
+    if request is None:
+        request = question.read()
     if _asks_for_all(request, question.version) and sum(map(_size, ctx.image.topics.by_id.values())) > PARTITIONS_AT_ONCE:
-        return _all_topics(ctx, request, key)
-    response, creating = _answer(ctx, request)
+        return _all_topics(ctx, request, key, hidden)
+    response, creating = _answer(ctx, request, hidden)
     body = response.encode(question.version)
     if key is not None and not creating:
         answers.keep(key, body)
@@ -85,7 +96,10 @@ def refuse(ctx: BrokerContext, question: Question, error: KafkaError) -> Metadat
     """The error for each requested topic, or for every topic if all were requested. The brokers are listed all the same, so
     that the client knows where to retry."""
     request, version, image = question.read(), ctx.api_version, ctx.image
-    asked = image.topics.by_name.values() if _asks_for_all(request, version) else request.topics or ()
+    asked: Iterable[TopicImage | MetadataRequestTopic] = request.topics or ()
+    if _asks_for_all(request, version):
+        seen = allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, image.topics.by_name, quiet=True)
+        asked = [topic for topic in image.topics.by_name.values() if topic.name in seen]
     topics = [
         MetadataResponseTopic(
             error_code=error.code,
@@ -100,34 +114,74 @@ def refuse(ctx: BrokerContext, question: Question, error: KafkaError) -> Metadat
     return response
 
 
-def _answer(ctx: BrokerContext, request: MetadataRequest) -> tuple[MetadataResponse, bool]:
-    """The response, and whether a topic in it is being created."""
+def _hidden(ctx: BrokerContext, request: MetadataRequest) -> frozenset[str]:
+    """The topics of the request, or of all topics, that the client may not see. They need not exist."""
+    topics = ctx.image.topics
+    if _asks_for_all(request, ctx.api_version):
+        every = frozenset(topics.by_name)
+        return every - allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, every, quiet=True)
+    names = set()
+    for asked in request.topics or ():
+        found = topics.by_id.get(Uuid(asked.topic_id)) if asked.topic_id != ZERO_UUID else None
+        if found is not None or asked.name is not None:
+            names.add(asked.name or "" if found is None else found.name)
+    return frozenset(names) - allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+
+
+def _is_for_every_client(request: MetadataRequest, hidden: frozenset[str]) -> bool:
+    return not (hidden or request.include_topic_authorized_operations or request.include_cluster_authorized_operations)
+
+
+def _answer(ctx: BrokerContext, request: MetadataRequest, hidden: frozenset[str]) -> tuple[MetadataResponse, bool]:
+    """The response, and whether it depends on a topic that the request creates or may not create."""
     version = ctx.api_version
     image = ctx.image
     endpoints = _endpoints(ctx, image)
-    describe = _describer(image, endpoints, version, request.include_topic_authorized_operations)
+    describe = _describer(ctx, image, endpoints, request.include_topic_authorized_operations)
     creating = False
-    asked = request.topics or ()
     if _asks_for_all(request, version):
-        topics = [describe(topic) for topic in image.topics.by_name.values()]
+        topics = [describe(topic) for topic in image.topics.by_name.values() if topic.name not in hidden]
     else:
         topics = []
         missing: list[str] = []
-        for topic in _once(asked):
-            found = _find(image, topic, version)
+        for topic in _once(request.topics or ()):
+            found = _find(image, topic, version, hidden)
             if isinstance(found, TopicImage):
                 topics.append(describe(found))
                 continue
-            unknown = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if unknown and found.name is not None and _may_create(ctx, request, found.name):
-                if not was_refused(ctx.node, found.name):
-                    found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
-                missing.append(found.name)
-                creating = True
+            if _would_create(ctx, request, found):
+                _create_or_deny(ctx, found, missing)
+                creating = creating or bool(missing) or ctx.node.access is not None
+            if request.include_topic_authorized_operations and found.error_code in _NOT_THERE and found.name is not None:
+                found.topic_authorized_operations = authorized_operations(ctx, ResourceType.TOPIC, found.name)
             topics.append(found)
         if missing:
             create_for(ctx.node, Asker(ctx.principal, ctx.client_id, ctx.peer_host), missing)
     return _response(ctx, request, version, image, endpoints, topics), creating
+
+
+def _would_create(ctx: BrokerContext, request: MetadataRequest, found: MetadataResponseTopic) -> bool:
+    """Whether the topic would be created, if its name, the client's permissions and the topics in progress allow it."""
+    possible = request.allow_auto_topic_creation and ctx.config.auto_create_topics_enable
+    return possible and found.error_code in _NOT_THERE and found.name is not None
+
+
+def _create_or_deny(ctx: BrokerContext, found: MetadataResponseTopic, missing: list[str]) -> None:
+    """Changes the answer about a topic that does not exist, and adds it to ``missing`` if it is to be created."""
+    name = found.name
+    assert name is not None
+    if not (
+        allows_on_cluster(ctx, AclOperation.CREATE, quiet=True) or allows(ctx, AclOperation.CREATE, ResourceType.TOPIC, name)
+    ):
+        found.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif (
+        found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        and name not in INTERNAL_TOPICS
+        and len(ctx.node.topics_being_created) < MAX_BEING_CREATED
+    ):
+        if not was_refused(ctx.node, name):
+            found.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+        missing.append(name)
 
 
 def _asks_for_all(request: MetadataRequest, version: int) -> bool:
@@ -138,16 +192,20 @@ def _size(topic: TopicImage) -> int:
     return len(topic.partitions)
 
 
-async def _all_topics(ctx: BrokerContext, request: MetadataRequest, key: AnswerKey | None) -> Encoded:
+async def _all_topics(ctx: BrokerContext, request: MetadataRequest, key: AnswerKey | None, hidden: frozenset[str]) -> Encoded:
     """All topics of a large cluster, from one image. Other requests get their turn meanwhile."""
     image, answers, version = ctx.image, ctx.node.metadata_answers, ctx.api_version
     endpoints = _endpoints(ctx, image)
     with_operations = request.include_topic_authorized_operations
-    describe = _describer(image, endpoints, version, with_operations)
-    described = answers.topics.of((version, ctx.listener, with_operations), image.brokers, image.topics.by_id)
+    describe = _describer(ctx, image, endpoints, with_operations)
+    described: Described = {}
+    if ctx.node.access is None or not with_operations:
+        described = answers.topics.of((version, ctx.listener, with_operations), image.brokers, image.topics.by_id)
     parts: list[bytes] = []
     room = PARTITIONS_AT_ONCE
     for topic in image.topics.by_name.values():
+        if topic.name in hidden:
+            continue
         known = described.get(topic.id)
         if known is None or known[0] is not topic:
             if room <= 0:
@@ -191,7 +249,7 @@ def _response(
         topics=topics,
     )
     if version in CLUSTER_OPERATIONS_IN and request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(ctx)
     return response
 
 
@@ -200,14 +258,20 @@ def _once(asked: Iterable[MetadataRequestTopic]) -> Iterable[MetadataRequestTopi
     return {(topic.topic_id, topic.name): topic for topic in asked}.values()
 
 
-def _find(image: ClusterImage, asked: MetadataRequestTopic, version: int) -> TopicImage | MetadataResponseTopic:
+def _find(
+    image: ClusterImage, asked: MetadataRequestTopic, version: int, hidden: frozenset[str]
+) -> TopicImage | MetadataResponseTopic:
     by_id = asked.topic_id != ZERO_UUID
     if version < 12 and (by_id or asked.name is None):
         # The fields exist since version 10 but have a meaning only since version 12.
         return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=asked.name or "", topic_id=asked.topic_id)
     if by_id or asked.name is None:
         found = image.topics.by_id.get(Uuid(asked.topic_id))
+        if found is not None and found.name in hidden:
+            return MetadataResponseTopic(error_code=_DENIED, name=None, topic_id=asked.topic_id)
         return found or MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
+    if asked.name in hidden:
+        return MetadataResponseTopic(error_code=_DENIED, name=asked.name)
     found = image.topics.by_name.get(asked.name)
     if found is not None:
         return found
@@ -218,10 +282,10 @@ def _find(image: ClusterImage, asked: MetadataRequestTopic, version: int) -> Top
 
 
 def _describer(
-    image: ClusterImage, endpoints: dict[int, Endpoint], version: int, with_operations: bool
+    ctx: BrokerContext, image: ClusterImage, endpoints: dict[int, Endpoint], with_operations: bool
 ) -> Callable[[TopicImage], MetadataResponseTopic]:
     # Before version 6 clients do not know LISTENER_NOT_FOUND.
-    no_listener = ErrorCode.LISTENER_NOT_FOUND if version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
+    no_listener = ErrorCode.LISTENER_NOT_FOUND if ctx.api_version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
 
     def offline(replica: int, of: PartitionImage) -> bool:
         if replica not in endpoints:
@@ -256,12 +320,7 @@ def _describer(
             partitions=[partition(index, of) for index, of in enumerate(topic.partitions)],
         )
         if with_operations:
-            described.topic_authorized_operations = TOPIC_OPERATIONS
+            described.topic_authorized_operations = authorized_operations(ctx, ResourceType.TOPIC, topic.name)
         return described
 
     return describe
-
-
-def _may_create(ctx: BrokerContext, request: MetadataRequest, name: str) -> bool:
-    allowed = request.allow_auto_topic_creation and ctx.config.auto_create_topics_enable
-    return allowed and name not in INTERNAL_TOPICS and len(ctx.node.topics_being_created) < MAX_BEING_CREATED

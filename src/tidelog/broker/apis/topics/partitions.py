@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from tidelog.broker.apis.topics import permitted
+from tidelog.broker.authorization import allowed, authorized_operations
 from tidelog.broker.node import BrokerContext
-from tidelog.broker.operations import TOPIC_OPERATIONS
 from tidelog.broker.quotas.mutations import submit_mutation
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, PartitionImage
 from tidelog.metadata.topic_pages import Cursor, Page, page_of
+from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import INTERNAL_TOPICS, NO_BROKER
 from tidelog.protocol.messages.create_partitions import (
@@ -33,11 +35,10 @@ _CREATE_STRICT_FROM = 3
 async def create_partitions(ctx: BrokerContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Sent by admin clients; answered when the partitions are committed and this broker leads its own.
 
-    v2 is flexible, v3 may answer THROTTLING_QUOTA_EXCEEDED. Errors per topic: see ``controller.partition_counts``.
+    v2 is flexible, v3 may answer THROTTLING_QUOTA_EXCEEDED. Errors per topic: TOPIC_AUTHORIZATION_FAILED; see
+    ``controller.partition_counts``.
     """
-    response: CreatePartitionsResponse = await submit_mutation(
-        ctx, QuorumController.create_partitions, request, _CREATE_STRICT_FROM
-    )
+    response: CreatePartitionsResponse = await submit_mutation(ctx, permitted.partition_counts(ctx), request, _CREATE_STRICT_FROM)
     return response
 
 
@@ -54,26 +55,42 @@ async def elect_leaders(ctx: BrokerContext, request: ElectLeadersRequest) -> Ele
 def describe_topic_partitions(ctx: BrokerContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
     """Sent by Java's admin client (KIP-966); topics are sorted by name, and a page has a limited number of partitions.
 
-    The cursor in an answer is the start of the next page. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION;
-    INVALID_REQUEST for all of them when the cursor names a topic that was not requested, or a negative partition.
+    The cursor in an answer is the start of the next page. Errors per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION,
+    TOPIC_AUTHORIZATION_FAILED (for a topic that the request names; otherwise it is left out); INVALID_REQUEST for all of them
+    when the cursor names a topic that was not requested, or a negative partition.
     """
-    image = ctx.image
     names = [topic.name for topic in request.topics]
     limit = max(1, min(ctx.config.max_request_partition_size_limit, request.response_partition_limit))
     cursor = Cursor(request.cursor.topic_name, request.cursor.partition_index) if request.cursor is not None else None
     if cursor is not None and (cursor.partition < 0 or (names and cursor.topic not in names)):
         refused = [DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=name) for name in names]
         return DescribeTopicPartitionsResponse(topics=refused)
-    page = page_of(image.topics, names, cursor, limit)
+    page, denied = _visible_page(ctx, names, cursor, limit)
     following = ResponseCursor(page.following.topic, page.following.partition) if page.following is not None else None
-    return DescribeTopicPartitionsResponse(topics=_described(ctx, page), next_cursor=following)
+    refused = [
+        DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name) for name in denied
+    ]
+    return DescribeTopicPartitionsResponse(topics=[*_described(ctx, page), *refused], next_cursor=following)
+
+
+def _visible_page(ctx: BrokerContext, names: list[str], cursor: Cursor | None, limit: int) -> tuple[Page, list[str]]:
+    """The page without topics that the client may not see, and those of them that the request names."""
+    topics = ctx.image.topics
+    if ctx.node.access is None:
+        return page_of(topics, names, cursor, limit), []
+    asked = [name for name in names or topics.by_name if cursor is None or name >= cursor.topic]
+    seen = allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, asked, quiet=not names)
+    denied = sorted(set(asked) - seen) if names else []
+    return page_of(topics, sorted(seen), cursor, limit) if seen else Page(()), denied
 
 
 def _described(ctx: BrokerContext, page: Page) -> list[DescribeTopicPartitionsResponseTopic]:
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     for name, topic, numbers in page.parts:
         answer = DescribeTopicPartitionsResponseTopic(
-            name=name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=TOPIC_OPERATIONS
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+            topic_authorized_operations=authorized_operations(ctx, ResourceType.TOPIC, name),
         )
         if topic is None:
             wrong = name_problem(name) is not None

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NodeWorld
 from tidelog.broker.apis.cluster.cluster import describe_cluster
 from tidelog.broker.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 
@@ -44,3 +46,18 @@ def test_controllers_are_not_described_on_a_brokers_listener() -> None:
 def test_operations_are_told_to_who_asks() -> None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
     assert describe_cluster(NodeWorld().context(0), request).cluster_authorized_operations == CLUSTER_OPERATIONS
+
+
+def test_operations_are_those_of_the_client_and_none_without_describe_on_the_cluster() -> None:
+    world = NodeWorld()
+    create, describe = ((each, ResourceType.CLUSTER, CLUSTER_NAME) for each in (AclOperation.CREATE, AclOperation.DESCRIBE))
+    asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    for permissions, bits in (
+        ({create}, 0),
+        ({create, describe}, 1 << AclOperation.CREATE | 1 << AclOperation.DESCRIBE),
+    ):
+        world.broker.access = Allowing(permissions)
+        answer = describe_cluster(world.context(2), asked)
+        assert (answer.error_code, answer.cluster_authorized_operations) == (0, bits)
+        assert [broker.broker_id for broker in answer.brokers] == [1]
+    assert describe_cluster(world.context(2), DescribeClusterRequest()).cluster_authorized_operations == NOT_ASKED

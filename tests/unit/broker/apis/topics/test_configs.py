@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NodeWorld
 from tidelog.broker.apis.topics.configs import describe_configs
 from tidelog.metadata.image import (
@@ -13,6 +14,7 @@ from tidelog.metadata.image import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
 )
+from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResult
 
@@ -79,3 +81,32 @@ def test_loggers_are_described_with_the_level_in_force() -> None:
     assert {"root", "tidelog.test.described"} <= {row.name for row in rows}
     (row,) = ask(NodeWorld(), BROKER_LOGGER_RESOURCE, "1", ["root", "no.such.logger"]).configs
     assert (row.name, row.config_source, row.read_only) == ("root", 6, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "resource", "guarded", "code"),
+    [
+        (TOPIC_RESOURCE, "t", ResourceType.TOPIC, "t", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (TOPIC_RESOURCE, "missing", ResourceType.TOPIC, "missing", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (TOPIC_RESOURCE, "not a name", ResourceType.TOPIC, "not a name", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (GROUP_RESOURCE, "g", ResourceType.GROUP, "g", ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        (BROKER_RESOURCE, "1", ResourceType.CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (BROKER_RESOURCE, "7", ResourceType.CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (BROKER_RESOURCE, "", ResourceType.CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (BROKER_LOGGER_RESOURCE, "1", ResourceType.CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (CLIENT_METRICS_RESOURCE, "m", ResourceType.CLUSTER, CLUSTER_NAME, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    ],
+)
+def test_settings_are_shown_only_with_describe_configs_on_what_protects_them(
+    kind: int, name: str, resource: ResourceType, guarded: str, code: ErrorCode
+) -> None:
+    world = NodeWorld()
+    world.create("t")
+    open_answer = ask(world, kind, name)
+    every_other = {(each, resource, guarded) for each in AclOperation if each is not AclOperation.DESCRIBE_CONFIGS}
+    world.broker.access = Allowing(every_other)
+    answer = ask(world, kind, name)
+    assert (answer.error_code, answer.error_message, answer.configs) == (code, None, [])
+    assert (answer.resource_type, answer.resource_name) == (kind, name)
+    world.broker.access = Allowing({(AclOperation.DESCRIBE_CONFIGS, resource, guarded)})
+    assert ask(world, kind, name) == open_answer

@@ -5,14 +5,16 @@ from typing import Any
 
 import pytest
 
+from tests.unit.broker.allowing import Allowing, Permission
 from tests.unit.broker.node_world import NOW_MS, NodeWorld, Ready, run
 from tidelog.broker.answers import Encoded
 from tidelog.broker.apis.topics import metadata as module
 from tidelog.broker.apis.topics.metadata import metadata, read
 from tidelog.broker.apis.topics.metadata_bytes import MAX_KEPT_ANSWERS, Answers
 from tidelog.broker.auto_creation import RETRY_MS
-from tidelog.broker.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from tidelog.broker.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from tidelog.metadata.image import TopicImage
+from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
 from tidelog.model.ids import ZERO_UUID
 from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
@@ -246,3 +248,150 @@ def test_only_topics_that_changed_are_described_anew_and_all_when_a_broker_did(m
     large.world.change_broker(rack="r2")
     large.ask()
     assert large.described == ["a", "b", "c"] * 2
+
+
+def describing(*names: str, also: tuple[Permission, ...] = ()) -> Allowing:
+    """A client that may describe these topics, and has these permissions."""
+    return Allowing({(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in names} | set(also))
+
+
+CREATE_ANY: Permission = (AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_a_topic_that_is_named_is_refused_without_describe_whether_it_exists_or_not(version: int) -> None:
+    world = NodeWorld()
+    for name in ("seen", "hidden"):
+        world.create(name)
+    world.broker.access = describing("seen")
+    response = ask(world, version, topics=named("hidden", "seen", "missing", "not a name"))
+    assert {topic.name: topic.error_code for topic in response.topics} == {
+        "hidden": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "seen": 0,
+        "missing": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "not a name": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+    denied = [topic for topic in response.topics if topic.error_code]
+    assert all((topic.topic_id, topic.partitions, topic.is_internal) == (ZERO_UUID, [], False) for topic in denied)
+    assert not world.runtime.spawned and not world.broker.topics_being_created
+
+
+def test_a_topic_that_is_asked_for_by_id_is_refused_without_its_name() -> None:
+    world = NodeWorld()
+    seen, hidden = world.create("seen"), world.create("hidden")
+    world.broker.access = describing("seen")
+    ids = [MetadataRequestTopic(topic_id=each, name=None) for each in (seen, hidden, b"?" * 16)]
+    answers = [(each.name, each.topic_id, each.error_code) for each in ask(world, topics=ids).topics]
+    assert answers == [
+        ("seen", seen, 0),
+        (None, hidden, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (None, b"?" * 16, ErrorCode.UNKNOWN_TOPIC_ID),
+    ]
+
+
+@pytest.mark.parametrize("version", [0, 1, 13])
+def test_of_all_topics_those_without_describe_are_left_out_in_silence(version: int) -> None:
+    world = NodeWorld()
+    for name in ("a", "b", "c"):
+        world.create(name)
+    access = world.broker.access = describing("a", "c")
+    assert [topic.name for topic in ask(world, version, topics=None if version else []).topics] == ["a", "c"]
+    assert not access.loud
+
+
+def test_an_answer_that_is_kept_is_never_given_to_a_client_that_may_see_less() -> None:
+    world = NodeWorld()
+    for name in ("a", "b"):
+        world.create(name)
+    for topics in (None, named("a", "b")):
+        world.broker.access = describing("a", "b")
+        assert [topic.error_code for topic in ask(world, topics=topics).topics] == [0, 0]
+        assert [topic.error_code for topic in ask(world, topics=topics).topics] == [0, 0]
+        world.broker.access = describing("a")
+        assert [topic.name for topic in ask(world, topics=topics).topics if not topic.error_code] == ["a"]
+        world.broker.access = describing("a", "b")
+        assert [topic.error_code for topic in ask(world, topics=topics).topics] == [0, 0]
+
+
+def test_clients_that_see_the_same_share_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = NodeWorld()
+    world.create("a")
+    world.create("b")
+    world.broker.access = describing("a")
+    first = ask(world, topics=named("a"))
+    monkeypatch.setattr(module, "_answer", lambda *what: pytest.fail("the answer is there already"))
+    assert ask(world, topics=named("a")) == first
+
+
+def test_authorized_operations_are_those_of_the_client() -> None:
+    world = NodeWorld()
+    world.create("a")
+    read_bits, describe_bits = 1 << AclOperation.READ | 1 << AclOperation.DESCRIBE, 1 << AclOperation.DESCRIBE
+    asked = {"topics": named("a", "missing", "hidden"), "include_topic_authorized_operations": True}
+    asked["allow_auto_topic_creation"] = False
+    reading: Permission = (AclOperation.READ, ResourceType.TOPIC, "a")
+    for access, bits in ((describing("a", "missing", also=(reading,)), read_bits), (describing("a", "missing"), describe_bits)):
+        world.broker.access = access
+        operations = {each.name: each.topic_authorized_operations for each in ask(world, **asked).topics}
+        assert operations == {"a": bits, "missing": describe_bits, "hidden": NOT_ASKED}
+
+
+@pytest.mark.parametrize("version", [8, 9, 10])
+def test_operations_on_the_cluster_are_shown_only_with_describe_on_it(version: int) -> None:
+    world = NodeWorld()
+    asked = {"topics": [], "include_cluster_authorized_operations": True}
+    describe = (AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+    world.broker.access = Allowing({CREATE_ANY})
+    assert ask(world, version, **asked).cluster_authorized_operations == 0
+    world.broker.access = Allowing({CREATE_ANY, describe})
+    bits = 1 << AclOperation.CREATE | 1 << AclOperation.DESCRIBE
+    assert ask(world, version, **asked).cluster_authorized_operations == bits
+    assert ask(world, version, topics=[]).cluster_authorized_operations == NOT_ASKED
+
+
+def test_a_missing_topic_is_created_only_for_a_client_that_may_create_it() -> None:
+    world = NodeWorld()
+    may_create: Permission = (AclOperation.CREATE, ResourceType.TOPIC, "b")
+    access = world.broker.access = describing("a", "b", also=(may_create,))
+    asked = {"topics": named("a", "b", "c")}
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    answers = {each.name: each.error_code for each in ask(world, **asked).topics}
+    assert answers == {"a": denied, "b": ErrorCode.LEADER_NOT_AVAILABLE, "c": denied}
+    assert (AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) not in access.loud
+    assert (AclOperation.CREATE, ResourceType.TOPIC, "a") in access.loud
+    world.runtime.run_spawned()
+    assert set(world.broker.image.topics.by_name) == {"b"}
+    assert {each.name: each.error_code for each in ask(world, **asked).topics} == {"a": denied, "b": 0, "c": denied}
+    world.broker.access = describing("a", also=(CREATE_ANY,))
+    assert [each.error_code for each in ask(world, topics=named("a")).topics] == [ErrorCode.LEADER_NOT_AVAILABLE]
+    world.runtime.run_spawned()
+    assert set(world.broker.image.topics.by_name) == {"a", "b"}
+
+
+def test_without_auto_creation_a_missing_topic_needs_no_create() -> None:
+    world = NodeWorld()
+    world.broker.access = describing("a")
+    answer = ask(world, topics=named("a"), allow_auto_topic_creation=False)
+    assert [each.error_code for each in answer.topics] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+def test_a_refusal_of_all_topics_names_only_visible_ones() -> None:
+    world = NodeWorld()
+    for name in ("a", "b"):
+        world.create(name)
+    world.broker.access = describing("b")
+    body = MetadataRequest(topics=None).encode(13)
+    answer = module.refuse(world.context(13), read(memoryview(body), 0, 13), KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+    assert [topic.name for topic in answer.topics] == ["b"]
+
+
+def test_a_large_cluster_is_described_in_turns_to_a_client_that_sees_a_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    large = Large(monkeypatch)
+    for number in range(5):
+        large.world.create(f"t{number}", 2)
+    everything = large.ask()
+    large.world.broker.access = describing("t1", "t4")
+    visible = MetadataResponse.decode(large.ask(), 13)
+    assert [topic.name for topic in visible.topics] == ["t1", "t4"]
+    large.world.broker.access = describing(*(f"t{number}" for number in range(5)))
+    assert large.ask() == everything

@@ -4,13 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NodeWorld, refused, run
 from tidelog.broker.apis.topics.partitions import (
     create_partitions,
     describe_topic_partitions,
     elect_leaders,
 )
+from tidelog.broker.operations import NOT_ASKED
 from tidelog.metadata.image import PartitionImage, TopicImage, TopicsImage
+from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import ZERO_UUID
 from tidelog.protocol.api_keys import ApiKey
@@ -119,3 +122,37 @@ def test_a_leader_that_cannot_be_reached_on_this_listener_is_not_named() -> None
     (partition,) = describe(world, "t").topics[0].partitions
     assert (partition.leader_id, partition.leader_epoch, partition.offline_replicas) == (-1, 4, [2])
     assert partition.error_code == ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def permit(world: NodeWorld, *names: str) -> None:
+    """The client may describe these topics, and read the first."""
+    describe = {(AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in names}
+    world.broker.access = Allowing(describe | {(AclOperation.READ, ResourceType.TOPIC, names[0])})
+
+
+def test_named_topics_are_refused_without_describe_whether_they_exist_or_not() -> None:
+    world = NodeWorld()
+    for name in ("a", "b", "c"):
+        world.create(name)
+    permit(world, "b", "missing")
+    answers = describe(world, "a", "b", "missing", "nowhere").topics
+    assert [(each.name, each.error_code) for each in answers] == [("b", 0), ("missing", 3), ("a", 29), ("nowhere", 29)]
+    assert [each.topic_id == ZERO_UUID for each in answers] == [False, True, True, True]
+    operations = [each.topic_authorized_operations for each in answers]
+    assert operations == [1 << AclOperation.READ | 1 << AclOperation.DESCRIBE, 1 << AclOperation.DESCRIBE, NOT_ASKED, NOT_ASKED]
+
+
+def test_of_all_topics_only_the_visible_ones_are_described_page_by_page() -> None:
+    world = NodeWorld()
+    for name in ("a", "b", "c", "d"):
+        world.create(name, 2)
+    permit(world, "b", "d")
+    page = describe(world, limit=3)
+    assert [(each.name, len(each.partitions)) for each in page.topics] == [("b", 2), ("d", 1)]
+    assert page.next_cursor is not None
+    rest = describe(world, limit=3, cursor=(page.next_cursor.topic_name, page.next_cursor.partition_index))
+    assert [(each.name, len(each.partitions)) for each in rest.topics] == [("d", 1)]
+    assert rest.next_cursor is None
+    permit(world, "nothing")
+    assert describe(world).topics == []
+    assert isinstance(world.broker.access, Allowing) and not world.broker.access.loud
