@@ -9,7 +9,8 @@ Another recovery point means that the files are of two moments (a crash in betwe
 counts.
 
 ``tidelog-cut`` in a partition's directory: where the log was cut after the checkpoint with a number was made. Until a later one
-is written, what the checkpoint says of offsets behind the cut was true of other records.
+is written, what the checkpoint says of offsets behind the cut was true of other records. Then the file is removed; as long as
+it is there, later checkpoints have higher numbers.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class FlushedMark(NamedTuple):
 
 
 class CutMark(NamedTuple):
-    """``number``: of the newest checkpoint that was made before the cut. ``end``: the log's end after it."""
+    """``number``: of the newest checkpoint that was made before the cut. ``end``: what lies below was flushed, and stayed."""
 
     number: int
     end: int

@@ -7,6 +7,7 @@ writes anything.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from tidelog.model.ports import FileSystem, Lock, Rng
 from tidelog.storage import checkpoints
 from tidelog.storage.boot import kernel_survived, note_kernel
 from tidelog.storage.checkpoints import BadCheckpoint, MetaProperties
-from tidelog.storage.flushed_marks import FLUSHED_CHECKPOINT, CutMark, FlushedMark, encode_flushed, read_flushed_marks
+from tidelog.storage.flushed_marks import CUT, FLUSHED_CHECKPOINT, CutMark, FlushedMark, encode_flushed, read_flushed_marks
 from tidelog.storage.log import UnifiedLog
 
 DELETE_SUFFIX = "-delete"
@@ -53,6 +54,7 @@ class LogDir:
     """A directory of ``log.dirs`` and the logs in it."""
 
     __slots__ = (
+        "_cuts",
         "_latest",
         "_made",
         "_newest",
@@ -91,6 +93,8 @@ class LogDir:
         self.previous_broker_epoch = -1
         """From the marker of a clean shutdown; -1 when there was none."""
         self.logs: dict[TopicPartition, UnifiedLog] = {}
+        self._cuts: dict[TopicPartition, int] = {}
+        """Partitions with a file of a cut, and its number."""
         self._made = 0
         self._newest = Checkpoints(0, {}, {}, {}, {})
         self._latest = self._newest
@@ -233,6 +237,12 @@ class LogDir:
         self._newest = contents
         self._write(contents, ".now.tmp")
 
+    def write_last_checkpoints(self) -> None:
+        """The checkpoints of a clean stop, after which no cut counts. Blocks; OSError when the disk fails."""
+        contents = self.checkpoint_contents(closed=True)
+        self.write_checkpoints(contents)
+        self.remove_old_cuts(contents.number)
+
     def write_in_background(self, contents: Checkpoints) -> None:
         """``write_checkpoints`` in a thread. Contents that the loop wrote meanwhile are later ones, and stay."""
         if contents.number > self._newest.number:
@@ -264,7 +274,24 @@ class LogDir:
         marks = max(each[partition].flushed if partition in each else 0 for each in (self.flushed, latest.flushed))
         if points <= log.files.recovery_checkpoint and starts <= log.log_start_offset and marks <= log.recovery_point:
             return None
-        return CutMark(self._made, log.log_end_offset, log.log_start_offset)
+        self._cuts[partition] = self._made
+        return CutMark(self._made, log.recovery_point, log.log_start_offset)
+
+    def found_cut(self, partition: TopicPartition, cut: CutMark | None) -> None:
+        """What a start found: later checkpoints get higher numbers, also if the file with the last number is damaged."""
+        if cut is not None:
+            self._made = max(self._made, cut.number)
+            self._cuts[partition] = cut.number
+
+    def remove_old_cuts(self, written: int, most: int | None = None) -> None:
+        """Removes the files of (at most ``most``) cuts that are older than a checkpoint that is written. On the loop; OSError
+        when the disk fails. A file that a thread writes late may come back: its number says that it is old."""
+        for partition in [each for each, number in self._cuts.items() if number < written][:most]:
+            del self._cuts[partition]
+            log = self.logs.get(partition)
+            if log is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    self.fs.remove(f"{log.dir}/{CUT}")
 
     def mark_clean(self, broker_epoch: int) -> None:
         """The last write of a clean stop."""

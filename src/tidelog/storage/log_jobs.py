@@ -10,9 +10,13 @@ from collections.abc import Callable
 
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ports import FileSystem, Rng
+from tidelog.storage.flushed_marks import read_cut
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_dir import LogDir
 from tidelog.storage.recovery import LoadRequest, load_log
+
+CUTS_AT_ONCE = 50
+"""Files of cuts that are removed after one checkpoint, on the event loop."""
 
 
 class LoadJob:
@@ -32,10 +36,14 @@ class LoadJob:
         """Blocks. A failing disk is kept in ``failure``."""
         if self.log_dir.failure is not None:
             return
+        directory = self.request.directory
         try:
+            self.request = self.request._replace(cut=read_cut(self.fs, directory))
             self.log = load_log(self.fs, self.request, now_ms, self.rng)
         except StorageFailure as failure:
             self.failure = failure
+        except OSError as problem:
+            self.failure = StorageFailure(self.log_dir.path, f"{directory} cannot be loaded: {problem}")
 
 
 class RecoveredJob:
@@ -71,6 +79,16 @@ class CheckpointJob:
             self.log_dir.write_in_background(self.contents)
         except OSError as problem:
             self.error = problem
+
+    def settle(self) -> OSError | None:
+        """Removes cuts that the checkpoint makes useless, some at a time; on the loop, after ``run``. The error of either."""
+        self.log_dir.checkpoint_under_way = False
+        if self.error is None and self.log_dir.online:
+            try:
+                self.log_dir.remove_old_cuts(self.contents.number, CUTS_AT_ONCE)
+            except OSError as problem:
+                self.error = problem
+        return self.error
 
 
 class RemovalJob:

@@ -104,6 +104,7 @@ class LogManager:
             self.fail_dir(job.log_dir.path, job.failure.detail)
         elif job.log is not None and job.log_dir.online:
             self._table.add(job.log_dir, job.log)
+            job.log_dir.found_cut(job.request.topic_partition, job.request.cut)
 
     def load_all(self, now_ms: int) -> None:
         """Runs all load jobs in sequence, for tools and tests."""
@@ -259,7 +260,7 @@ class LogManager:
                 try:
                     for log in log_dir.logs.values():
                         log.files.close_files()
-                    log_dir.write_checkpoints(log_dir.checkpoint_contents(closed=True))
+                    log_dir.write_last_checkpoints()
                     self.fs.sync_dir(log_dir.path)
                     log_dir.mark_clean(broker_epoch)
                 except OSError as problem:

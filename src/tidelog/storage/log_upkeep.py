@@ -31,9 +31,8 @@ class LogUpkeep:
 
     def checkpointed(self, job: CheckpointJob) -> None:
         """A checkpoint that cannot be written takes its dir offline."""
-        job.log_dir.checkpoint_under_way = False
-        if job.error is not None:
-            self._table.fail_dir(job.log_dir.path, f"checkpoint: {job.error}")
+        if (error := job.settle()) is not None:
+            self._table.fail_dir(job.log_dir.path, f"checkpoint: {error}")
 
     def retain(self, now_ms: int, records_ms: int) -> list[str]:
         """One retention step on every log; returns a reason per deleted segment. Dirs that fail go offline. Drops indexes of

@@ -29,7 +29,7 @@ from tidelog.storage.checkpoints import (
 )
 from tidelog.storage.epochs import LeaderEpochCache
 from tidelog.storage.flush import FLUSH_FAILED, Unflushed
-from tidelog.storage.flushed_marks import FlushedMark, believed, read_cut
+from tidelog.storage.flushed_marks import CutMark, FlushedMark, believed
 from tidelog.storage.index import CorruptIndex
 from tidelog.storage.known_damage import KnownDamage, read_damaged
 from tidelog.storage.log import UnifiedLog
@@ -76,6 +76,8 @@ class LoadRequest(NamedTuple):
     flushed: FlushedMark | None = None
     checkpoint: int = 0
     """The number of the checkpoint that ``flushed`` is of."""
+    cut: CutMark | None = None
+    """A cut that a checkpoint may not know of."""
 
 
 def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None = None) -> UnifiedLog:
@@ -97,7 +99,7 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
             if not reads or segments[-1].next_offset < end or (agreed and segments[-1].next_offset != end):
                 recover_segment(segments[-1], request.config.index_interval_bytes, epochs, Trust(end, complete=True))
         elif segments:
-            request, trust = _trusted(fs, request, topic_id)
+            request, trust = _trusted(request, topic_id)
             trust = trust._replace(kernel_survived=request.kernel_survived and not sync_failed)
             read_from = 0 if request.read_all else request.recovery_point
             segments = recover(segments, trust, request.config.index_interval_bytes, epochs, read_from=read_from)
@@ -121,10 +123,9 @@ def load_log(fs: FileSystem, request: LoadRequest, now_ms: int, rng: Rng | None 
         raise StorageFailure(directory.rpartition("/")[0], f"{directory} cannot be loaded: {problem}") from problem
 
 
-def _trusted(fs: FileSystem, request: LoadRequest, topic_id: bytes | None) -> tuple[LoadRequest, Trust]:
+def _trusted(request: LoadRequest, topic_id: bytes | None) -> tuple[LoadRequest, Trust]:
     """The request with the offsets that are to be believed after an unclean stop."""
-    cut = None if request.read_all else read_cut(fs, request.directory)
-    found = believed(request.recovery_point, request.log_start_offset, request.flushed, request.checkpoint, cut, topic_id)
+    found = believed(request.recovery_point, request.log_start_offset, request.flushed, request.checkpoint, request.cut, topic_id)
     request = request._replace(recovery_point=found.recovery_point, log_start_offset=found.log_start_offset)
     return request, Trust(found.flushed, exact=found.exact)
 

@@ -190,13 +190,93 @@ def test_a_later_checkpoint_takes_the_place_of_a_noted_cut() -> None:
             append(log, batch())
         log.flush()
     (job,) = logs.upkeep.checkpoint_jobs()
-    job.run()
+    job.run()  # and the node is killed before it removes the file
     assert read_cut(disk, log.dir) == CutMark(2, 2, 0)
     disk.flip(log.active.path(".log"), log.active.size - 2, 1)
     disk.boots += 1
     again = manager(disk.kill(), "/a").get(partition(0))
     assert again is not None
     assert (again.log_end_offset, [each.first_offset for each in again.active.rotten]) == (7, [6])
+
+
+def checkpoint(logs: LogManager) -> None:
+    (job,) = logs.upkeep.checkpoint_jobs()
+    job.run()
+    logs.upkeep.checkpointed(job)
+
+
+def test_a_noted_cut_is_removed_after_a_later_checkpoint_and_at_a_clean_stop() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for stop in (False, True):
+        for _ in range(3):
+            append(log, batch())
+        log.flush()
+        checkpoint(logs)
+        logs.truncate(log, 2, NOW_MS)
+        assert disk.exists(f"{log.dir}/tidelog-cut")
+        if stop:
+            logs.close()
+        else:
+            checkpoint(logs)
+        assert not disk.exists(f"{log.dir}/tidelog-cut")
+
+
+def test_a_cut_after_the_start_of_a_checkpoint_outlives_it() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for _ in range(5):
+        append(log, batch())
+    log.flush()
+    (job,) = logs.upkeep.checkpoint_jobs()
+    logs.truncate(log, 2, NOW_MS)
+    job.run()
+    logs.upkeep.checkpointed(job)
+    assert read_cut(disk, log.dir) == CutMark(1, 2, 0)
+
+
+def test_an_old_cut_is_not_believed_once_checkpoints_follow_a_damaged_one() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for _ in range(3):
+        append(log, batch())
+    log.flush()
+    for _ in range(4):
+        checkpoint(logs)
+    logs.truncate(log, 2, NOW_MS)
+    killed = disk.kill()
+    killed.flip("/a/tidelog-flushed-checkpoint", 0, 0)
+    again = manager(killed, "/a")
+    found = again.get(partition(0))
+    assert found is not None
+    for _ in range(5):
+        append(found, batch())
+    found.flush()
+    (job,) = again.upkeep.checkpoint_jobs()
+    job.run()  # and the node is killed before it removes the file of the cut
+    killed.flip(found.active.path(".log"), found.active.size - 2, 1)
+    killed.boots += 1
+    last = manager(killed.kill(), "/a").get(partition(0))
+    assert last is not None
+    assert (last.log_end_offset, [each.first_offset for each in last.active.rotten]) == (7, [6])
+
+
+def test_what_was_not_flushed_before_a_second_cut_is_a_torn_tail() -> None:
+    disk = SimDisk()
+    logs = manager(disk, "/a")
+    log = logs.get_or_create(partition(0), TOPIC, NOW_MS)
+    for _ in range(8):
+        append(log, batch())
+    log.flush()
+    checkpoint(logs)
+    logs.truncate(log, 2, NOW_MS)
+    for _ in range(6):
+        append(log, batch())
+    logs.truncate(log, 6, NOW_MS)
+    assert read_cut(disk, log.dir) == CutMark(1, 2, 0)
 
 
 @pytest.mark.parametrize("clean", [True, False])
