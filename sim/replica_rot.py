@@ -20,6 +20,7 @@ from tidelog.replication import repair
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import read_partition
 from tidelog.replication.repair import Damage, Readiness, Refusal, Replacement
+from tidelog.replication.unmended import never
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.scrub import SegmentCheck, segments_of
 from tidelog.storage.segment import LOG_SUFFIX, LogSegment
@@ -175,7 +176,7 @@ class _Repair:
             self.log.roll(self.world.now)
         if ready in (Readiness.ROLL, Readiness.FLUSH):
             self.broker.manager.flush(self.partition)
-        if ready is not Readiness.READY or repair.never(self.damage) is not None:
+        if ready is not Readiness.READY or never(self.damage.rotten) is not None:
             return
         self.broker.repairs.add(self.partition)
         self._ask(self.world.rng.choice(repair.donors(self.partition)))

@@ -4,8 +4,7 @@ Decided here: which client may append and read and with which leader epoch (KIP-
 watermark, last stable offset).
 
 A leader's high watermark is the offset up to which all in-sync replicas hold the log (``in_sync``), but never beyond the flushed
-part while the topic's flush settings demand a flush. It never moves back. A follower's is the leader's, limited to its own log
-end.
+part while the topic's flush settings demand a flush. It never moves back. A follower's is the leader's, up to its log end.
 
 Only the methods here write a partition's fields, which are plain for fast reads, and a test looks for other writers. The rules
 beside it read a ``PartitionView`` and return values: a read (``reads``), the ISR to ask for (``in_sync``), what a flush covers
@@ -36,6 +35,7 @@ from tidelog.replication.leadership import Leadership
 from tidelog.replication.partition_view import HostView
 from tidelog.replication.replica import Caller
 from tidelog.replication.topic_stats import TopicStats
+from tidelog.replication.unmended import Unmended
 from tidelog.storage.appending import AppendResult
 from tidelog.storage.flush import FlushJob
 from tidelog.storage.log import UnifiedLog
@@ -94,6 +94,7 @@ class Partition:
         "topic",
         "topic_id",
         "topic_partition",
+        "unmended",
         "watchers",
     )
 
@@ -133,6 +134,7 @@ class Partition:
         self._min_insync_replicas = 1
         self.spare_in_sync = -1
         """In-sync replicas beyond min.insync.replicas; negative: there are too few."""
+        self.unmended = Unmended()
         self.produce_frames: dict[int, tuple[Callable[..., bytes], int, bytes]] = {}
         """Templates of a Produce response about this partition alone, by version; kept by the handler."""
         self._unexposed_bytes = 0

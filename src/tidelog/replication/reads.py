@@ -12,6 +12,7 @@ from tidelog.replication.offset_lookup import end_of_epoch
 from tidelog.replication.partition_view import PartitionView
 from tidelog.replication.replica import Caller
 from tidelog.replication.topic_stats import TopicStats
+from tidelog.replication.unmended import Unmended
 from tidelog.storage import reading
 from tidelog.storage.log import UnifiedLog
 
@@ -72,6 +73,8 @@ class Readable(PartitionView, Protocol):
 
     @property
     def stats(self) -> TopicStats: ...
+    @property
+    def unmended(self) -> Unmended: ...
     def note_follower(
         self, log: UnifiedLog, caller: Caller, offset: int, log_start_offset: int, leader_epoch: int
     ) -> ErrorCode: ...
@@ -127,6 +130,8 @@ def read_partition(
     try:
         result = reading.read(log, fetch_offset, max_bytes, upto=upto, min_one=min_one)
         if result.error is not NONE:
+            if caller is None and result.error is ErrorCode.CORRUPT_MESSAGE:
+                return PartitionRead(partition.unmended.error_for_consumers(partition.replicas, log, fetch_offset))
             return PartitionRead(result.error)
         if result.slice is not None:
             found.records, found.size = result.slice, result.slice.length

@@ -9,10 +9,11 @@ replica stays in the ISR, its log end does not move, and nothing is cut. That is
 - Only the same number of bytes, batch after batch, each with a right checksum: a replica that compaction has treated differently
   is refused.
 
-A leader asks followers, a follower asks the leader first. A donor whose own copy is damaged answers CORRUPT_MESSAGE, or fails the
-checks, and the next one is asked.
+A leader asks followers, a follower asks the leader first. A donor whose own copy is damaged answers KAFKA_STORAGE_ERROR or
+CORRUPT_MESSAGE, or fails the checks, and the next one is asked.
 
-Elsewhere: how the bytes get into the segment (``storage/splice.py``), requests and pace (``server/replication/repairing.py``).
+Elsewhere: what readers get meanwhile (``unmended.py``), how the bytes get into the segment (``storage/splice.py``), requests
+and pace (``server/replication/repairing.py``).
 """
 
 from __future__ import annotations
@@ -28,9 +29,6 @@ from tidelog.storage import reading
 from tidelog.storage.log import UnifiedLog
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.segment import LogSegment
-
-MOST_BYTES = 64 << 20
-"""A longer range is not mended: its bytes are held in memory."""
 
 
 class Damage(NamedTuple):
@@ -51,6 +49,10 @@ class Readiness(Enum):
 
 class Refusal(Exception):
     """This donor's batches do not replace the range; the message says why."""
+
+
+class NotNow(Refusal):
+    """Later it may succeed."""
 
 
 def damages(log: UnifiedLog) -> list[Damage]:
@@ -74,16 +76,6 @@ def readiness(log: UnifiedLog, damage: Damage) -> Readiness:
 def is_committed(log: UnifiedLog, end: int) -> bool:
     """Whether everything below ``end`` is below the high watermark."""
     return end <= log.high_watermark
-
-
-def never(damage: Damage) -> str | None:
-    """Why no donor can replace this range; None when one may."""
-    length = damage.rotten.end - damage.rotten.position
-    if length == 0:
-        return "the end of the file is missing"
-    if length > MOST_BYTES:
-        return f"{length} bytes are more than {MOST_BYTES}"
-    return None
 
 
 def donors(partition: Partition) -> list[int]:
@@ -135,7 +127,7 @@ class Replacement:
         except CorruptBatch as problem:
             raise Refusal(f"what it sends does not read: {problem}") from problem
         if self.next_offset == before:
-            raise Refusal(f"it sends no batch from offset {before} on")
+            raise NotNow(f"it sends no batch from offset {before} on")
 
     def _take(self, header: BatchHeader, records: memoryview) -> None:
         offsets = f"offsets {header.base_offset} to {header.last_offset}"

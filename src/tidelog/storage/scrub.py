@@ -3,7 +3,7 @@
 This module decides what is checked (every batch of every segment, every producer snapshot), when a finding counts, and its
 effect. A segment is checked as it was when its turn came. A bad range is read a second time, because the log may have been
 truncated or compacted during the first read. If it is still bad, it becomes a rotten range (rotten_range.py) of the segment,
-which readers get as CORRUPT_MESSAGE from then on. Nothing is cut, moved or written.
+which readers do not get from then on. Nothing is cut, moved or written.
 
 Elsewhere: the rate, the thread and the effect on the page cache (server/upkeep/scrubbing.py).
 """

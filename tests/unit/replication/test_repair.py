@@ -118,13 +118,6 @@ def test_damage_below_the_log_start_is_left() -> None:
     assert repair.damages(log) == []
 
 
-def test_ranges_that_no_donor_can_replace() -> None:
-    log, _, rotten = written()
-    assert repair.never(Damage(log.segments[0], rotten)) is None
-    assert repair.never(Damage(log.segments[0], rotten._replace(end=rotten.position))) is not None
-    assert repair.never(Damage(log.segments[0], rotten._replace(end=rotten.position + repair.MOST_BYTES + 1))) is not None
-
-
 def test_the_leader_is_asked_first_then_the_others_in_sync() -> None:
     world = World(broker_id=2)
     world.create("t", placed(1))

@@ -10,6 +10,7 @@ from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.storage import checkpoints
 from tidelog.storage.flushed_marks import CutMark, read_cut
+from tidelog.storage.log_manager import LogManager
 from tidelog.storage.truncation import Deferred
 from tidelog.testing.simulation.disk import SimDisk
 

@@ -13,14 +13,15 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from tidelog.replication import repair
 from tidelog.replication.partition import Partition
-from tidelog.replication.repair import Damage, Readiness, Refusal, Replacement
+from tidelog.replication.repair import Damage, NotNow, Readiness, Refusal, Replacement
 from tidelog.replication.replica_manager import ReplicaManager
+from tidelog.replication.unmended import never
 from tidelog.server.cluster.channels import Channel, ChannelError
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage.log import UnifiedLog
@@ -41,6 +42,16 @@ FLUSH_POLL_S = 0.01
 BYTES_PER_SECOND = 16 << 20
 """The rate while the scrub is off."""
 _READ_COMMITTED = 1
+_UNREADABLE = frozenset({ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR})
+"""A donor that is damaged at the same place, or whose log dir has failed."""
+
+
+class Attempt(NamedTuple):
+    """The last attempt to mend a range: when the next one is due, the back-off after that, and what was logged."""
+
+    due_s: float
+    back_off_s: float
+    said: str
 
 
 class World(Protocol):
@@ -62,9 +73,8 @@ class Repairing:
         self._runtime = world.runtime
         self._rate = bytes_per_second or BYTES_PER_SECOND
         self._worker: asyncio.Task[None] | None = None
-        self._waiting: dict[tuple[str, int], tuple[float, float]] = {}
-        """By directory and first offset of a range that could not be mended: when to try again, and the back-off after that."""
-        self._said: dict[tuple[str, int], str] = {}
+        self._attempts: dict[tuple[str, int], Attempt] = {}
+        """By directory and first offset of ranges that could not be mended."""
         self.mended = 0
         """Ranges replaced."""
 
@@ -88,11 +98,15 @@ class Repairing:
 
     async def look(self) -> None:
         """Mends what can be mended now."""
+        known: set[tuple[str, int]] = set()
         for partition in list(self._replicas.partitions()):
             here = partition.log
             if here is None or here.failure is not None or partition.deleted:
                 continue
-            for damage in repair.damages(here):
+            found = repair.damages(here)
+            known.update((here.dir, damage.rotten.first_offset) for damage in found)
+            partition.unmended.keep(damage.rotten for damage in found)
+            for damage in found:
                 if not self._is_due(here, damage):
                     continue
                 try:
@@ -100,19 +114,21 @@ class Repairing:
                 except StorageFailure as failure:
                     self._replicas.storage_failed(failure)
                 break  # the others of this log in the next round: its segments may have changed
+        for gone in self._attempts.keys() - known:
+            del self._attempts[gone]
 
     def _is_due(self, here: UnifiedLog, damage: Damage) -> bool:
-        due, _ = self._waiting.get((here.dir, damage.rotten.first_offset), (0.0, 0.0))
-        return self._runtime.loop.time() >= due
+        last = self._attempts.get((here.dir, damage.rotten.first_offset))
+        return last is None or self._runtime.loop.time() >= last.due_s
 
     def _put_off(self, here: UnifiedLog, damage: Damage, reasons: Iterable[str]) -> None:
         """Tries again later; a reason that was not logged yet is logged."""
         key = here.dir, damage.rotten.first_offset
-        _, back_off = self._waiting.get(key, (0.0, LOOK_S))
-        self._waiting[key] = self._runtime.loop.time() + back_off, min(2 * back_off, LONGEST_S)
+        last = self._attempts.get(key, Attempt(0.0, LOOK_S, ""))
         said = "; ".join(reasons)
-        if self._said.get(key) != said:
-            self._said[key] = said
+        due_s = self._runtime.loop.time() + last.back_off_s
+        self._attempts[key] = Attempt(due_s, min(2 * last.back_off_s, LONGEST_S), said)
+        if last.said != said:
             log.error(
                 "%s: offsets %d to %d are damaged and cannot be mended from another replica now: %s. What to do: %s",
                 damage.segment.path(LOG_SUFFIX), damage.rotten.first_offset, damage.rotten.next_offset - 1, said, GUIDE,
@@ -121,7 +137,7 @@ class Repairing:
     # -- one range ------------------------------------------------------------------------------------------------------
 
     async def _mend(self, partition: Partition, here: UnifiedLog, damage: Damage) -> None:
-        impossible = repair.never(damage)
+        impossible = never(damage.rotten)
         if impossible is not None:
             self._put_off(here, damage, [impossible])
             return
@@ -133,6 +149,7 @@ class Repairing:
         if ready is not Readiness.READY:
             return
         reasons = []
+        may_succeed = False
         for donor in repair.donors(partition):
             epoch = partition.leader_epoch
             try:
@@ -143,15 +160,18 @@ class Repairing:
                     log.warning("%s: a repair ended early, the segment is not in the log any more: %s", here.dir, problem)
                     return
                 reasons.append(f"broker {donor}: {problem}")
+                may_succeed |= isinstance(problem, NotNow | ChannelError)
                 continue
             return
         self._put_off(here, damage, reasons or ["the partition has one replica"])
+        if not may_succeed:
+            partition.unmended.give_up(damage.rotten)
 
     async def _copied(self, partition: Partition, here: UnifiedLog, damage: Damage, donor: int) -> Replacement:
         """The bytes that ``donor`` has for the range. Refusal, ChannelError."""
         channel = self._world.channel(donor, "repair")
         if channel is None:
-            raise Refusal("it is not in service")
+            raise NotNow("it is not in service")
         found = Replacement(here, damage.rotten)
         while not found.complete:
             wanted = FetchPartition(
@@ -186,7 +206,7 @@ class Repairing:
             await self._no_flush(here)
             unchanged = partition.log is here and not partition.deleted and partition.leader_epoch == epoch
             if not (unchanged and job.stands and (state is None or state.stands)):
-                raise SpliceFailed("the log changed meanwhile")
+                raise NotNow("the log changed meanwhile")
             if state is not None:
                 # Before the records can be read: readers of committed data must not get what was aborted.
                 state.install()
@@ -208,8 +228,7 @@ class Repairing:
     def _mended(self, here: UnifiedLog, damage: Damage, donor: int, job: SpliceJob) -> None:
         self.mended += 1
         key = here.dir, damage.rotten.first_offset
-        self._waiting.pop(key, None)
-        self._said.pop(key, None)
+        self._attempts.pop(key, None)
         if self._replicas.on_mended is not None:
             self._replicas.on_mended(here)
         rotten = damage.rotten
@@ -236,10 +255,15 @@ class Repairing:
 
 def _only_partition(response: FetchResponse) -> PartitionData:
     """The answer about the one partition that was asked for. Refusal for an error."""
-    error = response.error_code
+    error = ErrorCode(response.error_code)
     parts = [part for topic in response.responses for part in topic.partitions]
     if not error and len(parts) == 1:
-        error = parts[0].error_code
+        error = ErrorCode(parts[0].error_code)
         if not error:
             return parts[0]
-    raise Refusal(f"it answers {ErrorCode(error).name}" if error else "it does not answer for the partition")
+    if not error:
+        raise Refusal("it does not answer for the partition")
+    if error in _UNREADABLE:
+        raise Refusal("it cannot read its own copy")
+    passes = error.retriable or error is ErrorCode.OFFSET_OUT_OF_RANGE  # a replica that is behind, or knows another leader
+    raise (NotNow if passes else Refusal)(f"it answers {error.name}")

@@ -12,7 +12,10 @@ from tests.unit.server.replica_pair import Pair, placed, run
 from tidelog.model.errors import ErrorCode
 from tidelog.records.batch import iter_headers
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
+from tidelog.replication.reads import read_partition
 from tidelog.replication.repair import damages
+from tidelog.replication.replica import Caller
+from tidelog.server.replication.repairing import Repairing
 from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
@@ -46,6 +49,10 @@ def damage(log: Any, segment: LogSegment, number: int, *, known: bool = True) ->
 
 def files(log: Any) -> bytes:
     return b"".join(segment.file.read(0, segment.size) for segment in log.segments)
+
+
+def due(repairing: Repairing) -> None:
+    repairing._attempts = {key: last._replace(due_s=0.0) for key, last in repairing._attempts.items()}
 
 
 async def mended(pair: Pair, broker: int) -> None:
@@ -107,11 +114,11 @@ def test_what_is_damaged_on_both_stays_damaged_and_is_said_once(known: bool, cap
         before = files(pair.log(2))
         repairing = pair.replications[2].repairing
         for _ in range(2):
-            repairing._waiting.clear()
+            due(repairing)
             await repairing.look()
         assert files(pair.log(2)) == before and len(damages(pair.log(2))) == 1
         lines = [record.getMessage() for record in caplog.records if "cannot be mended" in record.getMessage()]
-        assert len(lines) == 1 and ("CORRUPT_MESSAGE" if known else "wrong checksum") in lines[0]
+        assert len(lines) == 1 and ("it cannot read its own copy" if known else "wrong checksum") in lines[0]
 
     run(story)
 
@@ -126,9 +133,69 @@ def test_a_range_that_could_not_be_mended_waits_before_the_next_attempt() -> Non
         count = len(pair.asked)
         await pair.replications[2].repairing.look()
         assert not any(each.isolation_level for each in pair.asked[count:] if hasattr(each, "isolation_level"))
-        pair.replications[2].repairing._waiting.clear()
+        due(pair.replications[2].repairing)
         await mended(pair, 2)
         assert damages(pair.log(2)) == []
+
+    run(story)
+
+
+def consumer_gets(pair: Pair, broker: int, offset: int) -> ErrorCode:
+    return read_partition(pair.worlds[broker].partition("t"), offset, 10, min_one=True, any_replica=True).error
+
+
+@pytest.mark.parametrize("broker", [1, 2], ids=["leader", "follower"])
+def test_consumers_wait_for_a_replica_that_cannot_be_reached_and_read_on_once_it_has_helped(broker: int) -> None:
+    async def story(pair: Pair) -> None:
+        await filled(pair)
+        rotten = damage(pair.log(broker), pair.log(broker).segments[1], 0)
+        assert consumer_gets(pair, broker, rotten.first_offset) is ErrorCode.KAFKA_STORAGE_ERROR
+        pair.down = True
+        await pair.replications[broker].repairing.look()
+        assert consumer_gets(pair, broker, rotten.first_offset) is ErrorCode.KAFKA_STORAGE_ERROR
+        pair.down = False
+        due(pair.replications[broker].repairing)
+        await mended(pair, broker)
+        assert consumer_gets(pair, broker, rotten.first_offset) is ErrorCode.NONE
+
+    run(story)
+
+
+def test_consumers_get_an_error_once_no_replica_has_the_batch_and_followers_at_once() -> None:
+    async def story(pair: Pair) -> None:
+        await filled(pair)
+        rotten = damage(pair.log(1), pair.log(1).segments[1], 0)
+        damage(pair.log(2), pair.log(2).segments[1], 0)
+        follower = Caller(2, 5, NOW_MS)
+        leader = pair.worlds[1].partition("t")
+        read = read_partition(leader, rotten.first_offset, 10, min_one=True, caller=follower, leader_epoch=0)
+        assert read.error is ErrorCode.CORRUPT_MESSAGE
+        for broker in (1, 2):
+            assert consumer_gets(pair, broker, rotten.first_offset) is ErrorCode.KAFKA_STORAGE_ERROR
+            await pair.replications[broker].repairing.look()
+            assert consumer_gets(pair, broker, rotten.first_offset) is ErrorCode.CORRUPT_MESSAGE
+
+    run(story)
+
+
+def test_ranges_that_are_gone_are_forgotten() -> None:
+    async def story(pair: Pair) -> None:
+        await filled(pair)
+        for broker in (1, 2):
+            damage(pair.log(broker), pair.log(broker).segments[1], 0)
+        repairing, partition = pair.replications[2].repairing, pair.worlds[2].partition("t")
+        await repairing.look()
+        assert len(repairing._attempts) == 1 == len(partition.unmended.hopeless)
+        pair.log(2).segments[1].rotten = ()
+        await repairing.look()
+        assert not repairing._attempts and not partition.unmended.hopeless
+        damage(pair.log(2), pair.log(2).segments[1], 1)
+        pair.down = True
+        await repairing.look()
+        assert len(repairing._attempts) == 1
+        partition.deleted = True
+        await repairing.look()
+        assert not repairing._attempts
 
     run(story)
 

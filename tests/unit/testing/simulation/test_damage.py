@@ -37,7 +37,7 @@ def test_wherever_a_bit_turns_readers_find_the_records_and_the_replicas_are_whol
                 cluster.nodes[leader].start()
             await cluster.settle()
             assert damage.places == []
-            # Until then, the leader answers CORRUPT_MESSAGE for the batch.
+            # Until then, the leader answers with an error for the batch.
             await cluster.until(cluster.hardware.mended)
             assert [record.value for record in await cluster.read("t")] == values
         return seen
