@@ -163,7 +163,7 @@ def apis() -> str:
         f"{MADE}# Requests\n\n"
         "What is served, complete at these versions. A request that is not in the list, or at another version, closes its "
         "connection, as in Apache Kafka; clients find the versions out with ApiVersions.\n\n"
-        "*Permission*: what Apache Kafka asks an authorizer; tidelog has none yet, and every client may do everything. "
+        "*Permission*: what a node with an authorizer asks for, as Apache Kafka does; without one all is allowed. "
         "*Forwarded*: the active controller decides, whichever broker is asked. *Quota*: what the request counts against besides "
         "`request_percentage`.\n\n"
         "## On a broker's listeners\n\n" + table(head, api_rows(BROKER_APIS)) + "\n## On a controller's listeners\n\n"

@@ -42,7 +42,9 @@ NOT_BUILT = "it is not enforced yet, so the node would be open where you expect 
 
 OPTIONS = (
     Option("authorizer.class.name", STRING, "", LOW, READ_ONLY,
-           "The authorizer; empty allows every operation.", refuses=NOT_BUILT),
+           "The authorizer: org.apache.kafka.metadata.authorizer.StandardAuthorizer decides by the cluster's ACLs, with the "
+           "settings super.users (Type:name, separated by ;) and allow.everyone.if.no.acl.found (false). Empty: every "
+           "operation is allowed."),
     Option("principal.builder.class", CLASS, "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
            MEDIUM, PER_BROKER, "Java class that derives the principal of a connection.", refuses=NOT_BUILT),
     Option("connection.failed.authentication.delay.ms", INT, 100, LOW, READ_ONLY,

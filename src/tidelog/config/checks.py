@@ -69,6 +69,7 @@ def start_problems(config: NodeValues, given: Mapping[str, str]) -> list[str]:
         *_identity(config),
         *_roles_and_quorum(config),
         *_listeners(config, given),
+        *_authorizer(given),
         *_ordered(config),
         *_bounds(config),
     ]
@@ -168,6 +169,16 @@ def _listeners(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
                 sasl_settings(given, point.listener)
             except ConfigError as problem:
                 yield str(problem)
+
+
+def _authorizer(given: Mapping[str, str]) -> Iterator[str]:
+    if given.get("authorizer.class.name"):
+        from tidelog.config.authorizer import authorizer_settings  # Only for a node that has one.
+
+        try:
+            authorizer_settings(given)
+        except ConfigError as problem:
+            yield str(problem)
 
 
 def _ordered(config: NodeValues) -> Iterator[str]:

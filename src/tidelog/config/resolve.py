@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.checks import dynamic_problems, start_problems
-from tidelog.config.leftovers import explain_unknown, unknown_topic_option
+from tidelog.config.leftovers import AUTHORIZER_SETTINGS, explain_unknown, unknown_topic_option
 from tidelog.config.options import Dynamic, Value
 from tidelog.config.topic import TOPIC_OPTIONS
 from tidelog.config.topic_config import TopicConfig
@@ -109,9 +109,12 @@ class BrokerConfig(NodeValues):
 def _warnings(properties: Mapping[str, str]) -> tuple[str, ...]:
     """What a person should know about settings that were given and do nothing here."""
     result: list[str] = []
+    authorizes = bool(properties.get("authorizer.class.name", "").strip())
     for name, text in properties.items():
         option = BROKER_OPTIONS.get(name)
         if option is None:
+            if authorizes and name in AUTHORIZER_SETTINGS:
+                continue
             if warning := explain_unknown(name):
                 result.append(warning)
         elif option.inert is not None and option.parse(text) != option.default:

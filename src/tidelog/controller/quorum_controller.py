@@ -48,8 +48,10 @@ from tidelog.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDi
 from tidelog.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from tidelog.protocol.messages.broker_registration import BrokerRegistrationRequest
 from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest
+from tidelog.protocol.messages.create_acls import CreateAclsRequest
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest
 from tidelog.protocol.messages.create_topics import CreateTopicsRequest
+from tidelog.protocol.messages.delete_acls import DeleteAclsRequest
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
 from tidelog.protocol.messages.elect_leaders import ElectLeadersRequest
 from tidelog.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -232,6 +234,16 @@ class QuorumController:
 
     def alter_user_scram_credentials(self, request: AlterUserScramCredentialsRequest, now_ms: int) -> ControllerResult:
         return scram_credentials.alter_user_scram_credentials(self._decision, request)
+
+    def create_acls(self, request: CreateAclsRequest, now_ms: int) -> ControllerResult:
+        from tidelog.controller import acls  # Only a cluster with an authorizer has ACLs.
+
+        return acls.create_acls(self._decision, request)
+
+    def delete_acls(self, request: DeleteAclsRequest, now_ms: int) -> ControllerResult:
+        from tidelog.controller import acls
+
+        return acls.delete_acls(self._decision, request)
 
     def allocate_producer_ids(self, request: AllocateProducerIdsRequest, now_ms: int) -> ControllerResult:
         return producer_ids.allocate_producer_ids(self._decision, request)

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV, CORDONED_DIRS_MV, DIRECTORIES_MV, ELR_MV, METADATA_VERSION
 from tidelog.metadata.image import BrokerImage, ClusterImage, ControllerImage, PartitionImage, ScramCredential, TopicImage
 from tidelog.metadata.records import MetadataRecord
+from tidelog.model.acl import AccessControlEntry
+from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.access_control_entry_record import AccessControlEntryRecord
 from tidelog.protocol.messages.client_quota_record import ClientQuotaRecord, EntityData
 from tidelog.protocol.messages.config_record import ConfigRecord
@@ -66,16 +68,7 @@ def _topic_records(topic: TopicImage, metadata_version: int) -> Iterator[Metadat
 
 def _security_records(image: ClusterImage) -> Iterator[MetadataRecord]:
     for acl_id, acl in image.acls.items():
-        yield AccessControlEntryRecord(
-            id=acl_id,
-            resource_type=acl.resource_type,
-            resource_name=acl.resource_name,
-            pattern_type=acl.pattern_type,
-            principal=acl.principal,
-            host=acl.host,
-            operation=acl.operation,
-            permission_type=acl.permission_type,
-        )
+        yield acl_record(acl_id, acl)
     for (user, mechanism), credential in image.scram.items():
         yield scram_record(user, mechanism, credential)
     for token_id, token in image.tokens.items():
@@ -88,6 +81,20 @@ def _security_records(image: ClusterImage) -> Iterator[MetadataRecord]:
             expiration_timestamp=token.expiration_timestamp,
             token_id=token_id,
         )
+
+
+def acl_record(acl_id: Uuid, acl: AccessControlEntry) -> AccessControlEntryRecord:
+    """An ACL and the id under which it is removed."""
+    return AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=acl.resource_type,
+        resource_name=acl.resource_name,
+        pattern_type=acl.pattern_type,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission_type,
+    )
 
 
 def scram_record(user: str, mechanism: int, credential: ScramCredential) -> UserScramCredentialRecord:

@@ -83,15 +83,23 @@ class Authorizer:
         self._decided.clear()
         self.version += 1
 
+    def is_super_user(self, principal: KafkaPrincipal) -> bool:
+        """Whether the principal may do everything, whatever the ACLs are."""
+        return principal in self._super_users
+
     def allows(self, principal: KafkaPrincipal, host: str, operation: int, resource_type: int, name: str) -> bool:
         """Whether the operation is allowed; ``host`` is in the form of ``address_text``."""
+        return self.decided(principal, host, operation, resource_type, name).allowed
+
+    def decided(self, principal: KafkaPrincipal, host: str, operation: int, resource_type: int, name: str) -> Decision:
+        """The decision with its reason, from the cache if it is there."""
         key = (principal, host, operation, resource_type, name)
         found = self._decided.get(key)
         if found is None:
             if len(self._decided) >= CACHED_DECISIONS:
                 self._decided.clear()
             found = self._decided[key] = self.decide(principal, host, operation, resource_type, name)
-        return found.allowed
+        return found
 
     def decide(self, principal: KafkaPrincipal, host: str, operation: int, resource_type: int, name: str) -> Decision:
         """The decision with its reason, not cached."""

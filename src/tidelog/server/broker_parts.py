@@ -181,6 +181,7 @@ def _serving(
         others=others,
         leads=coordinators.leads,
         quotas=membership.replica.quotas.quotas,
+        access=membership.replica.access,
     )
     return broker, coordinators
 

@@ -9,6 +9,7 @@ from tidelog.config.options import Type
 def test_every_security_option_acts_or_refuses_to_start_or_says_that_it_has_no_effect() -> None:
     acting = {option.name for option in OPTIONS if option.inert is None and option.refuses is None}
     assert acting == {
+        "authorizer.class.name",
         "connection.failed.authentication.delay.ms",
         "connections.max.reauth.ms",
         "sasl.enabled.mechanisms",
@@ -20,7 +21,7 @@ def test_every_security_option_acts_or_refuses_to_start_or_says_that_it_has_no_e
 
 def test_what_would_leave_a_plain_node_open_refuses_to_start() -> None:
     refusing = {option.name for option in OPTIONS if option.refuses}
-    assert refusing == {"authorizer.class.name", "principal.builder.class", "delegation.token.secret.key"}
+    assert refusing == {"principal.builder.class", "delegation.token.secret.key"}
 
 
 def test_every_password_and_key_is_a_secret() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tidelog.config.authorizer import STANDARD_AUTHORIZER
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.listeners import EndPoint
 from tidelog.config.properties import parse
@@ -150,7 +151,7 @@ def test_a_dynamic_word_on_what_cannot_change_while_running_is_not_heard() -> No
 @pytest.mark.parametrize(
     ("properties", "named"),
     [
-        ({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}, "authorizer.class.name is set"),
+        ({"authorizer.class.name": "com.example.Mine"}, "authorizer.class.name is com.example.Mine"),
         ({"principal.builder.class": "com.example.Mine"}, "principal.builder.class is set"),
         ({"delegation.token.secret.key": "k3y"}, "delegation.token.secret.key is set"),
         ({"create.topic.policy.class.name": "com.example.Mine"}, "create.topic.policy.class.name is set"),
@@ -174,6 +175,11 @@ def test_security_settings_that_belong_to_no_listener_are_warned_of() -> None:
     )
     assert len(config.warnings) == 3
     assert any("everyone may do everything" in warning for warning in config.warnings)
+
+
+def test_the_settings_of_an_authorizer_have_an_effect_beside_it() -> None:
+    given = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:me", "allow.everyone.if.no.acl.found": "true"}
+    assert BrokerConfig.from_properties(given).warnings == ()
 
 
 def test_an_authorizer_left_empty_and_a_default_principal_builder_say_nothing() -> None:

@@ -18,6 +18,7 @@ from tidelog.controller.committed import Listener as CommitListener
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.image import ClusterImage
 from tidelog.model.ids import uuid_to_text
+from tidelog.server.cluster.authorizing import access_control
 from tidelog.server.cluster.dead_brokers import DeadBrokers
 from tidelog.server.cluster.metadata_news import MetadataNews
 from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
@@ -73,6 +74,8 @@ class MetadataReplica:
         self.news = MetadataNews(member, runtime)
         self.scrub = MetadataScrub(member, config, runtime)
         self.quotas.follow(member.image)
+        self.access = access_control(config, member, runtime)
+        """Decides what clients of this process's listeners may do; None without an authorizer."""
         member.committed.listeners += [
             lambda old, new, delta: self.quotas.follow(new),
             self.news.committed,
@@ -97,6 +100,7 @@ class MetadataReplica:
             apis=CONTROLLER_APIS,
             lives=self.dead_brokers,
             quotas=self.quotas.quotas,
+            access=self.access,
         )
         count, limits = count or ConnectionCount(), settings.limits(self.config)
         for name, listening in sockets.items():

@@ -14,12 +14,13 @@ LONGEST_CLIENT_ID = 100
 
 
 class LogLimit:
-    """Which events of a kind are logged: the first ``TOLD_PER_SECOND`` of each second; the others are counted."""
+    """Which events of a kind are logged: the first ``per_second`` of each second; the others are counted."""
 
-    __slots__ = ("_second", "_told", "_untold", "total")
+    __slots__ = ("_per_second", "_second", "_told", "_untold", "total")
 
-    def __init__(self) -> None:
+    def __init__(self, per_second: int = TOLD_PER_SECOND) -> None:
         self.total = 0
+        self._per_second = per_second
         self._second = -1
         self._told = 0
         self._untold = 0
@@ -35,7 +36,7 @@ class LogLimit:
     def takes(self) -> bool:
         """Whether this event is logged; called once for each."""
         self.total += 1
-        taken = self._told < TOLD_PER_SECOND
+        taken = self._told < self._per_second
         self._told += taken
         self._untold += not taken
         return taken

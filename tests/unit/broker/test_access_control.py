@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from tidelog.broker.access_control import AclAccessControl
+from tidelog.metadata.delta import ClusterDelta
+from tidelog.metadata.image import ClusterImage
+from tidelog.metadata.snapshot import acl_record
+from tidelog.model.acl import AccessControlEntry, PatternType, PermissionType, ResourceType
+from tidelog.model.acl import AclOperation as Op
+from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.model.ids import Uuid
+from tidelog.protocol.messages.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from tidelog.security.authorizer import Authorizer, Decision, Rule
+from tidelog.security.principal import KafkaPrincipal
+
+TOPIC = ResourceType.TOPIC
+ALICE, ROOT = KafkaPrincipal("User", "alice"), KafkaPrincipal("User", "root")
+
+
+@dataclass
+class Client:
+    principal: KafkaPrincipal = ALICE
+    peer_host: str = "10.0.0.1"
+    api_key: int = 1
+
+
+@dataclass
+class Log:
+    tells_allowed: bool = False
+    lines: list[tuple[str, str, Rule, bool]] = field(default_factory=list)
+
+    def denied(self, client: Any, operation: int, resource_type: int, name: str, decision: Decision, quiet: bool) -> None:
+        self.lines.append(("denied", name, decision.rule, quiet))
+
+    def allowed(self, client: Any, operation: int, resource_type: int, name: str, decision: Decision, quiet: bool) -> None:
+        self.lines.append(("allowed", name, decision.rule, quiet))
+
+
+def acl(name: str, permission: int = PermissionType.ALLOW, host: str = "*", operation: int = Op.READ) -> AccessControlEntry:
+    return AccessControlEntry(TOPIC, name, PatternType.LITERAL, "User:alice", host, operation, permission)
+
+
+def identity(number: int) -> Uuid:
+    return Uuid(number.to_bytes(16))
+
+
+class World:
+    def __init__(self, *, loaded: bool = True) -> None:
+        self.image = ClusterImage(cluster_id="c")
+        self.log = Log()
+        self.loaded = loaded
+        self.access = AclAccessControl(Authorizer([ROOT]), self.log, lambda: self.loaded)
+
+    def commit(self, *records: Any) -> None:
+        delta = ClusterDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        old, self.image = self.image, delta.apply(self.image.offset + len(records), 1, 0)
+        self.access.follow(old, self.image, delta)
+
+    def reads(self, name: str, client: Client | None = None, quiet: bool = False) -> bool:
+        return self.access.allows(client or Client(), Op.READ, TOPIC, name, quiet)
+
+
+def test_a_commit_is_obeyed_from_the_next_question_on() -> None:
+    world = World()
+    assert not world.reads("t")
+    world.commit(acl_record(identity(1), acl("t")))
+    assert world.reads("t")
+    assert world.access.acls == 1
+    world.commit(acl_record(identity(2), acl("t", PermissionType.DENY)))
+    assert not world.reads("t")
+    world.commit(RemoveAccessControlEntryRecord(id=identity(2)))
+    assert world.reads("t")
+    world.commit(RemoveAccessControlEntryRecord(id=identity(1)))
+    assert not world.reads("t")
+    assert world.access.acls == 0
+
+
+def test_one_commit_may_add_and_remove_and_do_both_to_one_acl() -> None:
+    world = World()
+    world.commit(acl_record(identity(1), acl("a")))
+    world.commit(
+        acl_record(identity(2), acl("b")),
+        acl_record(identity(3), acl("c")),
+        RemoveAccessControlEntryRecord(id=identity(3)),
+        RemoveAccessControlEntryRecord(id=identity(1)),
+        acl_record(identity(1), acl("d")),
+    )
+    assert [world.reads(name) for name in "abcd"] == [False, True, False, True]
+    assert world.access.acls == len(world.image.acls) == 2
+
+
+def test_a_snapshot_replaces_all_acls_at_once() -> None:
+    world = World()
+    world.commit(acl_record(identity(1), acl("a")))
+    assert world.reads("a")
+    old, world.image = world.image, replace(world.image, acls={identity(2): acl("b"), identity(3): acl("c")})
+    world.access.follow(old, world.image, None)
+    assert [world.reads(name) for name in "abc"] == [False, True, True]
+
+
+def test_a_commit_without_acls_leaves_the_cached_decisions() -> None:
+    world = World()
+    world.commit(acl_record(identity(1), acl("a")))
+    version = world.access._authorizer.version
+    world.commit()
+    assert world.access._authorizer.version == version
+
+
+def test_until_the_acls_are_known_only_super_users_may_act() -> None:
+    world = World(loaded=False)
+    assert world.reads("t", Client(ROOT))
+    for ask in (lambda: world.reads("t"), lambda: world.access.allows_any(Client(), Op.WRITE, TOPIC)):
+        with pytest.raises(KafkaError) as refused:
+            ask()
+        assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    world.loaded = True
+    assert not world.reads("t")
+    world.loaded = False
+    assert not world.reads("t"), "once loaded, always loaded"
+
+
+def test_an_address_is_compared_in_the_form_of_the_acls() -> None:
+    world = World()
+    world.commit(acl_record(identity(1), acl("t", host="10.0.0.1")), acl_record(identity(2), acl("u", host="0:0:0:0:0:0:0:1")))
+    assert world.reads("t", Client(peer_host="::ffff:10.0.0.1"))
+    assert not world.reads("t", Client(peer_host="10.0.0.2"))
+    assert world.reads("u", Client(peer_host="::1"))
+
+
+def test_denials_are_reported_and_allowed_ones_only_where_the_log_takes_them() -> None:
+    world = World()
+    world.reads("t")
+    world.reads("t", quiet=True)
+    world.reads("t", Client(ROOT))
+    world.log.tells_allowed = True
+    world.reads("u", Client(ROOT), quiet=True)
+    assert world.log.lines == [
+        ("denied", "t", Rule.NO_ACL, False),
+        ("denied", "t", Rule.NO_ACL, True),
+        ("allowed", "u", Rule.SUPER_USER, True),
+    ]
+    assert (world.access.allowed, world.access.denied) == (2, 2)
+
+
+def test_a_question_about_any_resource_is_counted() -> None:
+    world = World()
+    assert not world.access.allows_any(Client(), Op.WRITE, TOPIC)
+    world.commit(acl_record(identity(1), acl("t", operation=Op.WRITE)))
+    assert world.access.allows_any(Client(), Op.WRITE, TOPIC)
+    assert (world.access.allowed, world.access.denied) == (1, 1)

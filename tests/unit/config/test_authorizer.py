@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from tidelog.config.authorizer import STANDARD_AUTHORIZER, AuthorizerSettings, authorizer_settings
+from tidelog.model.errors import ConfigError
+
+ON = {"authorizer.class.name": STANDARD_AUTHORIZER}
+
+
+@pytest.mark.parametrize("given", [{}, {"authorizer.class.name": " "}, {"super.users": "nonsense"}])
+def test_a_node_without_an_authorizer_has_no_settings_of_one(given: dict[str, str]) -> None:
+    assert authorizer_settings(given) is None
+
+
+def test_by_default_nothing_is_allowed() -> None:
+    assert authorizer_settings(ON) == AuthorizerSettings((), False)
+
+
+def test_super_users_are_separated_by_semicolons_because_names_hold_commas() -> None:
+    given = ON | {"super.users": "User:CN=a,OU=b; User:root ;;User:a:b;User:root", "allow.everyone.if.no.acl.found": " TRUE"}
+    assert authorizer_settings(given) == AuthorizerSettings((("User", "CN=a,OU=b"), ("User", "root"), ("User", "a:b")), True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("authorizer.class.name", "kafka.security.authorizer.AclAuthorizer", STANDARD_AUTHORIZER),
+        ("super.users", "User:a;root", "User:root"),
+        ("super.users", ":root", "User:root"),
+        ("allow.everyone.if.no.acl.found", "yes", "true or false"),
+    ],
+)
+def test_what_is_misspelled_is_refused_with_what_would_do(name: str, text: str, named: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        authorizer_settings(ON | {name: text})
+    assert str(refused.value).startswith(name)
+    assert named in str(refused.value)
