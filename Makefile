@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table upgrade fuzz clean sim cluster changelog dist site
+.PHONY: help demo pipeline-kills pipeline transactions exactly-once run test check fmt unit interop spark spark-iceberg spark-realtime spark-rows readme docs messages scenarios bench bench-spark bench-smoke bench-pair bench-suite compat kill churn long-tests sim-raft sim-controller sim-replicas sim-cluster matrix rot-table security upgrade fuzz clean sim cluster changelog dist site
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -163,6 +163,10 @@ matrix: $(VENV)/.dev ## Kafka's system-test matrix on real nodes: stops, bounces
 
 rot-table: $(VENV)/.dev ## The same flipped bits in a data directory of tidelog and of Apache Kafka; half an hour (needs Java 17)
 	$(BIN)/python -m tests.interop.rot_table $$(mktemp -d) $(ARGS)
+
+security: $(VENV)/.dev ## The same requests with none, each single and all rights to Apache Kafka and to tidelog; three minutes (ARGS=--write records)
+	$(BIN)/python tools/jars.py
+	$(BIN)/python -m tests.security_matrix $(ARGS)
 
 upgrade: $(VENV)/.dev ## A rolling upgrade from the newest tag (REF=COMMIT) to HEAD and back, under load; five minutes a layout
 	$(BIN)/python -m tests.upgrade $(REF) --layout combined --layout separate --write docs/robustness.md $(ARGS)

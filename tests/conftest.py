@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-REAL_PROCESSES = ("node", "interop", "spark", "pipeline", "churn", "matrix", "upgrade", "transactions")
+REAL_PROCESSES = ("node", "interop", "spark", "pipeline", "churn", "matrix", "upgrade", "transactions", "security_matrix")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,94 @@
+"""The users of the matrix: none, each single and all rights, and all rights but one.
+
+A right is an operation on a resource type. It is given on names that begin with ``open-``, on the internal topics and on the
+cluster; resources whose names begin with ``hidden-`` exist, and no ACL names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidelog.model.acl import CLUSTER_NAME, AccessControlEntry, PatternType, PermissionType
+from tidelog.model.acl import AclOperation as Op
+from tidelog.model.acl import ResourceType as Type
+
+OPEN = "open-"
+HIDDEN = "hidden-"
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metadata")
+PASSWORD = "secret"
+SUPER_USERS = ("root", "node")
+OPERATIONS: dict[Type, tuple[Op, ...]] = {
+    Type.TOPIC: (
+        Op.READ,
+        Op.WRITE,
+        Op.CREATE,
+        Op.DELETE,
+        Op.ALTER,
+        Op.DESCRIBE,
+        Op.DESCRIBE_CONFIGS,
+        Op.ALTER_CONFIGS,
+    ),
+    Type.GROUP: (Op.READ, Op.DELETE, Op.DESCRIBE, Op.DESCRIBE_CONFIGS, Op.ALTER_CONFIGS),
+    # DELETE is not an operation of the cluster, but DeleteTopics asks for it.
+    Type.CLUSTER: (
+        Op.CREATE,
+        Op.DELETE,
+        Op.ALTER,
+        Op.DESCRIBE,
+        Op.CLUSTER_ACTION,
+        Op.DESCRIBE_CONFIGS,
+        Op.ALTER_CONFIGS,
+        Op.IDEMPOTENT_WRITE,
+    ),
+    Type.TRANSACTIONAL_ID: (Op.DESCRIBE, Op.WRITE, Op.TWO_PHASE_COMMIT),
+}
+
+
+@dataclass(frozen=True)
+class Principal:
+    """A user and the rights that its ACLs give."""
+
+    user: str
+    acls: tuple[AccessControlEntry, ...] = ()
+
+
+def _patterns(kind: Type) -> tuple[tuple[str, PatternType], ...]:
+    if kind is Type.CLUSTER:
+        return ((CLUSTER_NAME, PatternType.LITERAL),)
+    internal = INTERNAL_TOPICS if kind is Type.TOPIC else ()
+    return ((OPEN, PatternType.PREFIXED), *((name, PatternType.LITERAL) for name in internal))
+
+
+def _acls(user: str, kind: Type, operation: Op, permission: PermissionType, host: str = "*") -> Iterator[AccessControlEntry]:
+    for name, pattern in _patterns(kind):
+        yield AccessControlEntry(kind, name, pattern, f"User:{user}", host, operation, permission)
+
+
+def _all(user: str, host: str = "*") -> tuple[AccessControlEntry, ...]:
+    return tuple(acl for kind in OPERATIONS for acl in _acls(user, kind, Op.ALL, PermissionType.ALLOW, host))
+
+
+def _principals() -> Iterator[Principal]:
+    yield Principal("none")
+    yield Principal("root")
+    yield Principal("all", _all("all"))
+    yield Principal("elsewhere", _all("elsewhere", "192.0.2.1"))
+    for kind, operations in OPERATIONS.items():
+        for operation in operations:
+            right = f"{kind.name}-{operation.name}".lower().replace("_", "-")
+            yield Principal(right, tuple(_acls(right, kind, operation, PermissionType.ALLOW)))
+            but = f"but-{right}"
+            yield Principal(but, (*_all(but), *_acls(but, kind, operation, PermissionType.DENY)))
+
+
+PRINCIPALS: dict[str, Principal] = {each.user: each for each in _principals()}
+"""By name. ``root`` is a super user; ``but-...`` has ALL on everything and one operation denied; ``elsewhere`` may do all from
+another host."""
+
+
+def jaas(*, node: bool) -> str:
+    """The server's JAAS entry with all users; ``node``: with the login of the node itself."""
+    own = f' username="node" password="{PASSWORD}"' if node else ""
+    users = "".join(f' user_{name}="{PASSWORD}"' for name in dict.fromkeys((*PRINCIPALS, *SUPER_USERS)))
+    return f"org.apache.kafka.common.security.plain.PlainLoginModule required{own}{users};"
