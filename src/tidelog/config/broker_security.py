@@ -35,7 +35,7 @@ from tidelog.config.options import (
 
 SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SASL_PLAINTEXT"})
 """Security protocols that a listener may speak."""
-NO_SASL = "PLAIN and SCRAM are the SASL mechanisms that are served"
+NO_SASL = "PLAIN, SCRAM and OAUTHBEARER are the SASL mechanisms that are served"
 NO_SSL = "TLS is not supported yet; a node with an SSL listener does not start"
 NO_TOKENS = "delegation tokens are not issued yet"
 NOT_BUILT = "it is not enforced yet, so the node would be open where you expect it to be closed"
@@ -120,30 +120,26 @@ OPTIONS = (
     Option("sasl.oauthbearer.client.credentials.client.secret", PASSWORD, None, MEDIUM, READ_ONLY, "Secret of that client.",
            inert=NO_SASL),
     Option("sasl.oauthbearer.clock.skew.seconds", INT, 30, LOW, READ_ONLY,
-           "The clock skew tolerated when a token is checked, in seconds.",
-           inert=NO_SASL),
-    Option("sasl.oauthbearer.expected.audience", LIST, (), HIGH, READ_ONLY, "Audiences of which a token must name one.",
-           inert=NO_SASL),
-    Option("sasl.oauthbearer.expected.issuer", STRING, None, HIGH, READ_ONLY, "Issuer that a token must name.", inert=NO_SASL),
+           "The clock skew tolerated when a token is checked, in seconds."),
+    Option("sasl.oauthbearer.expected.audience", LIST, (), HIGH, READ_ONLY, "Audiences of which a token must name one."),
+    Option("sasl.oauthbearer.expected.issuer", STRING, None, HIGH, READ_ONLY, "Issuer that a token must name."),
     Option("sasl.oauthbearer.jwks.endpoint.refresh.ms", LONG, HOUR_MS, LOW, READ_ONLY,
-           "How often the issuer's keys are fetched, in ms.", inert=NO_SASL),
+           "How often the issuer's keys are fetched, in ms."),
     Option("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", LONG, 100, LOW, READ_ONLY,
-           "First pause after a failed fetch of keys, in ms.", inert=NO_SASL),
-    Option("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10_000, LOW, READ_ONLY, "Longest such pause, in ms.",
-           inert=NO_SASL),
-    Option("sasl.oauthbearer.jwks.endpoint.url", STRING, None, MEDIUM, READ_ONLY, "The address of the issuer's keys (JWKS).",
-           inert=NO_SASL),
+           "First pause after a failed fetch of keys, in ms."),
+    Option("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", LONG, 10_000, LOW, READ_ONLY, "Longest such pause, in ms."),
+    Option("sasl.oauthbearer.jwks.endpoint.url", STRING, None, MEDIUM, READ_ONLY, "The address of the issuer's keys (JWKS)."),
     Option("sasl.oauthbearer.jwt.retriever.class", CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever",
            MEDIUM, READ_ONLY, "Java class that gets tokens.", inert=NO_SASL),
     Option("sasl.oauthbearer.jwt.validator.class", CLASS, "org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator",
            MEDIUM, READ_ONLY, "Java class that checks tokens.", inert=NO_SASL),
     Option("sasl.oauthbearer.scope", STRING, None, MEDIUM, READ_ONLY, "Scope asked of the identity provider.", inert=NO_SASL),
-    Option("sasl.oauthbearer.scope.claim.name", STRING, "scope", LOW, READ_ONLY, "Claim that holds the scope.", inert=NO_SASL),
-    Option("sasl.oauthbearer.sub.claim.name", STRING, "sub", LOW, READ_ONLY, "Claim that holds the user.", inert=NO_SASL),
+    Option("sasl.oauthbearer.scope.claim.name", STRING, "scope", LOW, READ_ONLY, "Claim that holds the scope."),
+    Option("sasl.oauthbearer.sub.claim.name", STRING, "sub", LOW, READ_ONLY, "Claim that holds the user."),
     Option("sasl.oauthbearer.token.endpoint.url", STRING, None, MEDIUM, READ_ONLY,
            "The token endpoint of the identity provider.", inert=NO_SASL),
-    Option("sasl.server.callback.handler.class", CLASS, None, MEDIUM, READ_ONLY, "Java class that checks logins.",
-           inert=NO_SASL),
+    Option("sasl.server.callback.handler.class", CLASS, None, MEDIUM, READ_ONLY,
+           "How OAUTHBEARER checks tokens: one of the names of two Java classes, which stand for rules and are not loaded."),
     Option("sasl.server.max.receive.size", INT, 524288, MEDIUM, READ_ONLY, "Largest message of a login, in bytes."),
     Option("ssl.allow.dn.changes", BOOLEAN, False, LOW, READ_ONLY,
            "Whether a new certificate may have another distinguished name.",

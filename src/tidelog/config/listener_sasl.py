@@ -11,12 +11,18 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tidelog.config.broker import BROKER_OPTIONS
-from tidelog.config.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
+from tidelog.config.jaas import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE, JaasEntry, parse_jaas
+from tidelog.config.listener_oauth import HANDLER, OAuthSettings, oauth_settings
 from tidelog.model.errors import ConfigError
 
-MODULE_OF = {"PLAIN": PLAIN_MODULE, "SCRAM-SHA-256": SCRAM_MODULE, "SCRAM-SHA-512": SCRAM_MODULE}
+MODULE_OF = {
+    "PLAIN": PLAIN_MODULE,
+    "SCRAM-SHA-256": SCRAM_MODULE,
+    "SCRAM-SHA-512": SCRAM_MODULE,
+    "OAUTHBEARER": OAUTHBEARER_MODULE,
+}
 """The mechanisms that are served, and the login module of each."""
-_CALLBACKS = ("sasl.server.callback.handler.class", "sasl.login.class", "sasl.login.callback.handler.class")
+_CALLBACKS = (HANDLER, "sasl.login.class", "sasl.login.callback.handler.class")
 JAAS, MECHANISMS = "sasl.jaas.config", "sasl.enabled.mechanisms"
 
 
@@ -25,9 +31,11 @@ class SaslMechanismSettings(NamedTuple):
 
     name: str
     jaas: JaasEntry | None
-    """The users (PLAIN) and the node's own login; None where SCRAM has no login of its own."""
+    """The users (PLAIN) and the node's own login; None where SCRAM or OAUTHBEARER have no login of their own."""
     max_reauth_ms: int
     """The longest session before the client must authenticate again; 0 for no limit."""
+    oauth: OAuthSettings | None = None
+    """Which tokens are accepted; only for OAUTHBEARER."""
 
 
 class SaslSettings(NamedTuple):
@@ -118,6 +126,8 @@ def sasl_settings(given: Mapping[str, str], listener: str) -> SaslSettings:
 
 def _mechanism(options: ListenerOptions, listener: str, name: str) -> SaslMechanismSettings:
     for option in _CALLBACKS:
+        if option == HANDLER and name == "OAUTHBEARER":
+            continue
         if (found := options.get(option, name)) is not None and found[1]:
             raise ConfigError(f"{found[0]} names a Java class, which cannot be loaded. Remove it.")
     full = options.full_name(JAAS, name)
@@ -133,7 +143,11 @@ def _mechanism(options: ListenerOptions, listener: str, name: str) -> SaslMechan
         )
     reauth = options.value("connections.max.reauth.ms", name)
     assert isinstance(reauth, int)
-    return SaslMechanismSettings(name, jaas, max(0, reauth))
+    oauth = None
+    if name == "OAUTHBEARER":
+        handler = options.get(HANDLER, name)
+        oauth = oauth_settings(lambda option: options.value(option, name), handler, jaas)
+    return SaslMechanismSettings(name, jaas, max(0, reauth), oauth)
 
 
 def _listed(value: object) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tidelog.config.options import AT_LEAST_0, AT_LEAST_1, INT, LONG, LOW, MEDIUM, READ_ONLY, STRING, OneOf, Option
+from tidelog.config.options import AT_LEAST_0, AT_LEAST_1, BOOLEAN, INT, LONG, LOW, MEDIUM, READ_ONLY, STRING, OneOf, Option
 
 PREFIX: Final = "tidelog."
 
@@ -21,6 +21,9 @@ OPTIONS = (
     Option("tidelog.scrub.interval.ms", LONG, 86_400_000, LOW, READ_ONLY,
            "How long after the beginning of one pass of the scrub the next one begins, in ms; at once when the pass took longer.",
            check=AT_LEAST_1),
+    Option("tidelog.oauthbearer.accept.any.issuer.and.audience", BOOLEAN, False, LOW, READ_ONLY,
+           "Whether OAUTHBEARER starts without sasl.oauthbearer.expected.issuer and sasl.oauthbearer.expected.audience, and then "
+           "accepts tokens that the same keys signed for other services."),
     Option("tidelog.log.format", STRING, "text", LOW, READ_ONLY, "The format of a log line: text, or one JSON object a line.",
            check=OneOf("text", "json")),
 )  # fmt: skip

@@ -14,7 +14,8 @@ READ = re.compile(r"(?<!record)(?<!request)\.([a-z][a-z0-9_]+)\b")
 """An attribute of something that is no metadata record and no request: some of their fields are called like options."""
 
 OF_A_LISTENER = re.compile(r"""options\.value\("([a-z.]+)\"""")
-"""What a listener may have for itself is read by its name."""
+QUOTED = re.compile(r'"([a-z0-9.]+)"')
+"""What a listener may have for itself is read by its name, in the modules of a listener's settings."""
 
 
 def attributes_read() -> set[str]:
@@ -24,7 +25,10 @@ def attributes_read() -> set[str]:
         # A client's settings have names of brokers' options too, and reading them is no broker's doing.
         if not is_declaration and path.parent.name not in ("messages", "definitions", "client", "spark"):
             names.update(READ.findall(path.read_text()))
-    names.update(name.replace(".", "_") for name in OF_A_LISTENER.findall((SRC / "config/listener_sasl.py").read_text()))
+    for path in (SRC / "config").glob("listener_*.py"):
+        # listener_sasl also names the options that it refuses.
+        pattern = OF_A_LISTENER if path.stem == "listener_sasl" else QUOTED
+        names.update(name.replace(".", "_") for name in pattern.findall(path.read_text()))
     return names
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import secrets
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tidelog.broker.authentication import Mechanism, SaslListener, sasl_listener
 from tidelog.broker.node import ServingNode
+from tidelog.config.listener_oauth import OAuthSettings
 from tidelog.config.listener_sasl import SaslMechanismSettings, sasl_settings
 from tidelog.config.resolve import BrokerConfig
 from tidelog.metadata.image import ScramCredential
@@ -53,7 +55,7 @@ def sasl_of(name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRun
         return None
     settings = sasl_settings(config.static, name)
     secret = secrets.token_bytes(32)
-    mechanisms = {each.name: _mechanism(each, node, secret) for each in settings.mechanisms.values()}
+    mechanisms = {each.name: _mechanism(each, node, secret, runtime) for each in settings.mechanisms.values()}
     return sasl_listener(
         node,
         node.apis,
@@ -66,7 +68,9 @@ def sasl_of(name: str, node: ServingNode, config: BrokerConfig, runtime: LoopRun
     )
 
 
-def _mechanism(settings: SaslMechanismSettings, node: ServingNode, secret: bytes) -> Mechanism:
+def _mechanism(settings: SaslMechanismSettings, node: ServingNode, secret: bytes, runtime: LoopRuntime) -> Mechanism:
+    if settings.oauth is not None:
+        return Mechanism(_tokens(settings.oauth, runtime), settings.max_reauth_ms)
     if settings.name == "PLAIN":
         assert settings.jaas is not None
         return Mechanism(partial(PlainServer, fixed_users(settings.jaas.users)), settings.max_reauth_ms)
@@ -79,6 +83,16 @@ def _mechanism(settings: SaslMechanismSettings, node: ServingNode, secret: bytes
         return ScramServer(kind, users(credential), secrets.token_urlsafe(NONCE_BYTES), secret)
 
     return Mechanism(begin, settings.max_reauth_ms)
+
+
+def _tokens(settings: OAuthSettings, runtime: LoopRuntime) -> Callable[[], SaslServer]:
+    try:
+        # Only for a node that accepts tokens: they need a library of their own.
+        from tidelog.security.oauthbearer import OAuthBearerServer
+        from tidelog.server.serving.issuer_keys import token_check
+    except ImportError as error:
+        raise ConfigError(f"OAUTHBEARER needs the extra oauth: pip install 'tidelog[oauth]' ({error}).") from error
+    return partial(OAuthBearerServer, token_check(settings, runtime))
 
 
 def broker_login(config: BrokerConfig) -> Sasl | None:

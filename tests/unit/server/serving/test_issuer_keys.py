@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import asyncio
+import http.server
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from joserfc.jwk import ECKey
+
+from tests.unit.security.tokens import EC, claims, jwks, signed, unsigned
+from tidelog.config.listener_oauth import OAuthSettings
+from tidelog.model.errors import ConfigError
+from tidelog.security.jwt_signature import UnknownKey
+from tidelog.security.oauthbearer import TokenRefused
+from tidelog.server.runtime import LoopRuntime, new_event_loop
+from tidelog.server.serving import issuer_keys
+from tidelog.server.serving.issuer_keys import MAX_DOCUMENT_BYTES, fetch, token_check
+
+SETTINGS = OAuthSettings(
+    secured=True,
+    url="https://issuer/keys",
+    audiences=("tidelog",),
+    issuer="https://issuer",
+    skew_ms=30_000,
+    name_claim="sub",
+    scope_claim="scope",
+    required_scopes=frozenset(),
+    refresh_ms=3_600_000,
+    retry_ms=1,
+    max_retry_ms=4,
+)
+NEW = ECKey.generate_key("P-256", {"kid": "new"})
+
+
+@pytest.fixture
+def runtime() -> Iterator[LoopRuntime]:
+    runtime = LoopRuntime(new_event_loop())
+    yield runtime
+    runtime.loop.run_until_complete(runtime.close())
+    runtime.loop.close()
+
+
+def now() -> dict[str, object]:
+    return claims(time.time_ns() // 1_000_000)
+
+
+class Issuer:
+    """Serves documents in order, the last one for ever; an exception is a fetch that fails."""
+
+    def __init__(self, *answers: bytes | Exception) -> None:
+        self.answers = list(answers)
+        self.fetched = 0
+
+    def __call__(self, url: str) -> bytes:
+        assert url == SETTINGS.url
+        self.fetched += 1
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_a_node_does_not_start_without_the_keys(runtime: LoopRuntime) -> None:
+    for answer in (OSError("no route"), ValueError("odd"), b"{}"):
+        with pytest.raises(ConfigError, match="https://issuer/keys"):
+            token_check(SETTINGS, runtime, Issuer(answer))
+
+
+def test_an_unknown_key_causes_one_fetch_and_then_its_token_is_accepted(runtime: LoopRuntime) -> None:
+    issuer = Issuer(jwks(EC), OSError("for a moment"), b"half", jwks(EC, NEW))
+    check = token_check(SETTINGS, runtime, issuer)
+    assert check(signed(now())).name == "alice"
+    token = signed(now(), NEW)
+
+    async def until_accepted() -> None:
+        while True:
+            try:
+                check(token)
+                return
+            except UnknownKey:
+                await asyncio.sleep(0.001)
+
+    with pytest.raises(UnknownKey):
+        check(token)
+    runtime.loop.run_until_complete(asyncio.wait_for(until_accepted(), 30))
+    assert issuer.fetched == 4
+    assert check(signed(now())).name == "alice"
+
+
+def test_unknown_keys_do_not_cause_a_fetch_each(runtime: LoopRuntime) -> None:
+    issuer = Issuer(jwks(EC))
+    check = token_check(SETTINGS, runtime, issuer)
+
+    async def ask_often() -> None:
+        for _ in range(50):
+            with pytest.raises(UnknownKey):
+                check(signed(now(), NEW))
+            await asyncio.sleep(0.002)
+
+    runtime.loop.run_until_complete(ask_often())
+    assert issuer.fetched == 2, "at the start, and once"
+
+
+def test_keys_are_renewed_at_intervals(runtime: LoopRuntime) -> None:
+    issuer = Issuer(jwks(EC), jwks(NEW))
+    check = token_check(SETTINGS._replace(refresh_ms=1), runtime, issuer)
+
+    async def until_revoked() -> None:
+        while True:
+            try:
+                check(signed(now()))
+            except UnknownKey:
+                return
+            await asyncio.sleep(0.001)
+
+    runtime.loop.run_until_complete(asyncio.wait_for(until_revoked(), 30))
+
+
+def test_other_tokens_are_refused(runtime: LoopRuntime) -> None:
+    check = token_check(SETTINGS, runtime, Issuer(jwks(EC)))
+    for token in (unsigned(now()), signed({**now(), "aud": "else"}), "x"):
+        with pytest.raises(TokenRefused):
+            check(token)
+
+
+def test_a_listener_for_tests_says_what_it_does(runtime: LoopRuntime, caplog: pytest.LogCaptureFixture) -> None:
+    check = token_check(SETTINGS._replace(secured=False, issuer=None, audiences=()), runtime)
+    assert check(unsigned({**now(), "iat": None})).name == "alice"
+    assert "without a signature" in caplog.text
+
+
+def test_a_document_is_read_from_a_file_up_to_a_size(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_bytes(b"{}")
+    assert fetch(path.as_uri()) == b"{}"
+    path.write_bytes(b" " * (MAX_DOCUMENT_BYTES + 1))
+    with pytest.raises(ValueError, match="more than"):
+        fetch(path.as_uri())
+    for url in ("http://127.0.0.1:1/", "ftp://127.0.0.1/x", "data:,x"):
+        with pytest.raises(OSError, match="unknown url type"):
+            fetch(url)
+
+
+class Redirects(http.server.BaseHTTPRequestHandler):
+    """Sends each client to another place."""
+
+    def do_GET(self) -> None:
+        self.send_response(302)
+        self.send_header("Location", "file:///etc/hostname")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with http.server.HTTPServer(("127.0.0.1", 0), Redirects) as server:
+        thread = threading.Thread(target=server.handle_request, daemon=True)
+        thread.start()
+        with pytest.raises(OSError, match="302"):
+            fetch(f"http://127.0.0.1:{server.server_port}/keys", urllib.request.HTTPHandler)
+        thread.join(30)
+
+
+def test_a_fetch_has_a_deadline() -> None:
+    assert issuer_keys.FETCH_S < 60
