@@ -19,7 +19,7 @@ from tidelog.records.batch import BatchHeader, iter_headers
 from tidelog.records.control import parse_end_txn_marker
 from tidelog.records.record import iter_records
 from tidelog.replication.partition import Partition
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.client import Client, Later
 from tidelog.testing.simulation.cluster import SimCluster
 from tidelog.testing.simulation.machines import Machine

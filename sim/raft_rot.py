@@ -20,7 +20,7 @@ from tidelog.raft.marks import write_flushed, write_lost_end
 from tidelog.raft.mending import mend
 from tidelog.raft.metadata_log import PARTITION, MetadataLogConfig
 from tidelog.raft.snapshots import encode_snapshot, write_snapshot
-from tidelog.storage.boot import note_kernel
+from tidelog.storage.reboot_detection import note_kernel
 from tidelog.storage.segment import file_stem
 from tidelog.testing.simulation.disk import SimDisk
 

@@ -16,9 +16,9 @@ from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 from tidelog.raft import log_changes
-from tidelog.replication import following
-from tidelog.storage import log as storage_log
+from tidelog.replication import follower_log
 from tidelog.storage import recovery
+from tidelog.storage import unified_log as storage_log
 from tidelog.storage.log_table import LogTable
 from tidelog.storage.producer_state import ProducerStateManager
 from tidelog.storage.segment import LogSegment
@@ -67,8 +67,8 @@ def _timed_out(result: bool, *_args: Any, **_named: Any) -> str | None:
 
 LOOKED_AT: tuple[tuple[Any, str, Seen], ...] = (
     *((module, "change_partition", _change) for module in (directories, leader_moves, controller_result)),
-    (following, "truncate", _cut),
-    (following, "start_over", _calls("logs begun anew behind the leader's start")),
+    (follower_log, "truncate", _cut),
+    (follower_log, "start_over", _calls("logs begun anew behind the leader's start")),
     (log_changes, "truncate", _calls("metadata logs cut where histories part")),
     (log_changes.IncomingSnapshot, "finish", _calls("metadata snapshots fetched")),
     (LogTable, "fail_dir", _calls("log dirs failed")),

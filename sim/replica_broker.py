@@ -13,7 +13,7 @@ from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.fastpath import FetchView
 from tidelog.protocol.messages import fetch as wire
-from tidelog.replication import following
+from tidelog.replication import follower_log
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher
 from tidelog.replication.followed_partition import Followed
@@ -179,7 +179,7 @@ class SimBroker:
                 appended = 0
                 if len(task.records):
                     records = memoryview(task.records)
-                    appended = following.append(partition, self.logs, records, task.followed.leader_epoch, now_ms)
+                    appended = follower_log.append(partition, self.logs, records, task.followed.leader_epoch, now_ms)
                 partition.take_watermarks(task.high_watermark, task.log_start_offset, appended)
                 self.world.looked(self, partition)
                 return
@@ -191,7 +191,7 @@ class SimBroker:
             fetcher.delay(task.followed, now_ms, quickly=True)
         elif isinstance(task, Diverged):
             self.world.note("diverged")
-            self._cut(partition, following.truncation_offset(log, task.leader_epoch, task.end_offset))
+            self._cut(partition, follower_log.truncation_offset(log, task.leader_epoch, task.end_offset))
         else:
             self.world.note("out of range")
             self._find_start(fetcher, task.followed)
@@ -202,7 +202,7 @@ class SimBroker:
         if offset < log.high_watermark:
             self.world.violated(f"broker {self.id} cuts below its high watermark: {offset} < {log.high_watermark}")
         deferred: Deferred = []
-        following.truncate(partition, self.logs, offset, self.world.now, deferred)
+        follower_log.truncate(partition, self.logs, offset, self.world.now, deferred)
         for sync in deferred:
             sync()
 
@@ -219,7 +219,7 @@ class SimBroker:
                 if end < log.log_end_offset:
                     self._cut(partition, end)
                 elif start > log.log_end_offset:
-                    following.start_over(partition, self.logs, start, self.world.now)
+                    follower_log.start_over(partition, self.logs, start, self.world.now)
             fetcher.end(followed)
 
         def ask(leader: SimBroker) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from sim import replica_rot
 from sim.replica_broker import SimBroker
 from tidelog.model.errors import ErrorCode
-from tidelog.replication import acknowledging, in_sync, partition, reads, repair
+from tidelog.replication import acks_and_min_isr, isr_and_high_watermark, partition, reads, repair
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import read_partition
 from tidelog.storage.splice import SpliceFailed, SpliceJob
@@ -37,7 +37,7 @@ def _joined_too_early() -> list[Patch]:
     def may_join(partition: Partition, replica: Any) -> bool:
         return partition.host.brokers.may_join_isr(replica.broker_id, replica.broker_epoch)
 
-    return [(module, "may_join", may_join) for module in (in_sync, partition)]
+    return [(module, "may_join", may_join) for module in (isr_and_high_watermark, partition)]
 
 
 def _high_watermark_moves_back() -> list[Patch]:
@@ -72,13 +72,13 @@ def _too_few_in_sync() -> list[Patch]:
 
 def _stale_leader_acknowledges() -> list[Patch]:
     """An append counts as safe when the leader has it."""
-    honest = acknowledging.acknowledge
+    honest = acks_and_min_isr.acknowledge
 
     def acknowledge(partition: Partition, last_offset: int, acks: int) -> ErrorCode:
         error = honest(partition, last_offset, acks)
         return ErrorCode.NONE if error is ErrorCode.REQUEST_TIMED_OUT else error
 
-    return [(acknowledging, "acknowledge", acknowledge)]
+    return [(acks_and_min_isr, "acknowledge", acknowledge)]
 
 
 def _mended_across_epochs() -> list[Patch]:

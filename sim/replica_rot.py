@@ -21,10 +21,10 @@ from tidelog.replication.partition import Partition
 from tidelog.replication.reads import read_partition
 from tidelog.replication.repair import Damage, Readiness, Refusal, Replacement
 from tidelog.replication.unmended import never
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.scrub import SegmentCheck, segments_of
 from tidelog.storage.segment import LOG_SUFFIX, LogSegment
 from tidelog.storage.splice import SpliceFailed, SpliceJob
+from tidelog.storage.unified_log import UnifiedLog
 
 if TYPE_CHECKING:
     from sim.replica_broker import SimBroker

@@ -32,11 +32,11 @@ from tidelog.protocol.messages.feature_level_record import FeatureLevelRecord
 from tidelog.records.batch import crc_is_valid, iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import iter_records
-from tidelog.replication import acknowledging, repair
-from tidelog.replication.acknowledging import ACKS_ALL
+from tidelog.replication import acks_and_min_isr, repair
+from tidelog.replication.acks_and_min_isr import ACKS_ALL
 from tidelog.replication.partition import Partition
 from tidelog.storage import reading
-from tidelog.storage.appending import AppendResult
+from tidelog.storage.append_rules import AppendResult
 from tidelog.storage.rotten_range import rotten_with
 from tidelog.testing.simulation.disk import SimDisk
 
@@ -331,7 +331,7 @@ class ReplicaWorld:
     ) -> None:
         if partition.leader_epoch != epoch:
             return
-        error = acknowledging.acknowledge(partition, result.last_offset, ACKS_ALL)
+        error = acks_and_min_isr.acknowledge(partition, result.last_offset, ACKS_ALL)
         if error is ErrorCode.REQUEST_TIMED_OUT and self.now < until:
             broker.later(self.rng.randint(1, 10), lambda: self._acknowledge(broker, partition, epoch, result, values, until))
         elif error is ErrorCode.NONE:

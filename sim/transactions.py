@@ -11,7 +11,7 @@ from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch, parse_end_txn_marker
 from tidelog.records.record import Record, iter_records
 from tidelog.storage import reading
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.unified_log import UnifiedLog
 
 
 @dataclass

@@ -8,12 +8,12 @@ from tidelog.records.batch import iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
 from tidelog.storage import reading
-from tidelog.storage.appending import AppendResult
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.append_rules import AppendResult
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.log_creation import create_log
 from tidelog.storage.recovery import LoadRequest, load_log
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.unified_log import UnifiedLog
+from tidelog.storage.verification_guard import NOT_REQUIRED
 from tidelog.testing.simulation.disk import SimDisk
 
 NOW_MS = 1_700_000_000_000

@@ -20,7 +20,7 @@ from tidelog.storage import reading
 from tidelog.storage.cleaner import LogCleaner
 from tidelog.storage.log_config import Origin
 from tidelog.storage.log_creation import create_log
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.verification_guard import NOT_REQUIRED
 from tidelog.testing.simulation.disk import SimDisk
 
 KEYS = [OffsetKey(group, "t", partition) for group in ("g", "h") for partition in (0, 1)]

@@ -21,11 +21,11 @@ from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
 from tidelog.storage import checkpoints, reading
 from tidelog.storage.checkpoints import MetaProperties
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.log_manager import LogManager
 from tidelog.storage.producer_state import ProducerStateManager
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.unified_log import UnifiedLog
+from tidelog.storage.verification_guard import NOT_REQUIRED
 from tidelog.testing.simulation.disk import SimDisk
 
 SEEDS = int(os.environ.get("TIDELOG_POWER_LOSS_SEEDS", "3"))

@@ -17,10 +17,10 @@ from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import crc_is_valid, iter_headers
 from tidelog.storage import checkpoints, reading
 from tidelog.storage.checkpoints import MetaProperties
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_manager import LogManager
 from tidelog.storage.scrub import SegmentCheck, segments_of
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.disk import SimDisk
 
 PARTITION = TopicPartition("orders", 0)

@@ -13,12 +13,12 @@ from tidelog.model.ids import TopicPartition
 from tidelog.records.batch import iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.storage.cleaner import LogCleaner
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import Origin
 from tidelog.storage.log_creation import create_log
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.recovery import LoadRequest, load_log
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.unified_log import UnifiedLog
+from tidelog.storage.verification_guard import NOT_REQUIRED
 from tidelog.testing.simulation.disk import SimDisk
 
 KEYS = [b"a", b"b", b"c", b"d", b"e"]

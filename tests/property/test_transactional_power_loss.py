@@ -14,8 +14,8 @@ import pytest
 from sim.transactions import Producers, committed, read_committed
 from tests.property.test_power_loss import SEEDS, Image, Workload, batches_of, check_producers, check_start
 from tidelog.records.batch import read_header
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import Origin
+from tidelog.storage.unified_log import UnifiedLog
 
 
 @dataclass

@@ -18,7 +18,7 @@ Graph = Mapping[str, set[str]]
 
 
 def module_name(path: Path, source: Path) -> str:
-    """``tidelog.storage.log`` for its file; a package has the name of its folder."""
+    """``tidelog.storage.unified_log`` for its file; a package has the name of its folder."""
     parts = path.relative_to(source).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation, StorageFailure
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.structure import Message
-from tidelog.replication.delayed import Parked
+from tidelog.replication.purgatory import Parked
 
 log = logging.getLogger(__name__)
 

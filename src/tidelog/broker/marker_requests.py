@@ -13,7 +13,7 @@ from tidelog.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 
 Errors = dict[tuple[int, TopicPartition], ErrorCode]
 """By producer id and partition."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidelog.controller.result import ControllerResult
     from tidelog.metadata.image import ClusterImage
     from tidelog.raft.description import QuorumDescription
-    from tidelog.replication.delayed import Parked
+    from tidelog.replication.purgatory import Parked
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
 if TYPE_CHECKING:
     from tidelog.config.resolve import BrokerConfig
     from tidelog.metadata.image import ClusterImage
-    from tidelog.replication.delayed import Parked
+    from tidelog.replication.purgatory import Parked
 
 
 class Stopwatch(Protocol):

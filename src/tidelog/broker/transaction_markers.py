@@ -13,8 +13,8 @@ from tidelog.broker.node import Broker
 from tidelog.coordinator.shard import Waiting
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC, TopicPartition
-from tidelog.replication.markers import Marker, PendingMarker
-from tidelog.replication.markers import write_marker as append_marker
+from tidelog.replication.marker_append import Marker, PendingMarker
+from tidelog.replication.marker_append import write_marker as append_marker
 from tidelog.replication.partition import Partition
 
 ANSWER_WITHIN_MS = 30_000

@@ -25,12 +25,12 @@ from tidelog.model.ports import FileSlice
 from tidelog.records.batch import HEADER_SIZE, CorruptBatch, crc_is_valid, iter_headers
 from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.record import Record, iter_records
-from tidelog.replication.delayed import ParkedAppend, Watched
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 from tidelog.replication.partition import Partition
+from tidelog.replication.purgatory import ParkedAppend, Watched
 from tidelog.storage import reading
-from tidelog.storage.appending import read_marker
-from tidelog.storage.verification import Verification
+from tidelog.storage.append_rules import read_marker
+from tidelog.storage.verification_guard import Verification
 
 log = logging.getLogger(__name__)
 

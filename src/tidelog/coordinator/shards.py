@@ -21,7 +21,7 @@ from tidelog.coordinator.shard import NEVER_MS, RecordMachine, Sender, Shard, Wa
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.machine import Outcome, Token
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 

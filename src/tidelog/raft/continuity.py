@@ -18,10 +18,10 @@ from tidelog.raft.log_shape import LogEnd
 from tidelog.records.batch import BatchHeader, CorruptBatch, read_header
 from tidelog.records.control import ControlType, control_type
 from tidelog.records.record import iter_records
-from tidelog.storage.log import UnifiedLog
-from tidelog.storage.replay import iter_batches
+from tidelog.storage.producer_replay import iter_batches
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.segment import LogSegment
+from tidelog.storage.unified_log import UnifiedLog
 
 LOG_SUFFIX = ".log"
 

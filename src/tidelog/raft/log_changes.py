@@ -21,7 +21,7 @@ from tidelog.raft.voters import VoterSet
 from tidelog.records.batch import CorruptBatch
 from tidelog.records.control import ControlType, control_type, parse_voters
 from tidelog.records.record import iter_records
-from tidelog.storage.replay import iter_batches
+from tidelog.storage.producer_replay import iter_batches
 
 
 def log_shape(log: MetadataLog) -> LogShape:

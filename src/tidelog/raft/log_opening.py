@@ -19,10 +19,10 @@ from tidelog.raft.log_shape import LogEnd
 from tidelog.raft.marks import FLUSHED, read_flushed
 from tidelog.raft.metadata_log import PARTITION, MetadataLog, MetadataLogConfig
 from tidelog.raft.snapshots import SnapshotId, remove_leftovers
-from tidelog.storage.boot import kernel_survived
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, replace_file
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
+from tidelog.storage.reboot_detection import kernel_survived
 from tidelog.storage.recovery import LoadRequest, load_log
 
 _logger = logging.getLogger(__name__)

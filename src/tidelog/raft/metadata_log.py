@@ -22,11 +22,11 @@ from tidelog.records.builder import RecordData, build_batch
 from tidelog.records.control import ControlType, control_batch
 from tidelog.records.record import Record, iter_records
 from tidelog.storage import reading
-from tidelog.storage.aside import keep_bytes
-from tidelog.storage.boot import note_kernel
-from tidelog.storage.flush import FlushJob
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.cut_bytes import keep_bytes
+from tidelog.storage.flush_job import FlushJob
 from tidelog.storage.log_config import Origin
+from tidelog.storage.reboot_detection import note_kernel
+from tidelog.storage.unified_log import UnifiedLog
 
 PARTITION = TopicPartition(METADATA_TOPIC, 0)
 MAX_BATCH_BYTES = 8 * 1024 * 1024

@@ -31,7 +31,7 @@ from tidelog.records.control import (
 )
 from tidelog.records.record import Record, iter_records
 from tidelog.storage.checkpoints import read_file
-from tidelog.storage.replay import iter_batches
+from tidelog.storage.producer_replay import iter_batches
 
 SUFFIX = ".checkpoint"
 PART_SUFFIX = ".part"

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch_sessions import FetchAnswer, FetchContext, FetchPartition
 from tidelog.replication.hosted_partitions import HostedPartitions
-from tidelog.replication.nearest import preferred_replica, send_elsewhere
+from tidelog.replication.purgatory import ParkedFetch
 from tidelog.replication.reads import PartitionRead, read_partition
+from tidelog.replication.replica_selector import preferred_replica, send_elsewhere
 from tidelog.replication.throttle import Throttles
 from tidelog.storage import reading
 

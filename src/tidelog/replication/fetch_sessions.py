@@ -24,8 +24,8 @@ from tidelog.model import ids
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import Rng
-from tidelog.replication.delayed import Parked, ParkedFetch, Watched
 from tidelog.replication.partition import Partition
+from tidelog.replication.purgatory import Parked, ParkedFetch, Watched
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
 

@@ -9,8 +9,8 @@ after the request was sent is skipped.
 Invariants: a partition is in ``_entries`` exactly once; a partition in the session is ready or about to be forgotten; a ``busy``
 or delayed partition is not fetched.
 
-Elsewhere: the session (``follower_session``), back-offs (``followed_partition``), what a response does to a log (``following``),
-connections, time and threads (``server.replication.replica_fetching``).
+Elsewhere: the session (``follower_session``), back-offs (``followed_partition``), what a response does to a log
+(``follower_log``), connections, time and threads (``server.replication.replica_fetcher_manager``).
 """
 
 from __future__ import annotations

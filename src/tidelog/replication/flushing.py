@@ -7,7 +7,7 @@ requests. What a finished flush exposes: ``Partition.finish_flush``.
 from __future__ import annotations
 
 from tidelog.replication.partition_view import PartitionView
-from tidelog.storage.flush import FlushJob
+from tidelog.storage.flush_job import FlushJob
 
 
 def needs_flush(partition: PartitionView) -> bool:

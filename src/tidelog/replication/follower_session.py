@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages import fetch as wire
 from tidelog.replication.followed_partition import Followed
-from tidelog.replication.following import Position, position
+from tidelog.replication.follower_log import Position, position
 
 MAX_EPOCH = 0x7FFFFFFF
 

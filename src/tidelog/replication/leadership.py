@@ -2,7 +2,7 @@
 
 A change is assumed with its cautious outcome until the controller answers: the maximal ISR holds the replicas of the ISR in force
 and those to be added. Fields are plain for fast reads; only the methods here write them, and a test looks for other writers.
-Which change to ask for: ``in_sync``.
+Which change to ask for: ``isr_and_high_watermark``.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from tidelog.model import ids
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.partition_view import PartitionView
 from tidelog.storage import reading
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.reading import TimestampOffset
+from tidelog.storage.unified_log import UnifiedLog
 
 NONE = ErrorCode.NONE
 

@@ -3,19 +3,20 @@
 Decided here: which client may append and read and with which leader epoch (KIP-320 fencing), and how far consumers may see (high
 watermark, last stable offset).
 
-A leader's high watermark is the offset up to which all in-sync replicas hold the log (``in_sync``), but never beyond the flushed
-part while the topic's flush settings demand a flush. It never moves back. A follower's is the leader's, up to its log end.
+A leader's high watermark is the offset up to which all in-sync replicas hold the log (``isr_and_high_watermark``), but never
+beyond the flushed part while the topic's flush settings demand a flush. It never moves back. A follower's is the leader's, up to
+its log end.
 
 Only the methods here write a partition's fields, which are plain for fast reads, and a test looks for other writers. The rules
-beside it read a ``PartitionView`` and return values: a read (``reads``), the ISR to ask for (``in_sync``), what a flush covers
-(``flushing``), how far records go (``deleting``), what an append is answered (``acknowledging``), offsets by time or epoch
-(``offset_lookup``).
+beside it read a ``PartitionView`` and return values: a read (``reads``), the ISR to ask for (``isr_and_high_watermark``), what a
+flush covers (``flushing``), how far records go (``delete_records``), what an append is answered (``acks_and_min_isr``), offsets
+by time or epoch (``offset_lookup``).
 
 ``append`` is the hot path: it returns a plain value with the error code of this partition. A StorageFailure concerns a whole log
 dir: it is reported to the host (``replica_manager``), and the request gets KAFKA_STORAGE_ERROR.
 
 ``now_ms`` is wall-clock time, for records; ``even_ms`` is the even clock's, for lags. Elsewhere: the log itself (``storage``),
-parked requests (``delayed``), the followers (``leadership``), the set of partitions (``replica_manager``).
+parked requests (``purgatory``), the followers (``leadership``), the set of partitions (``replica_manager``).
 """
 
 from __future__ import annotations
@@ -27,21 +28,21 @@ from tidelog.metadata.image import PartitionImage
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition, Uuid
-from tidelog.replication.acknowledging import ACKS_ALL, refusal, refused
-from tidelog.replication.delayed import Tail, Watcher, tell_state_changed, tell_watchers
-from tidelog.replication.deleting import new_log_start
-from tidelog.replication.in_sync import grown, least_end, may_join
+from tidelog.replication.acks_and_min_isr import ACKS_ALL, refusal, refused
+from tidelog.replication.delete_records import new_log_start
+from tidelog.replication.isr_and_high_watermark import grown, least_end, may_join
 from tidelog.replication.leadership import Leadership
 from tidelog.replication.partition_view import HostView
+from tidelog.replication.purgatory import Tail, Watcher, tell_state_changed, tell_watchers
 from tidelog.replication.replica import Caller
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.replication.unmended import Unmended
-from tidelog.storage.appending import AppendResult
-from tidelog.storage.flush import FlushJob
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.append_rules import AppendResult
+from tidelog.storage.flush_job import FlushJob
 from tidelog.storage.log_config import LogConfig, Origin
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.storage.validation import DeepValidation, Verdict
-from tidelog.storage.verification import Verification
+from tidelog.storage.verification_guard import Verification
 
 # Looking up an enum member costs more than looking up a global.
 NONE = ErrorCode.NONE
@@ -183,7 +184,7 @@ class Partition:
             tell_state_changed(self)
 
     def ask_isr(self, isr: tuple[int, ...] | None) -> None:
-        """Ask the controller for ``isr``, a plan of ``in_sync``; None asks for nothing."""
+        """Ask the controller for ``isr``, a plan of ``isr_and_high_watermark``; None asks for nothing."""
         if isr is not None and self.leadership is not None:
             self.leadership.ask(isr)
             self.host.isr_wanted(self)

@@ -8,7 +8,7 @@ from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.model.ids import TopicPartition, Uuid
 from tidelog.replication.leadership import Leadership
 from tidelog.replication.registered_brokers import RegisteredBrokers
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.unified_log import UnifiedLog
 
 
 class HostView(Protocol):

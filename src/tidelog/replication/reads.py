@@ -14,7 +14,7 @@ from tidelog.replication.replica import Caller
 from tidelog.replication.topic_stats import TopicStats
 from tidelog.replication.unmended import Unmended
 from tidelog.storage import reading
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.unified_log import UnifiedLog
 
 # Looking up an enum member costs more than looking up a global.
 NONE = ErrorCode.NONE

@@ -26,9 +26,9 @@ from tidelog.model.ports import Buffer
 from tidelog.records.batch import BatchHeader, CorruptBatch, TruncatedBatch, crc_is_valid, iter_headers
 from tidelog.replication.partition import Partition
 from tidelog.storage import reading
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.segment import LogSegment
+from tidelog.storage.unified_log import UnifiedLog
 
 
 class Damage(NamedTuple):

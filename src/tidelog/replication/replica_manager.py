@@ -21,21 +21,21 @@ from tidelog.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, Uuid
 from tidelog.model.ports import Rng
+from tidelog.replication.alter_partition_requests import IsrChanges
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchContext, FetchSessionCache
 from tidelog.replication.flushing import needs_flush, next_flush
 from tidelog.replication.hosted_partitions import HostedPartitions
-from tidelog.replication.in_sync import grown, shrunk
-from tidelog.replication.isr_changes import IsrChanges
+from tidelog.replication.isr_and_high_watermark import grown, shrunk
 from tidelog.replication.log_dir_jobs import Background, LogDirJobs
 from tidelog.replication.log_dir_moves import LogDirMoves
 from tidelog.replication.partition import Partition
 from tidelog.replication.registered_brokers import RegisteredBrokers
 from tidelog.replication.throttle import Throttles
 from tidelog.replication.topic_stats import TopicStats
-from tidelog.storage.flush import FlushJob
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.flush_job import FlushJob
 from tidelog.storage.log_manager import LogManager
+from tidelog.storage.unified_log import UnifiedLog
 
 logger = logging.getLogger(__name__)
 

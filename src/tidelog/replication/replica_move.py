@@ -20,10 +20,10 @@ from tidelog.model.ports import FileSlice
 from tidelog.records.batch import CorruptBatch, iter_headers, read_header
 from tidelog.replication.partition import Partition
 from tidelog.storage import reading
-from tidelog.storage.flush import FlushJob
+from tidelog.storage.flush_job import FlushJob
 from tidelog.storage.future_logs import FutureLogs
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_dir import LogDir
+from tidelog.storage.unified_log import UnifiedLog
 
 READ_BYTES = 1 << 20
 """Bytes copied at a time, outside the loop."""

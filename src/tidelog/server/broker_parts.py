@@ -18,7 +18,7 @@ from tidelog.config.resolve import BrokerConfig
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.background import Background
 from tidelog.server.cluster.broker_life import BrokerLife
@@ -31,8 +31,8 @@ from tidelog.server.cluster.metadata_replica import MetadataReplica
 from tidelog.server.cluster.other_brokers import ChannelsToBrokers
 from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
 from tidelog.server.log_dirs import OpenLogs
-from tidelog.server.replication.creating import Creating
-from tidelog.server.replication.replica_fetching import Replication
+from tidelog.server.replication.replica_creation import Creating
+from tidelog.server.replication.replica_fetcher_manager import Replication
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.authenticating import broker_login, controller_login, sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener

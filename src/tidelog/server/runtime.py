@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, TypeVar
 
-from tidelog.replication.delayed import Parked, Purgatory
+from tidelog.replication.purgatory import Parked, Purgatory
 from tidelog.server.even_clock import EvenClock
 from tidelog.server.serving.binding import bind
 

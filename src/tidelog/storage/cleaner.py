@@ -27,10 +27,10 @@ from tidelog.model.ports import FileSystem
 from tidelog.storage.checkpoints import CLEANER_OFFSETS, BadCheckpoint, encode_offsets, read_offsets
 from tidelog.storage.cleaner_filter import LastRecord, OffsetMap, TransactionFilter
 from tidelog.storage.cleaner_jobs import CLEANED_SUFFIX, CheckpointJob, CleanerJob, MapJob, RewriteJob, Source, SyncJob, source_of
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import NEVER_MS
 from tidelog.storage.retention import RetentionResult, set_aside
 from tidelog.storage.segment import LogSegment
+from tidelog.storage.unified_log import UnifiedLog
 
 SWAP_SUFFIX = ".swap"
 DEDUPE_BUFFER_BYTES = 128 << 20

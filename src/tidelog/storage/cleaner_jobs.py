@@ -19,7 +19,7 @@ from tidelog.records.batch import BatchHeader, CorruptBatch, read_max_timestamp
 from tidelog.storage.checkpoints import replace_file
 from tidelog.storage.cleaner_filter import BatchFilter, LastRecord, OffsetMap, TransactionFilter
 from tidelog.storage.index import AbortedTransaction, CorruptIndex, Indexer
-from tidelog.storage.replay import iter_batches
+from tidelog.storage.producer_replay import iter_batches
 from tidelog.storage.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,

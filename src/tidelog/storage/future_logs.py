@@ -9,11 +9,11 @@ from __future__ import annotations
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.storage.flushed_marks import note_cut
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_creation import create_log
 from tidelog.storage.log_dir import FUTURE_SUFFIX, LogDir, set_aside_name
 from tidelog.storage.log_jobs import Removals, tree_remover
 from tidelog.storage.log_table import LogTable
+from tidelog.storage.unified_log import UnifiedLog
 
 
 class FutureLogs:

@@ -13,9 +13,9 @@ from tidelog.model.errors import StorageFailure
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.records.batch import BatchHeader
 from tidelog.storage import truncation
-from tidelog.storage.epochs import LeaderEpochCache
-from tidelog.storage.flush import FlushJob, Unflushed
+from tidelog.storage.flush_job import FlushJob, Unflushed
 from tidelog.storage.known_damage import DamageJob, KnownDamage
+from tidelog.storage.leader_epochs import LeaderEpochCache
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.segment import LogSegment, RollLimits
 from tidelog.storage.segments import Segments

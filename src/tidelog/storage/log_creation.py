@@ -5,12 +5,12 @@ from __future__ import annotations
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
-from tidelog.storage.epochs import LeaderEpochCache
-from tidelog.storage.flush import Unflushed
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.flush_job import Unflushed
+from tidelog.storage.leader_epochs import LeaderEpochCache
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.producer_state import ProducerStateManager
 from tidelog.storage.segment import LogSegment
+from tidelog.storage.unified_log import UnifiedLog
 
 
 def create_log(

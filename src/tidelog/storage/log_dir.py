@@ -16,10 +16,10 @@ from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import METADATA_TOPIC, TopicPartition, parse_partition_dir, random_uuid, uuid_to_text
 from tidelog.model.ports import FileSystem, Lock, Rng
 from tidelog.storage import checkpoints
-from tidelog.storage.boot import kernel_survived, note_kernel
 from tidelog.storage.checkpoints import BadCheckpoint, MetaProperties
 from tidelog.storage.flushed_marks import CUT, FLUSHED_CHECKPOINT, CutMark, FlushedMark, encode_flushed, read_flushed_marks
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.reboot_detection import kernel_survived, note_kernel
+from tidelog.storage.unified_log import UnifiedLog
 
 DELETE_SUFFIX = "-delete"
 FUTURE_SUFFIX = "-future"

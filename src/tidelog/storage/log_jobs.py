@@ -11,9 +11,9 @@ from collections.abc import Callable
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.storage.flushed_marks import read_cut
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_dir import LogDir
 from tidelog.storage.recovery import LoadRequest, load_log
+from tidelog.storage.unified_log import UnifiedLog
 
 CUTS_AT_ONCE = 50
 """Files of cuts that are removed after one checkpoint, on the event loop."""

@@ -19,10 +19,9 @@ from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata, is_damaged_id
-from tidelog.storage.flush import FlushJob
+from tidelog.storage.flush_job import FlushJob
 from tidelog.storage.flushed_marks import note_cut
 from tidelog.storage.future_logs import FutureLogs
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
 from tidelog.storage.log_dir import LogDir
@@ -33,6 +32,7 @@ from tidelog.storage.log_upkeep import LogUpkeep
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS
 from tidelog.storage.recovery import LoadRequest
 from tidelog.storage.truncation import Deferred
+from tidelog.storage.unified_log import UnifiedLog
 
 _logger = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from tidelog.model.errors import ConfigError, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_dir import DELETE_SUFFIX, STRAY_SUFFIX, LogDir, set_aside_name
 from tidelog.storage.log_dirs import LogDirs
 from tidelog.storage.log_jobs import Removals, tree_remover
+from tidelog.storage.unified_log import UnifiedLog
 
 
 class LogTable:

@@ -6,10 +6,10 @@ Blocking work is returned as jobs: ``run`` in any thread, results back on the ev
 from __future__ import annotations
 
 from tidelog.model.errors import StorageFailure
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_dirs import LogDirs
 from tidelog.storage.log_jobs import CheckpointJob, RemovalJob, Removals
 from tidelog.storage.log_table import LogTable
+from tidelog.storage.unified_log import UnifiedLog
 
 
 class LogUpkeep:

@@ -25,7 +25,7 @@ from tidelog.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE
 from tidelog.records.batch import MAX_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
 from tidelog.records.checksum import crc32c
 from tidelog.storage.index import AbortedTransaction
-from tidelog.storage.verification import Verification, Verifications
+from tidelog.storage.verification_guard import Verification, Verifications
 
 BATCHES_REMEMBERED = 5
 DEFAULT_EXPIRATION_MS = 86_400_000

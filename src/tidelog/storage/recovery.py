@@ -27,15 +27,14 @@ from tidelog.storage.checkpoints import (
     read_epochs,
     read_partition_metadata,
 )
-from tidelog.storage.epochs import LeaderEpochCache
-from tidelog.storage.flush import FLUSH_FAILED, Unflushed
+from tidelog.storage.flush_job import FLUSH_FAILED, Unflushed
 from tidelog.storage.flushed_marks import CutMark, FlushedMark, believed
 from tidelog.storage.index import CorruptIndex
 from tidelog.storage.known_damage import KnownDamage, read_damaged
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.leader_epochs import LeaderEpochCache
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.producer_replay import iter_batches, remove_stray_snapshots, snapshot_offsets
 from tidelog.storage.producer_state import DEFAULT_EXPIRATION_MS, ProducerStateManager
-from tidelog.storage.replay import iter_batches, remove_stray_snapshots, snapshot_offsets
 from tidelog.storage.segment import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -48,6 +47,7 @@ from tidelog.storage.segment import (
 )
 from tidelog.storage.segment_recovery import mark_known, recover, recover_segment, set_aside, write_again
 from tidelog.storage.segment_scan import Trust
+from tidelog.storage.unified_log import UnifiedLog
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"

@@ -16,12 +16,12 @@ from collections.abc import Iterable
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import File
 from tidelog.storage.checkpoints import read_file
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot, decode_snapshot
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.segment import LOG_SUFFIX, LogSegment, file_stem
 from tidelog.storage.segment_scan import SegmentScan, Trust
-from tidelog.storage.unreadable import TolerantFile
+from tidelog.storage.unified_log import UnifiedLog
+from tidelog.storage.unreadable_blocks import TolerantFile
 
 CHUNK_BYTES = 32 * 1024
 """Bytes read at a time: short enough that the thread does not hold the interpreter for long."""

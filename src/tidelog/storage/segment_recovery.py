@@ -17,14 +17,14 @@ from itertools import pairwise
 
 from tidelog.model.errors import StorageFailure
 from tidelog.model.ports import FileSystem
-from tidelog.storage.aside import keep_bytes, keep_file
-from tidelog.storage.epochs import LeaderEpochCache
-from tidelog.storage.flush import FLUSH_FAILED
+from tidelog.storage.cut_bytes import keep_bytes, keep_file
+from tidelog.storage.flush_job import FLUSH_FAILED
 from tidelog.storage.index import Indexer
+from tidelog.storage.leader_epochs import LeaderEpochCache
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.segment import LOG_SUFFIX, TXN_INDEX_SUFFIX, LogSegment, file_stem
 from tidelog.storage.segment_scan import SegmentScan, Trust
-from tidelog.storage.unreadable import TolerantFile
+from tidelog.storage.unreadable_blocks import TolerantFile
 
 GUIDE = "docs/guide/operations.md"
 _COPY_BYTES = 1 << 20

@@ -16,13 +16,13 @@ import errno
 from collections.abc import Iterator
 
 from tidelog.model.ports import File
-from tidelog.storage.aside import keep_bytes
 from tidelog.storage.checkpoints import replace_file
+from tidelog.storage.cut_bytes import keep_bytes
 from tidelog.storage.index import CorruptIndex, Indexer
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, LogSegment
 from tidelog.storage.segment_scan import SegmentScan, Trust
+from tidelog.storage.unified_log import UnifiedLog
 
 COPY_SUFFIX = ".tmp"
 """A start removes files with this suffix."""

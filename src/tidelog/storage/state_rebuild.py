@@ -17,15 +17,15 @@ from collections import defaultdict, deque
 from collections.abc import Iterator
 
 from tidelog.records.batch import BatchHeader
-from tidelog.storage.appending import note_producer
+from tidelog.storage.append_rules import note_producer
 from tidelog.storage.checkpoints import read_file
 from tidelog.storage.index import AbortedTransaction
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.producer_replay import iter_batches, snapshot_offsets
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX, CorruptSnapshot, ProducerStateManager
-from tidelog.storage.replay import iter_batches, snapshot_offsets
 from tidelog.storage.rotten_range import readable_parts
 from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
 from tidelog.storage.splice import STEP_BYTES
+from tidelog.storage.unified_log import UnifiedLog
 
 
 class StateRebuild:

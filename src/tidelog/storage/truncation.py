@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import partial
 
 from tidelog.model.ports import FileSystem
-from tidelog.storage.flush import sync_cut
+from tidelog.storage.flush_job import sync_cut
 from tidelog.storage.index import TimeIndex
+from tidelog.storage.producer_replay import snapshot_offsets
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
-from tidelog.storage.replay import snapshot_offsets
 from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
 
 Deferred = list[Callable[[], None]]

@@ -28,7 +28,7 @@ from tidelog.model.ids import TopicPartition
 from tidelog.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from tidelog.replication.markers import Marker
+    from tidelog.replication.marker_append import Marker
     from tidelog.server.cluster.coordinators import Coordinators
     from tidelog.server.cluster.markers import WriteMarker
 

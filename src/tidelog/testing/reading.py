@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tidelog.records.batch import BatchHeader, iter_headers
 from tidelog.storage import reading
 from tidelog.storage.index import AbortedTransaction
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.records import Message, of_batch
 
 READ_BYTES = 1 << 20

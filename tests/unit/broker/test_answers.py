@@ -9,7 +9,7 @@ import pytest
 from tests.unit.broker.node_world import Ready, run
 from tidelog.broker.answers import CLOSE_CONNECTION, Encoded, Outgoing, Waiting, as_kafka_error, resume, settled
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation, StorageFailure
-from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication.purgatory import ParkedAppend
 
 
 class Wait(Waiting):

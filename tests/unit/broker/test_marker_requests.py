@@ -10,7 +10,7 @@ from tidelog.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 COMMIT = Marker(7, 1, True, 3, 2)

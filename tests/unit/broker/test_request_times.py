@@ -19,7 +19,7 @@ from tidelog.protocol.fastpath import FetchView
 from tidelog.protocol.framing import RequestHeader, encode_request
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tidelog.protocol.messages.fetch import FetchRequest
-from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication.purgatory import ParkedAppend
 
 FRAME = memoryview(encode_request(RequestHeader(60, 1, 5, "me"), DescribeClusterRequest())[4:])
 

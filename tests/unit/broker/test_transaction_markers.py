@@ -11,7 +11,7 @@ from tidelog.broker.transaction_markers import ANSWER_WITHIN_MS, write_marker
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC, TopicPartition
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 from tidelog.storage.log_config import LogConfig
 
 COMMIT = Marker(7, 0, True, 0)

@@ -26,7 +26,7 @@ from tidelog.raft.snapshots import SnapshotJob
 from tidelog.raft.voters import ReplicaKey, VoterSet
 from tidelog.records.control import Endpoint, Voter
 from tidelog.storage.checkpoints import read_meta_properties
-from tidelog.storage.flush import FlushJob
+from tidelog.storage.flush_job import FlushJob
 
 
 class SoleMember:

@@ -10,7 +10,7 @@ from tidelog.coordinator.shard import Shard, Waiting
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC
 from tidelog.records.batch import iter_headers
-from tidelog.replication.delayed import Purgatory
+from tidelog.replication.purgatory import Purgatory
 from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange

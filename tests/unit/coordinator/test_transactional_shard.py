@@ -13,9 +13,9 @@ from tidelog.coordinator.shards import Shards
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC
 from tidelog.records.record import Record
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.verification_guard import NOT_REQUIRED
 
 SYNCED = LogConfig(flush_messages=1)
 PRODUCER = WithinTransaction(7, 0, NOT_REQUIRED)

@@ -8,7 +8,7 @@ from tidelog.replication.partition import Partition
 from tidelog.replication.reads import PartitionRead, read_partition
 from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.verification_guard import NOT_REQUIRED
 
 EPOCH = 5
 """Of every broker in ``world``."""

@@ -15,7 +15,7 @@ from tidelog.protocol.messages.fetch import (
     PartitionData,
 )
 from tidelog.records.batch import assign_offsets, read_header
-from tidelog.replication import following
+from tidelog.replication import follower_log
 from tidelog.replication.fetcher import BRIEF_MS, CALM_MS, Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher
 from tidelog.replication.partition import Partition
 
@@ -62,7 +62,7 @@ class Story:
         return self.fetcher.answered(FetchResponse(session_id=session, error_code=error, responses=topics), self.now_ms)
 
     def append(self, task: Append) -> None:
-        following.append(
+        follower_log.append(
             task.followed.partition, self.world.logs, memoryview(task.records), task.followed.leader_epoch, self.now_ms
         )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.replication.late_transactions import GRACE_MS, LateTransactions, late_transaction
-from tidelog.replication.markers import Marker, write_marker
+from tidelog.replication.marker_append import Marker, write_marker
 from tidelog.replication.partition import Partition
-from tidelog.replication.verifying import begin_verification
-from tidelog.storage.verification import Verification
+from tidelog.replication.partition_verification import begin_verification
+from tidelog.storage.verification_guard import Verification
 
 LONGEST_MS = 900_000
 LATE_MS = NOW_MS + LONGEST_MS + GRACE_MS + 1

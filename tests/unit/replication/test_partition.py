@@ -4,16 +4,16 @@ from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import ErrorCode
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
-from tidelog.replication.acknowledging import acknowledge
+from tidelog.replication.acks_and_min_isr import acknowledge
 from tidelog.replication.offset_lookup import OffsetAnswer, list_offset
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import read_partition
 from tidelog.replication.replica import Caller
-from tidelog.storage.appending import AppendResult
+from tidelog.storage.append_rules import AppendResult
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.validation import DeepValidation
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.verification_guard import NOT_REQUIRED
 
 
 def append(partition: Partition, records: memoryview, acks: int = 1) -> AppendResult:

@@ -4,7 +4,7 @@ from pathlib import Path
 import tidelog
 from tests.unit.replication.followed import follow, followed, produce
 from tests.unit.replication.world import NOW_MS
-from tidelog.replication.in_sync import grown, shrunk
+from tidelog.replication.isr_and_high_watermark import grown, shrunk
 from tidelog.replication.leadership import Leadership
 from tidelog.replication.partition import Partition
 from tidelog.replication.partition_view import PartitionView

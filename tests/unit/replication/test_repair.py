@@ -10,9 +10,9 @@ from tests.unit.server.replica_pair import placed
 from tidelog.records.batch import iter_headers
 from tidelog.replication import repair
 from tidelog.replication.repair import Damage, Readiness, Refusal, Replacement
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
+from tidelog.storage.unified_log import UnifiedLog
 
 SMALL = LogConfig(segment_bytes=700)
 

@@ -13,9 +13,9 @@ from tidelog.replication.flushing import next_flush
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_move import FlushStep, MoveState, ReadStep, ReplicaMove
 from tidelog.storage import reading
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
+from tidelog.storage.unified_log import UnifiedLog
 
 NAME = TopicPartition("t", 0)
 SMALL = LogConfig(segment_bytes=4000, index_interval_bytes=200)

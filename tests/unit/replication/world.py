@@ -17,8 +17,8 @@ from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import Uuid
 from tidelog.model.ports import Buffer, FileStat
 from tidelog.records.builder import RecordData, build_batch
-from tidelog.replication.delayed import Parked
 from tidelog.replication.partition import Partition
+from tidelog.replication.purgatory import Parked
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.storage.checkpoints import MetaProperties
 from tidelog.storage.log_config import LogConfig

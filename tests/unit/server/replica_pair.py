@@ -22,11 +22,11 @@ from tidelog.protocol.messages.alter_partition import (
 )
 from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse
 from tidelog.server.cluster.channels import ChannelError, Failure
-from tidelog.server.replication.replica_fetching import Replication
+from tidelog.server.replication.replica_fetcher_manager import Replication
 from tidelog.server.runtime import LoopRuntime
 from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.verification_guard import NOT_REQUIRED
 
 FRAME_BEGINS = 9
 """Length, correlation id and tags before the body of a flexible response."""

@@ -14,8 +14,8 @@ from tidelog.server.disk import DiskFileSystem
 from tidelog.server.log_dirs import open_logs
 from tidelog.server.node import Node
 from tidelog.server.runtime import LoopRuntime, new_event_loop
-from tidelog.storage.boot import kernel_survived
 from tidelog.storage.checkpoints import META_PROPERTIES
+from tidelog.storage.reboot_detection import kernel_survived
 
 
 async def _create_lost(node: Node) -> None:

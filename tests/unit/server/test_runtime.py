@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidelog.replication.delayed import ParkedFetch
+from tidelog.replication.purgatory import ParkedFetch
 from tidelog.server.runtime import Driver, LoopRuntime, new_event_loop, system_now_ms
 
 

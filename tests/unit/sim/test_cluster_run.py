@@ -15,7 +15,7 @@ from sim.cluster_checks import Violation
 from sim.cluster_run import counts, read_reports, summary
 from sim.cluster_world import ClusterRun
 from sim.rare import counted
-from tidelog.storage import log as storage_log
+from tidelog.storage import unified_log as storage_log
 from tidelog.storage.log_table import LogTable
 
 # A coroutine that nobody awaited would be a leak of the node: those of dead machines are closed by the simulator.

@@ -21,11 +21,11 @@ from tidelog.storage import reading
 from tidelog.storage.checkpoints import CLEANER_OFFSETS, read_offsets
 from tidelog.storage.cleaner import Cleaning, LogCleaner, cleanable_range
 from tidelog.storage.cleaner_jobs import CleaningInterrupted
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.log_creation import create_log
 from tidelog.storage.recovery import LoadRequest, load_log
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.unified_log import UnifiedLog
+from tidelog.storage.verification_guard import NOT_REQUIRED
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "batches" / "compaction"
 PARTITION = TopicPartition("t", 0)

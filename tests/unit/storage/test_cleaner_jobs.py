@@ -25,10 +25,10 @@ from tidelog.storage.cleaner_jobs import (
     source_of,
 )
 from tidelog.storage.index import AbortedTransaction
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
 from tidelog.storage.rotten_range import RottenRange
+from tidelog.storage.unified_log import UnifiedLog
 
 
 def source(base: int, end: int, size: int) -> Source:

@@ -8,10 +8,10 @@ from sim.workload import DIRECTORY, append, batch, load, new_log
 from tidelog.model.errors import ErrorCode
 from tidelog.storage import reading
 from tidelog.storage.known_damage import DAMAGED, read_damaged
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.scrub import SegmentCheck, segments_of
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)

@@ -5,10 +5,10 @@ import tidelog
 from sim.workload import append, batch, new_log
 from tidelog.storage import reading, retention
 from tidelog.storage.local_log import LocalLog
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_view import LogView
 from tidelog.storage.segments import Segments
+from tidelog.storage.unified_log import UnifiedLog
 
 PROMISED = [name for name in vars(LogView) if not name.startswith("_")]
 

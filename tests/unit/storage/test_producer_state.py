@@ -15,7 +15,7 @@ from tidelog.storage.producer_state import (
     decode_snapshot,
     encode_snapshot,
 )
-from tidelog.storage.verification import NOT_REQUIRED, Verification
+from tidelog.storage.verification_guard import NOT_REQUIRED, Verification
 
 SNAPSHOT = Path("tests/golden/log/tp0/00000000000000001759.snapshot")
 LAST = 2**31 - 1

@@ -8,9 +8,9 @@ import pytest
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log, offsets, read_offsets
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.storage import reading
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.segment import LogSegment
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.disk import SimDisk
 
 CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=1000)

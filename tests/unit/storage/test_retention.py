@@ -5,9 +5,9 @@ import pytest
 from sim.workload import NOW_MS, append, batch, load, new_log, offsets
 from tidelog.storage import reading
 from tidelog.storage.index import TIME_ENTRY_BYTES
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import UNLIMITED, LogConfig
 from tidelog.storage.segment import TIME_INDEX_SUFFIX
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.disk import SimDisk
 
 

@@ -8,9 +8,9 @@ from sim.workload import DIRECTORY, append, batch, load, new_log, offsets, read_
 from tidelog.model.errors import ErrorCode
 from tidelog.records.batch import iter_headers
 from tidelog.storage import reading
-from tidelog.storage.flush import FLUSH_FAILED
-from tidelog.storage.log import UnifiedLog
+from tidelog.storage.flush_job import FLUSH_FAILED
 from tidelog.storage.log_config import LogConfig
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)

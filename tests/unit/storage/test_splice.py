@@ -11,10 +11,10 @@ from sim.workload import DIRECTORY, append, batch, load, new_log, read_offsets
 from tidelog.model.errors import ErrorCode
 from tidelog.records.batch import iter_headers
 from tidelog.storage import reading
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.splice import COPY_SUFFIX, SpliceFailed, SpliceJob
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)

@@ -10,11 +10,11 @@ from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log
 from tidelog.records.batch import iter_headers
 from tidelog.replication.repair import Replacement, damages
 from tidelog.storage import reading
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.splice import SpliceJob
 from tidelog.storage.state_rebuild import StateRebuild
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=500)

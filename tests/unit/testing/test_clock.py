@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tidelog.replication.delayed import ParkedFetch
+from tidelog.replication.purgatory import ParkedFetch
 from tidelog.server.runtime import new_event_loop, system_now_ms
 from tidelog.testing import Broker
 from tidelog.testing.clock import Clock, MovableRuntime, steps

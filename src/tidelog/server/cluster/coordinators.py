@@ -17,7 +17,7 @@ from tidelog.metadata.delta import ClusterDelta
 from tidelog.metadata.features import TRANSACTION_VERSION
 from tidelog.model.ids import NO_BROKER, NO_SEQUENCE, OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition
 from tidelog.model.ports import Rng
-from tidelog.replication.in_sync import is_followed
+from tidelog.replication.isr_and_high_watermark import is_followed
 from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.cluster.markers import MarkerCarrier, WriteMarker

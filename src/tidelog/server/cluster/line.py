@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from tidelog.broker.answers import Farewell, Frame, Outgoing
 from tidelog.broker.request import Session
 from tidelog.model.ports import Buffer
-from tidelog.replication.delayed import Parked
+from tidelog.replication.purgatory import Parked
 
 
 class Cancelable(Protocol):

@@ -19,7 +19,7 @@ from tidelog.coordinator.transaction.coordinator import TransactionCoordinator
 from tidelog.coordinator.transaction.markers import UNANSWERED_MS, MarkerAnswer, WriteMarkers
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import TopicPartition
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 from tidelog.server.runtime import LoopRuntime
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from tidelog.server.cluster.coordinators import Coordinators
 from tidelog.server.cluster.log_dir_reports import LogDirReports
 from tidelog.server.cluster.metadata_replica import MetadataReplica
 from tidelog.server.log_dirs import ServedImage
-from tidelog.server.replication.replica_fetching import Replication
+from tidelog.server.replication.replica_fetcher_manager import Replication
 from tidelog.server.serving.listener import Listener
 from tidelog.server.upkeep import settings
 

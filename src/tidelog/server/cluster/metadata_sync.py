@@ -8,7 +8,7 @@ from typing import Any
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.model.errors import StorageFailure
 from tidelog.server.runtime import LoopRuntime
-from tidelog.storage.flush import FlushJob
+from tidelog.storage.flush_job import FlushJob
 
 Blocking = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 """Runs the first callable in a thread and then the second with the future."""

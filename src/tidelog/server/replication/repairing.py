@@ -24,11 +24,11 @@ from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.replication.unmended import never
 from tidelog.server.cluster.channels import Channel, ChannelError
 from tidelog.server.runtime import LoopRuntime
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.scrub import GUIDE, rest_after
 from tidelog.storage.segment import LOG_SUFFIX
 from tidelog.storage.splice import SpliceFailed, SpliceJob
 from tidelog.storage.state_rebuild import StateRebuild
+from tidelog.storage.unified_log import UnifiedLog
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import Buffer
 from tidelog.protocol.framing import MAX_PLAIN_REQUEST_BYTES, FrameReader
-from tidelog.replication.delayed import Parked
+from tidelog.replication.purgatory import Parked
 from tidelog.server.cluster.line import Then
 from tidelog.server.runtime import Alarm, Driver, LoopRuntime
 from tidelog.server.serving.connection_machine import ConnectionMachine

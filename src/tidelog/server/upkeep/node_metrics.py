@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidelog.replication.partition import Partition
     from tidelog.server.broker_parts import BrokerParts
     from tidelog.server.cluster.metadata_replica import MetadataReplica
-    from tidelog.server.replication.following import Following
+    from tidelog.server.replication.replica_fetcher import Following
     from tidelog.server.runtime import LoopRuntime
     from tidelog.server.serving.listener import Listener
     from tidelog.server.upkeep.metadata_scrub import MetadataScrub

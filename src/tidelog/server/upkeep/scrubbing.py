@@ -23,9 +23,9 @@ from tidelog.model.ports import Buffer, File
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.residency import resident_length
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.scrub import ScrubPass, SegmentCheck, damaged_snapshots, rest_after, segments_of
 from tidelog.storage.segment import LOG_SUFFIX, LogSegment
+from tidelog.storage.unified_log import UnifiedLog
 
 log = logging.getLogger(__name__)
 

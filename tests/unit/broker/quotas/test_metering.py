@@ -24,7 +24,7 @@ from tidelog.protocol.messages.fetch import FetchRequest, ReplicaState
 from tidelog.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tidelog.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tidelog.protocol.structure import Message
-from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication.purgatory import ParkedAppend
 
 MS = 1_000_000
 HANDLER_NS = 100 * MS

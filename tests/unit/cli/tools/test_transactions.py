@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException, Producer
 from tidelog.cli.tools.transactions import command
 from tidelog.model.errors import ErrorCode
 from tidelog.records.builder import RecordData, build_batch
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.verification_guard import NOT_REQUIRED
 from tidelog.testing import Broker
 
 LONG_AGO_MS = 1_000_000_000_000

@@ -21,7 +21,7 @@ from tidelog.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 from tidelog.server.cluster.markers import MarkerCarrier
 from tidelog.server.runtime import LoopRuntime
 

@@ -20,7 +20,7 @@ from tidelog.storage import reading
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.segment import LogSegment
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.verification_guard import NOT_REQUIRED
 
 SMALL = LogConfig(segment_bytes=400)
 RECORDS = 12

@@ -15,7 +15,7 @@ from tidelog.broker.request_times import RequestTimes
 from tidelog.model.errors import ProtocolViolation
 from tidelog.model.ports import FileSlice
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication.purgatory import ParkedAppend
 from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.serving.connection import Connection
 from tidelog.server.serving.connection_machine import REQUESTS_PER_TURN

@@ -13,7 +13,7 @@ from tidelog.broker.request import Session
 from tidelog.model.errors import KafkaError, ProtocolViolation
 from tidelog.model.ports import Buffer
 from tidelog.protocol.framing import FrameReader
-from tidelog.replication.delayed import Parked, ParkedAppend
+from tidelog.replication.purgatory import Parked, ParkedAppend
 from tidelog.server.serving.connection_machine import REQUESTS_PER_TURN, ConnectionMachine
 from tidelog.server.serving.connection_states import State
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tidelog.broker.answers import Waiting
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication.purgatory import ParkedAppend
 from tidelog.server.serving.in_order import MOST_PLACES, InOrder
 
 

@@ -18,9 +18,9 @@ from tidelog.records.builder import RecordData, build_batch
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.upkeep.compaction import Compaction
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
+from tidelog.storage.unified_log import UnifiedLog
 
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}), file_delete_delay_ms=0)
 

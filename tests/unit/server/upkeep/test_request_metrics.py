@@ -7,7 +7,7 @@ from tidelog.broker.request_times import PHASES, RequestTimes
 from tidelog.metrics import catalog
 from tidelog.metrics.registry import Registry, Summary
 from tidelog.protocol.api_keys import ApiKey
-from tidelog.replication.delayed import ParkedAppend, ParkedFetch, Purgatory
+from tidelog.replication.purgatory import ParkedAppend, ParkedFetch, Purgatory
 from tidelog.server.disk import DiskFileSystem
 from tidelog.server.upkeep.request_metrics import watch_requests, watch_syncs
 

@@ -17,9 +17,9 @@ from tidelog.server.runtime import LoopRuntime, new_event_loop
 from tidelog.server.upkeep.scrubbing import PassingFile, Scrubbing
 from tidelog.storage import reading
 from tidelog.storage.known_damage import read_damaged
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
+from tidelog.storage.unified_log import UnifiedLog
 
 RATE = "tidelog.scrub.max.bytes.per.second"
 

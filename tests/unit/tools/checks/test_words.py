@@ -66,7 +66,7 @@ def test_only_docstrings_of_tests_are_judged_and_bad_examples_are_left_out(tmp_p
 
 
 def test_rooms() -> None:
-    assert room("src/tidelog/storage/log.py") == "src/tidelog/storage"
+    assert room("src/tidelog/storage/unified_log.py") == "src/tidelog/storage"
     assert room("docs/guide/lake.md") == "docs/guide"
     assert room("README.md") == "README.md"
 

@@ -18,9 +18,9 @@ from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import FetchResult, FetchTopicResult, FetchView, encode_fetch_response
 from tidelog.protocol.messages.fetch import FetchRequest
-from tidelog.replication.delayed import ParkedFetch
 from tidelog.replication.fetch import Fetch
 from tidelog.replication.fetch_sessions import FetchPartition
+from tidelog.replication.purgatory import ParkedFetch
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
 

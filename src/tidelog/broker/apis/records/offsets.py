@@ -35,10 +35,10 @@ from tidelog.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from tidelog.replication import offset_lookup
-from tidelog.replication.delayed import ParkedDeletion
-from tidelog.replication.deleting import low_watermark
+from tidelog.replication.delete_records import low_watermark
 from tidelog.replication.offset_lookup import OffsetAnswer, TimestampLookup
 from tidelog.replication.partition import Partition
+from tidelog.replication.purgatory import ParkedDeletion
 
 _SINCE = {
     ids.LATEST_TIMESTAMP: 1,

@@ -25,14 +25,14 @@ from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import ProduceResult, ProduceTopicResult, ProduceView, encode_produce_response
 from tidelog.protocol.primitives import write_compact_string
 from tidelog.records.batch import FLAGS_POSITION, TRANSACTIONAL_BIT, read_producer
-from tidelog.replication import acknowledging
-from tidelog.replication.acknowledging import refused
-from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication import acks_and_min_isr
+from tidelog.replication.acks_and_min_isr import refused
 from tidelog.replication.partition import Partition
-from tidelog.replication.verifying import begin_verification, refuse_verification
-from tidelog.storage.appending import AppendResult
+from tidelog.replication.partition_verification import begin_verification, refuse_verification
+from tidelog.replication.purgatory import ParkedAppend
+from tidelog.storage.append_rules import AppendResult
 from tidelog.storage.validation import DeepValidation
-from tidelog.storage.verification import NOT_REQUIRED, Verification
+from tidelog.storage.verification_guard import NOT_REQUIRED, Verification
 
 _NONE = ErrorCode.NONE
 _OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -224,7 +224,7 @@ class _Acks(Waiting):
         work = self._work
         for entry in self._unsafe:
             assert entry.partition is not None and isinstance(entry.result, AppendResult)
-            error = acknowledging.acknowledge(entry.partition, entry.result.last_offset, work.acks)
+            error = acks_and_min_isr.acknowledge(entry.partition, entry.result.last_offset, work.acks)
             if error is not _NONE:
                 entry.result = refused(error)
         return work.answer()

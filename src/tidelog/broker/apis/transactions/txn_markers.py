@@ -17,7 +17,7 @@ from tidelog.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from tidelog.replication.markers import Marker
+from tidelog.replication.marker_append import Marker
 
 Outcome = ErrorCode | Awaitable[ErrorCode]
 

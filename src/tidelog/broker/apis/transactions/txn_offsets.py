@@ -13,8 +13,8 @@ from tidelog.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
 )
-from tidelog.replication.verifying import begin_verification, refuse_verification
-from tidelog.storage.verification import NOT_REQUIRED, Verification
+from tidelog.replication.partition_verification import begin_verification, refuse_verification
+from tidelog.storage.verification_guard import NOT_REQUIRED, Verification
 
 KNOWS_LOADING_FROM = 2
 _TOLD_AS = {

@@ -18,7 +18,7 @@ from tidelog.model.ids import ZERO_UUID, TopicPartition, Uuid
 from tidelog.protocol.fastpath import ProduceResult, ProduceView, encode_produce_response
 from tidelog.protocol.framing import decode_response_header
 from tidelog.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-from tidelog.replication.markers import Marker, write_marker
+from tidelog.replication.marker_append import Marker, write_marker
 from tidelog.replication.reads import read_partition
 from tidelog.replication.replica import Caller
 from tidelog.storage.log_config import LogConfig

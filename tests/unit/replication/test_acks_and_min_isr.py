@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.replication.followed import follow, followed, led, produce
 from tests.unit.replication.world import NOW_MS
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.acknowledging import ACKS_ALL, acknowledge, refusal
+from tidelog.replication.acks_and_min_isr import ACKS_ALL, acknowledge, refusal
 from tidelog.storage.log_config import LogConfig
 
 

@@ -13,7 +13,7 @@ from tidelog.protocol.messages.alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from tidelog.replication.isr_changes import IsrChanges
+from tidelog.replication.alter_partition_requests import IsrChanges
 from tidelog.replication.partition import Partition
 
 

@@ -3,7 +3,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from tidelog.server.replication.creating import Creating
+from tidelog.server.replication.replica_creation import Creating
 from tidelog.server.runtime import LoopRuntime
 
 

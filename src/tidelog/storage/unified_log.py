@@ -5,8 +5,8 @@ recovery point <= log end. Any disk error takes the log out of service permanent
 
 Only the methods here change a log; ``log_start_offset``, ``high_watermark`` and ``files`` are plain for fast reads, and a test
 looks for writers elsewhere. Decisions are made outside, by functions over a ``LogView`` or values: which segments expire by age
-and size (``retention.plan``), whether a batch may be appended (``validation``, ``appending``), where a read ends (``reading``),
-what a job syncs (``flush``). All methods run on the event loop unless they say otherwise.
+and size (``retention.plan``), whether a batch may be appended (``validation``, ``append_rules``), where a read ends
+(``reading``), what a job syncs (``flush_job``). All methods run on the event loop unless they say otherwise.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem, Rng
 from tidelog.records.batch import BatchHeader
-from tidelog.storage import replay, retention
-from tidelog.storage.appending import AppendResult, check_producer, note_producer, refusal
-from tidelog.storage.epochs import LeaderEpochCache
-from tidelog.storage.flush import FlushJob, Unflushed
+from tidelog.storage import producer_replay, retention
+from tidelog.storage.append_rules import AppendResult, check_producer, note_producer, refusal
+from tidelog.storage.flush_job import FlushJob, Unflushed
 from tidelog.storage.known_damage import KnownDamage
+from tidelog.storage.leader_epochs import LeaderEpochCache
 from tidelog.storage.local_log import LocalLog
 from tidelog.storage.log_config import LogConfig, Origin
 from tidelog.storage.producer_state import ProducerStateManager
@@ -30,7 +30,7 @@ from tidelog.storage.segment import LogSegment
 from tidelog.storage.segments import Segments
 from tidelog.storage.truncation import Deferred
 from tidelog.storage.validation import Rules, Verdict, place, validate, validate_replicated
-from tidelog.storage.verification import Verification
+from tidelog.storage.verification_guard import Verification
 
 # Looking up a member of an enum costs 50 ns, a global 10.
 _NONE = ErrorCode.NONE
@@ -360,7 +360,7 @@ class UnifiedLog:
 
     def rebuild_producers(self, now_ms: int, names: list[str]) -> None:
         """Rebuilds the producer state at the log's end. ``names``: the file names in the directory. Raises OSError."""
-        found = replay.rebuild_producers(self, self.producers, self._note_producer, now_ms, names)
+        found = producer_replay.rebuild_producers(self, self.producers, self._note_producer, now_ms, names)
         self.files.unflushed.found_snapshot(found)
 
     def take_over(self, source: UnifiedLog) -> None:

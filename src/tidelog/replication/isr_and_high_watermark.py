@@ -6,8 +6,8 @@ what is assumed meanwhile. ``grown`` and ``shrunk`` return the ISR to ask for.
 The high watermark is the smallest log end in the maximal ISR. It also waits for followers outside the ISR that fetch and are
 close, so that they can join. It does not move while the ISR is smaller than min.insync.replicas.
 
-Times are of the even clock. Elsewhere: how changes travel to the controller and what its answers mean (``isr_changes``), one
-follower (``replica``).
+Times are of the even clock. Elsewhere: how changes travel to the controller and what its answers mean
+(``alter_partition_requests``), one follower (``replica``).
 """
 
 from __future__ import annotations

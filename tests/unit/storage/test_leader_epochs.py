@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.storage.epochs import LeaderEpochCache
+from tidelog.storage.leader_epochs import LeaderEpochCache
 
 
 def cache() -> LeaderEpochCache:

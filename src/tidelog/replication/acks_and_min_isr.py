@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidelog.model import ids
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.partition_view import PartitionView
-from tidelog.storage.appending import AppendResult
+from tidelog.storage.append_rules import AppendResult
 
 ACKS_ALL = -1
 NONE = ErrorCode.NONE

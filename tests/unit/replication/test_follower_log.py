@@ -7,11 +7,11 @@ from tests.unit.replication.world import DIRECTORY_IDS, NOW_MS, World, batch
 from tidelog.metadata.image import PartitionImage
 from tidelog.model.errors import KafkaError
 from tidelog.records.batch import assign_offsets, read_header
-from tidelog.replication import following
-from tidelog.replication.following import Position, position, truncation_offset
+from tidelog.replication import follower_log
+from tidelog.replication.follower_log import Position, position, truncation_offset
 from tidelog.replication.partition import Partition
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.truncation import Deferred
+from tidelog.storage.unified_log import UnifiedLog
 
 
 def follower() -> tuple[World, Partition, UnifiedLog]:
@@ -37,13 +37,13 @@ def test_an_empty_log_has_no_epoch_to_compare() -> None:
 def test_a_leaders_batches_keep_their_offsets_and_epochs_but_those_of_a_later_epoch_than_was_asked_in_do_not_come_in() -> None:
     world, partition, log = follower()
     both = memoryview(bytes(sent(0, 3, 2)) + bytes(sent(2, 5)))
-    following.append(partition, world.logs, both, leader_epoch=4, now_ms=NOW_MS)
+    follower_log.append(partition, world.logs, both, leader_epoch=4, now_ms=NOW_MS)
     assert position(log) == Position(2, 3, 0)
 
 
 def test_watermarks_are_taken_over_as_far_as_the_log_goes_and_never_back() -> None:
     world, partition, log = follower()
-    following.append(partition, world.logs, sent(0, 3, 5), 4, NOW_MS)
+    follower_log.append(partition, world.logs, sent(0, 3, 5), 4, NOW_MS)
     partition.take_watermarks(9, 2)
     assert (log.high_watermark, log.log_start_offset) == (5, 2)
     partition.take_watermarks(3, 1)
@@ -78,40 +78,40 @@ def test_watermarks_are_taken_over_as_far_as_the_log_goes_and_never_back() -> No
 def test_where_a_log_is_cut(leader_epoch: int, leader_end: int, cut: int) -> None:
     world, partition, log = follower()
     for base, epoch, count in ((0, 1, 3), (3, 3, 3), (6, 4, 4)):
-        following.append(partition, world.logs, sent(base, epoch, count), 4, NOW_MS)
+        follower_log.append(partition, world.logs, sent(base, epoch, count), 4, NOW_MS)
     log.update_high_watermark(2)
     assert truncation_offset(log, leader_epoch, leader_end) == cut
 
 
 def test_truncating_the_last_segment_defers_its_sync_and_ends_the_waits_of_readers() -> None:
     world, partition, log = follower()
-    following.append(partition, world.logs, sent(0, 3), 4, NOW_MS)
-    following.append(partition, world.logs, sent(1, 3), 4, NOW_MS)
+    follower_log.append(partition, world.logs, sent(0, 3), 4, NOW_MS)
+    follower_log.append(partition, world.logs, sent(1, 3), 4, NOW_MS)
     deferred: Deferred = []
-    following.truncate(partition, world.logs, 1, NOW_MS, deferred)
+    follower_log.truncate(partition, world.logs, 1, NOW_MS, deferred)
     assert log.log_end_offset == 1 and len(deferred) == 1
-    following.truncate(partition, world.logs, 5, NOW_MS, deferred)
+    follower_log.truncate(partition, world.logs, 5, NOW_MS, deferred)
     assert log.log_end_offset == 1 and len(deferred) == 1
     log.check()
 
 
 def test_truncating_into_an_earlier_segment_leaves_nothing_to_defer() -> None:
     world, partition, log = follower()
-    following.append(partition, world.logs, sent(0, 3, 3), 4, NOW_MS)
+    follower_log.append(partition, world.logs, sent(0, 3, 3), 4, NOW_MS)
     log.roll(NOW_MS)
-    following.append(partition, world.logs, sent(3, 3), 4, NOW_MS)
+    follower_log.append(partition, world.logs, sent(3, 3), 4, NOW_MS)
     world.run_jobs()
     deferred: Deferred = []
-    following.truncate(partition, world.logs, 1, NOW_MS, deferred)
+    follower_log.truncate(partition, world.logs, 1, NOW_MS, deferred)
     assert (log.log_end_offset, len(log.segments), deferred) == (0, 1, [])
 
 
 def test_starting_over_forgets_everything_below() -> None:
     world, partition, log = follower()
-    following.append(partition, world.logs, sent(0, 3, 3), 4, NOW_MS)
-    following.start_over(partition, world.logs, 40, NOW_MS)
+    follower_log.append(partition, world.logs, sent(0, 3, 3), 4, NOW_MS)
+    follower_log.start_over(partition, world.logs, 40, NOW_MS)
     assert position(log) == Position(40, -1, 40)
-    following.append(partition, world.logs, sent(40, 4), 4, NOW_MS)
+    follower_log.append(partition, world.logs, sent(40, 4), 4, NOW_MS)
     assert log.log_end_offset == 41
 
 
@@ -121,34 +121,34 @@ def test_a_leaders_read_and_a_followers_append_give_the_same_log() -> None:
     produce(leader, 3)
     read = follow(leader, 0)
     assert read.records is not None
-    following.append(partition, world.logs, memoryview(read.records.read()), 0, NOW_MS)
+    follower_log.append(partition, world.logs, memoryview(read.records.read()), 0, NOW_MS)
     assert log.log_end_offset == 3 and log.leader_epochs.entries() == [(0, 0)]
 
 
 def test_an_empty_log_that_starts_within_a_leaders_batch_begins_with_the_whole_of_it_and_nothing_deleted_comes_back() -> None:
     world, partition, log = follower()
-    following.start_over(partition, world.logs, 4, NOW_MS)
-    following.append(partition, world.logs, memoryview(bytes(sent(2, 3, 5)) + bytes(sent(7, 3))), 4, NOW_MS)
+    follower_log.start_over(partition, world.logs, 4, NOW_MS)
+    follower_log.append(partition, world.logs, memoryview(bytes(sent(2, 3, 5)) + bytes(sent(7, 3))), 4, NOW_MS)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (4, 8, 4)
     assert log.active.base_offset == 2
     with pytest.raises(KafkaError, match="follows offset 7"):
-        following.append(partition, world.logs, sent(6, 3, 5), 4, NOW_MS)
+        follower_log.append(partition, world.logs, sent(6, 3, 5), 4, NOW_MS)
     log.check()
 
 
 @pytest.mark.parametrize("spoiled", [17, 16, 60], ids=["checksum", "magic", "count"])
 def test_a_batch_around_the_start_that_is_none_moves_nothing(spoiled: int) -> None:
     world, partition, log = follower()
-    following.start_over(partition, world.logs, 4, NOW_MS)
+    follower_log.start_over(partition, world.logs, 4, NOW_MS)
     records = bytearray(sent(2, 3, 5))
     records[spoiled] ^= 0xFF
     with pytest.raises(KafkaError):
-        following.append(partition, world.logs, memoryview(records), 4, NOW_MS)
+        follower_log.append(partition, world.logs, memoryview(records), 4, NOW_MS)
     assert (log.log_start_offset, log.log_end_offset) == (4, 4)
 
 
 def test_the_very_last_offset_is_given_to_no_record() -> None:
     world, partition, log = follower()
     with pytest.raises(KafkaError, match="INVALID_RECORD"):
-        following.append(partition, world.logs, sent(2**63 - 1, 3), 4, NOW_MS)
+        follower_log.append(partition, world.logs, sent(2**63 - 1, 3), 4, NOW_MS)
     assert log.log_end_offset == 0

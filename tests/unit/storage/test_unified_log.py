@@ -5,9 +5,9 @@ import random
 import pytest
 
 from sim.workload import NOW_MS, PARTITION, append, batch, end_transaction, load, new_log, offsets
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.log_creation import create_log
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.disk import SimDisk
 
 

@@ -9,10 +9,10 @@ from sim.workload import append, batch, new_log
 from tidelog.model.errors import ErrorCode
 from tidelog.storage import reading
 from tidelog.storage.known_damage import KnownDamage
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.scrub import SegmentCheck
 from tidelog.storage.segment_recovery import mark_known
-from tidelog.storage.unreadable import BLOCK_BYTES, FILL, MOST_BLOCKS, TolerantFile
+from tidelog.storage.unified_log import UnifiedLog
+from tidelog.storage.unreadable_blocks import BLOCK_BYTES, FILL, MOST_BLOCKS, TolerantFile
 from tidelog.testing.simulation.disk import SimFile
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sim.workload import DIRECTORY, append, batch, load, new_log
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.replay import iter_batches, snapshot_offsets
+from tidelog.storage.producer_replay import iter_batches, snapshot_offsets
 from tidelog.testing.simulation.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=1000, index_interval_bytes=200)

@@ -24,7 +24,7 @@ from tidelog.storage.checkpoints import (
     encode_partition_metadata,
     replace_file,
 )
-from tidelog.storage.epochs import LeaderEpochCache
+from tidelog.storage.leader_epochs import LeaderEpochCache
 from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.segment import TXN_INDEX_SUFFIX, LogSegment, file_stem
 

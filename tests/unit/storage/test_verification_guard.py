@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidelog.storage import verification
-from tidelog.storage.verification import NOT_REQUIRED, Verification, Verifications
+from tidelog.storage import verification_guard
+from tidelog.storage.verification_guard import NOT_REQUIRED, Verification, Verifications
 
 
 def begin(
@@ -70,7 +70,7 @@ def test_what_another_batch_asks_by_is_not_given_up() -> None:
 
 
 def test_questions_that_came_to_nothing_do_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verification, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(verification_guard, "MOST_REMEMBERED", 3)
     asked = Verifications()
 
     def ask(producer_id: int) -> Verification:

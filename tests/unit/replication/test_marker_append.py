@@ -4,11 +4,11 @@ import pytest
 
 from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.markers import Marker, PendingMarker, write_marker
+from tidelog.replication.marker_append import Marker, PendingMarker, write_marker
 from tidelog.replication.partition import Partition
-from tidelog.storage.appending import AppendResult
+from tidelog.storage.append_rules import AppendResult
 from tidelog.storage.log_config import LogConfig
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.verification_guard import NOT_REQUIRED
 
 COMMIT = Marker(7, 0, True, 3)
 LATER_MS = NOW_MS + 30_000

@@ -5,9 +5,9 @@ from dataclasses import replace
 from tests.unit.replication.followed import follow, followed, produce
 from tests.unit.replication.world import World
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.nearest import preferred_replica, send_elsewhere
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import read_partition
+from tidelog.replication.replica_selector import preferred_replica, send_elsewhere
 
 
 def racked(**racks: str | None) -> tuple[World, Partition]:

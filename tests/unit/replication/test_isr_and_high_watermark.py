@@ -6,7 +6,7 @@ from tests.unit.replication.followed import EPOCH, follow, followed, led, produc
 from tests.unit.replication.world import NOW_MS, World, batch
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.broker_registration_change_record import BrokerRegistrationChangeRecord
-from tidelog.replication.in_sync import is_followed
+from tidelog.replication.isr_and_high_watermark import is_followed
 from tidelog.replication.leadership import Leadership
 from tidelog.replication.partition import Partition
 from tidelog.replication.reads import read_partition

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tidelog.replication.delayed import STATE_CHANGED, Parked, ParkedAppend, ParkedFetch, Purgatory, tell_watchers
+from tidelog.replication.purgatory import STATE_CHANGED, Parked, ParkedAppend, ParkedFetch, Purgatory, tell_watchers
 
 
 class Spot:

@@ -17,16 +17,16 @@ from tidelog.model import ids
 from tidelog.model.errors import ErrorCode, KafkaError, StorageFailure
 from tidelog.protocol.messages import list_offsets as offsets
 from tidelog.protocol.messages.fetch import FetchResponse
-from tidelog.replication import following
-from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication import follower_log
 from tidelog.replication.fetcher import Append, Diverged, FetcherSettings, OutOfRange, ReplicaFetcher, Task
 from tidelog.replication.followed_partition import Followed
 from tidelog.replication.partition import Partition
+from tidelog.replication.purgatory import ParkedAppend
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.cluster.channels import Channel, ChannelError
 from tidelog.server.runtime import LoopRuntime
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.truncation import Deferred
+from tidelog.storage.unified_log import UnifiedLog
 
 log = logging.getLogger(__name__)
 
@@ -221,7 +221,7 @@ class Following:
         now_ms, appended = self._runtime.even_ms(), 0
         try:
             if len(records):
-                appended = following.append(partition, self._replicas.logs, memoryview(records), followed.leader_epoch, now_ms)
+                appended = follower_log.append(partition, self._replicas.logs, memoryview(records), followed.leader_epoch, now_ms)
                 self._count(followed, len(records), now_ms)
                 if here.log_end_offset - here.recovery_point >= here.config.flush_messages:
                     unflushed.append((partition, here.log_end_offset))
@@ -247,7 +247,7 @@ class Following:
         if await self._unflushing(task.followed):
             here = task.followed.partition.log
             assert here is not None
-            self._truncate(task.followed, following.truncation_offset(here, task.leader_epoch, task.end_offset), cut)
+            self._truncate(task.followed, follower_log.truncation_offset(here, task.leader_epoch, task.end_offset), cut)
 
     def _truncate(self, followed: Followed, offset: int, cut: list[tuple[UnifiedLog, Deferred]]) -> None:
         partition = followed.partition
@@ -257,7 +257,7 @@ class Following:
         cut.append((here, deferred))
         try:
             self._replicas.moves.restart(partition, self._runtime.even_ms())
-            following.truncate(partition, self._replicas.logs, offset, self._runtime.even_ms(), deferred)
+            follower_log.truncate(partition, self._replicas.logs, offset, self._runtime.even_ms(), deferred)
         except StorageFailure as failure:
             self._replicas.storage_failed(failure)
 
@@ -324,7 +324,7 @@ class Following:
         elif start > ours:
             try:
                 self._replicas.moves.restart(partition, self._runtime.even_ms())
-                following.start_over(partition, self._replicas.logs, start, self._runtime.even_ms())
+                follower_log.start_over(partition, self._replicas.logs, start, self._runtime.even_ms())
             except StorageFailure as failure:
                 self._replicas.storage_failed(failure)
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from tidelog.model.errors import ErrorCode
 from tidelog.records.control import EndTxnMarker, end_txn_marker_batch
-from tidelog.replication import acknowledging
-from tidelog.replication.acknowledging import ACKS_ALL
-from tidelog.replication.delayed import ParkedAppend
+from tidelog.replication import acks_and_min_isr
+from tidelog.replication.acks_and_min_isr import ACKS_ALL
+from tidelog.replication.purgatory import ParkedAppend
 
 if TYPE_CHECKING:
     from tidelog.replication.partition import Partition
@@ -56,7 +56,7 @@ class PendingMarker(ParkedAppend):
 
     def result(self) -> ErrorCode:
         """NONE when the marker is safe; REQUEST_TIMED_OUT while it is not; another error when the partition moved."""
-        return acknowledging.acknowledge(self._partition, self._last_offset, ACKS_ALL)
+        return acks_and_min_isr.acknowledge(self._partition, self._last_offset, ACKS_ALL)
 
 
 def write_marker(partition: Partition, marker: Marker, now_ms: int, deadline_ms: int) -> ErrorCode | PendingMarker:

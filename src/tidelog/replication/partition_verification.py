@@ -1,7 +1,7 @@
 """A partition's part in verifying a transaction with its coordinator before the transaction's first batch (KIP-890).
 
 Decided here: when no verification is needed, and what is kept after the coordinator said no. What a proof is worth:
-``storage.verification``; the question itself: ``broker.transaction_verification``.
+``storage.verification_guard``; the question itself: ``broker.transaction_verification``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidelog.model.errors import ErrorCode
-from tidelog.replication.acknowledging import refused
-from tidelog.storage.appending import AppendResult
-from tidelog.storage.verification import Verification
+from tidelog.replication.acks_and_min_isr import refused
+from tidelog.storage.append_rules import AppendResult
+from tidelog.storage.verification_guard import Verification
 
 if TYPE_CHECKING:
     from tidelog.replication.partition import Partition

@@ -1,6 +1,6 @@
 """Whether the kernel that took the writes still runs."""
 
-from tidelog.storage.boot import kernel_survived, note_kernel
+from tidelog.storage.reboot_detection import kernel_survived, note_kernel
 from tidelog.testing.memory_disk import MemoryDisk
 from tidelog.testing.simulation.disk import SimDisk
 

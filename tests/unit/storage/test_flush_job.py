@@ -6,7 +6,7 @@ import pytest
 
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log
 from tidelog.model.errors import StorageFailure
-from tidelog.storage.flush import FLUSH_FAILED
+from tidelog.storage.flush_job import FLUSH_FAILED
 from tidelog.storage.log_config import LogConfig
 from tidelog.testing.simulation.disk import SimDisk
 

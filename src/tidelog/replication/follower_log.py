@@ -4,7 +4,7 @@ Decided here: where a log that diverged from the leader's is truncated (KIP-101,
 in common with it. Truncation below the high watermark happens only after the controller elected a leader that lacked committed
 records (unclean election); it is logged.
 
-Elsewhere: how the parts of a log are truncated (``storage.log``), the requests to the leader (``fetcher``).
+Elsewhere: how the parts of a log are truncated (``storage.unified_log``), the requests to the leader (``fetcher``).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import NamedTuple
 from tidelog.model import ids
 from tidelog.records.batch import CorruptBatch, read_header
 from tidelog.replication.partition import Partition
-from tidelog.storage.log import UnifiedLog
 from tidelog.storage.log_manager import LogManager
 from tidelog.storage.truncation import Deferred
+from tidelog.storage.unified_log import UnifiedLog
 from tidelog.storage.validation import validate_replicated
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from tidelog.storage.index import AbortedTransaction
 from tidelog.storage.log_config import Origin
 from tidelog.storage.producer_state import BatchMetadata, ProducerStateManager
 from tidelog.storage.validation import RecordError
-from tidelog.storage.verification import Verification
+from tidelog.storage.verification_guard import Verification
 
 # Looking up a member of an enum costs 50 ns, a global 10.
 _NONE = ErrorCode.NONE

@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-from tidelog.storage import aside
-from tidelog.storage.aside import keep_bytes, keep_file
+from tidelog.storage import cut_bytes
+from tidelog.storage.cut_bytes import keep_bytes, keep_file
 from tidelog.testing.simulation.disk import SimDisk
 
 PATH = "/data/t-0/00000000000000000000.log"
@@ -39,8 +39,8 @@ def test_zeroes_are_not_kept() -> None:
 
 
 def test_the_newest_copy_stays_and_the_oldest_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_FILES", 3)
-    monkeypatch.setattr(aside, "MOST_BYTES", 25)
+    monkeypatch.setattr(cut_bytes, "MOST_FILES", 3)
+    monkeypatch.setattr(cut_bytes, "MOST_BYTES", 25)
     disk = disk_with(b"x" * 40)
     for number in range(5):
         disk.now_ms = number
@@ -59,7 +59,7 @@ def test_on_a_full_disk_nothing_is_kept() -> None:
 
 
 def test_copies_of_one_occasion_do_not_push_each_other_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_FILES", 3)
+    monkeypatch.setattr(cut_bytes, "MOST_FILES", 3)
     disk = disk_with(b"x" * 40)
     for number in range(3):
         keep_bytes(disk, disk.open(PATH), PATH, number, number + 2)
@@ -70,7 +70,7 @@ def test_copies_of_one_occasion_do_not_push_each_other_out(monkeypatch: pytest.M
 
 
 def test_a_segment_with_an_old_date_is_new_among_the_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(aside, "MOST_FILES", 2)
+    monkeypatch.setattr(cut_bytes, "MOST_FILES", 2)
     disk = disk_with(b"x" * 40)  # written at 0 ms
     disk.open("/data/t-0/other.log", create=True).write(0, b"y")
     disk.now_ms = 5

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.unit.replication.world import NOW_MS, World, batch, led_by_us
 from tidelog.model.errors import ErrorCode
 from tidelog.replication.partition import Partition
-from tidelog.replication.verifying import begin_verification, refuse_verification
-from tidelog.storage.verification import Verification
+from tidelog.replication.partition_verification import begin_verification, refuse_verification
+from tidelog.storage.verification_guard import Verification
 
 
 def ask(partition: Partition, epoch: int = 0) -> Verification | None:

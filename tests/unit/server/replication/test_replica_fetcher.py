@@ -12,10 +12,10 @@ from tests.unit.server.replica_pair import Pair, contents, placed, run
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.fetch import FetchableTopicResponse as FetchResponseTopic
 from tidelog.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
-from tidelog.replication import following
+from tidelog.replication import follower_log
 from tidelog.replication.fetcher import BRIEF_MS
 from tidelog.replication.partition import Partition
-from tidelog.server.replication.following import Following
+from tidelog.server.replication.replica_fetcher import Following
 from tidelog.storage.log_config import LogConfig
 
 T = TypeVar("T")
@@ -200,7 +200,7 @@ def lost() -> PartitionData:
 def test_what_is_wrong_with_one_partition_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    healthy = following.append
+    healthy = follower_log.append
 
     def broken(partition: Partition, *rest: Any) -> int:
         assert partition.index != 0, "a bug"
@@ -208,13 +208,13 @@ def test_what_is_wrong_with_one_partition_holds_up_no_other(
 
     async def story(pair: Pair) -> None:
         pair.create(placed(1), placed(1))
-        monkeypatch.setattr(following, "append", broken)
+        monkeypatch.setattr(follower_log, "append", broken)
         pair.start()
         pair.produce(b"a")
         pair.produce(b"b", index=1)
         await pair.until(lambda: pair.log(1, 1).high_watermark == 1)
         assert pair.replications[2].fetchers[1, 0].machine.failed_partitions == 1
-        monkeypatch.setattr(following, "append", healthy)
+        monkeypatch.setattr(follower_log, "append", healthy)
         await pair.until(lambda: pair.log(1).high_watermark == 1)
 
     run(story)

@@ -6,8 +6,8 @@ request always reflects the log. When a fetcher gets partitions while its long p
 over the other of its two connections: the followers of a new leader must not be half a second late, because nothing is
 acknowledged until they fetch.
 
-Related modules: ``replication.fetcher`` (requests and the meaning of answers), ``replication.following`` (their effect on logs),
-``replication.isr_changes``.
+Related modules: ``replication.fetcher`` (requests and the meaning of answers), ``replication.follower_log`` (their effect on
+logs), ``replication.alter_partition_requests``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from tidelog.replication.partition import Partition
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.replication.throttle import ReplicationQuota, Throttles, throttled_partitions
 from tidelog.server.cluster.channels import Channel, ChannelError, Channels
-from tidelog.server.replication.following import Following
 from tidelog.server.replication.repairing import Repairing
+from tidelog.server.replication.replica_fetcher import Following
 from tidelog.server.runtime import Alarm, LoopRuntime
 
 log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.unit.replication.followed import follow, followed, produce
-from tidelog.replication.deleting import low_watermark
+from tidelog.replication.delete_records import low_watermark
 
 
 def test_deletions_wait_for_the_log_starts_of_followers_that_live() -> None:

@@ -9,9 +9,9 @@ from sim.workload import NOW_MS, append, batch, end_transaction, new_log, offset
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.records.batch import read_header
 from tidelog.storage import reading
-from tidelog.storage.appending import read_marker
+from tidelog.storage.append_rules import read_marker
 from tidelog.storage.log_config import LogConfig, Origin
-from tidelog.storage.verification import NOT_REQUIRED
+from tidelog.storage.verification_guard import NOT_REQUIRED
 from tidelog.testing.simulation.disk import SimDisk
 
 
