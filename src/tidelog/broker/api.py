@@ -78,6 +78,8 @@ class Api:
     """Permissions on controllers' listeners, where they differ."""
     forwarded: bool = False
     """Whether the active controller decides: brokers forward the request, controllers accept it in an Envelope (KIP-590)."""
+    forwards_itself: bool = False
+    """Whether the broker's handler decides a part of the request and passes on the rest (``broker.forwarding``)."""
     not_active: ErrorCode = ErrorCode.NOT_CONTROLLER
     """The error of a controller that is not active."""
     quota: Kind = Kind.REQUEST
@@ -112,11 +114,17 @@ class Route:
     handler: Handler
     read: Reader | None
     needs: Needs
+    forwards: bool = False
+    """Whether the whole request goes to the active controller, where that is another process and there is an authorizer."""
 
 
 def on_brokers(table: Iterable[Api]) -> dict[int, Route]:
     """Routes of brokers, by API key."""
-    return {row.key: Route(row, row.broker, row.read, row.needs) for row in table if row.broker is not None}
+    return {
+        row.key: Route(row, row.broker, row.read, row.needs, row.forwarded and not row.forwards_itself)
+        for row in table
+        if row.broker is not None
+    }
 
 
 def on_controllers(table: Iterable[Api]) -> dict[int, Route]:

@@ -17,6 +17,7 @@ from typing import Any
 from tidelog.broker.answers import Answer, Encoded, Outgoing, Signal, Waiting, as_kafka_error
 from tidelog.broker.api import Handler, Route
 from tidelog.broker.authorization import require_on_cluster
+from tidelog.broker.forwarding import forwarding
 from tidelog.broker.ports import Node
 from tidelog.broker.request import Context, RequestContext, Session
 from tidelog.broker.request_times import RequestTimes, Sampling, Timed, name_of
@@ -39,11 +40,11 @@ class _Served:
     def __init__(self, route: Route) -> None:
         self.key = route.api.key
         self.first, self.last = route.api.versions
-        self.handler: Handler = route.handler
+        self.handler: Handler = forwarding(route) if route.forwards else route.handler
         self.read: Callable[[memoryview, int, int], Any] = route.read or registry.request_class(self.key).read
         self.refuse = route.api.refuse
-        self.needs = route.needs.on_cluster
-        """The operation on the cluster without which the request is refused; None where the handler asks."""
+        self.needs = None if route.forwards else route.needs.on_cluster
+        """The operation on the cluster without which the request is refused; None where the handler or the controller asks."""
         self.requests = [0] * (self.last + 1)
         """Decoded requests, by version."""
         self.sampling = Sampling()

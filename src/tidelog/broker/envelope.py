@@ -1,10 +1,12 @@
 """Envelope: a request that a broker forwards to the active controller, with its client's principal and address (KIP-590).
 
-Apache Kafka's brokers forward all such requests in envelopes, tidelog's brokers only those that count against a client's quota.
-The content is a whole request with its header, and so is the answer. Only forwardable APIs are accepted, at the versions that
-this controller serves directly. A controller that is not active reports it in the envelope, where the broker looks; the broker
-then tries another controller, and its client does not notice. The principal inside counts for quotas; without ACLs it is never
-denied.
+With an authorizer, brokers forward all such requests in envelopes (``broker.forwarding``); without one Apache Kafka's do, and
+tidelog's only those that count against a client's quota. The content is a whole request with its header, and so is the answer.
+Only forwardable APIs are accepted, at the versions that this controller serves directly. A controller that is not active reports
+it in the envelope, where the broker looks; the broker then tries another controller, and its client does not notice.
+
+The sender needs CLUSTER_ACTION on the cluster, because it may name any client. The client's principal and address count for
+permissions and quotas.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from tidelog.broker.answers import Answer, Later, Outgoing
 from tidelog.broker.api import Route
 from tidelog.broker.dispatch import Dispatcher
 from tidelog.broker.node import ControllerContext
-from tidelog.broker.ports import Asker
+from tidelog.broker.ports import Asker, NotServedByController
 from tidelog.broker.refusals import first_error
 from tidelog.broker.request import Context, Session
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
@@ -66,30 +68,34 @@ class _Opened:
 
 
 def envelope(ctx: ControllerContext, request: EnvelopeRequest) -> EnvelopeResponse | Coroutine[Any, Any, EnvelopeResponse]:
-    """Sent by brokers. Errors: INVALID_REQUEST for a request that cannot be read or is not forwardable, UNSUPPORTED_VERSION,
-    NOT_CONTROLLER, PRINCIPAL_DESERIALIZATION_FAILURE; all others are in the answer inside."""
+    """Sent by brokers. Errors: INVALID_REQUEST for a request that is not forwardable and an invalid address, UNSUPPORTED_VERSION
+    for a request that cannot be read, NOT_CONTROLLER, PRINCIPAL_DESERIALIZATION_FAILURE; all others are in the answer inside."""
     try:
-        peer_host = str(ipaddress.ip_address(request.client_host_address))
-        key, version, _, _, _ = read_request_header(request.request_data)
-    except (ValueError, ProtocolViolation):
-        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
-    try:
-        principal = _principal(request.request_principal)
+        client = _principal(request.request_principal)
     except ProtocolViolation:
         return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
+    try:
+        peer_host = _host(request.client_host_address)
+    except ValueError:
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    try:
+        key, version, _, _, _ = read_request_header(request.request_data)
+    except ProtocolViolation:
+        return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     route = ctx.node.apis.get(key)
     if route is None or not route.api.forwarded:
         return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
     if not route.api.versions[0] <= version <= route.api.versions[1]:
         return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    inside = Session(ctx.listener, peer_host, principal)
+    inside = Session(ctx.listener, peer_host, KafkaPrincipal(client.type, client.name))
+    inside.token_authenticated = client.token_authenticated
     inside.client_software_name = ctx.session.client_software_name
     inside.client_software_version = ctx.session.client_software_version
     opened = _Opened(route)
     try:
         outgoing = Dispatcher(ctx.node, {key: opened.route}).handle(inside, memoryview(request.request_data))
     except ProtocolViolation:
-        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     return _later(opened, outgoing) if isinstance(outgoing, Coroutine) else _sealed(opened, outgoing)
 
 
@@ -108,12 +114,22 @@ def _sealed(opened: _Opened, outgoing: Outgoing) -> EnvelopeResponse:
     return EnvelopeResponse(response_data=b"".join(parts)[_SIZE_BYTES:])
 
 
-def _principal(data: bytes | None) -> KafkaPrincipal:
+def _principal(data: bytes | None) -> DefaultPrincipalData:
     """ProtocolViolation when the principal cannot be decoded."""
     if data is None or int.from_bytes(data[:2], "big") != _PRINCIPAL_VERSION:
         raise ProtocolViolation("the principal is of another version")
-    read = DefaultPrincipalData.decode(memoryview(data)[2:], _PRINCIPAL_VERSION)
-    return KafkaPrincipal(read.type, read.name)
+    return DefaultPrincipalData.decode(memoryview(data)[2:], _PRINCIPAL_VERSION)
+
+
+def _host(address: bytes) -> str:
+    """The text of an address of 4 or 16 bytes. ValueError for any other length."""
+    read = ipaddress.ip_address(bytes(address))
+    return str(read.ipv4_mapped or read if isinstance(read, ipaddress.IPv6Address) else read)
+
+
+def _packed(host: str) -> bytes:
+    """The bytes of an address; an IPv4 address that is mapped into IPv6 has 4, because ACLs name it so."""
+    return ipaddress.ip_address(_host(ipaddress.ip_address(host.partition("%")[0]).packed)).packed
 
 
 def sealed_request(asker: Asker, version: int | None, request: Message) -> EnvelopeRequest:
@@ -121,18 +137,27 @@ def sealed_request(asker: Asker, version: int | None, request: Message) -> Envel
     api_key: int = request.API_KEY  # type: ignore[attr-defined]
     header = RequestHeader(api_key, request.MAX_VERSION if version is None else version, 0, asker.client_id)
     principal = bytearray(_PRINCIPAL_VERSION.to_bytes(2, "big"))
-    DefaultPrincipalData(type=asker.principal.type, name=asker.principal.name).encode_into(principal, _PRINCIPAL_VERSION)
+    client = DefaultPrincipalData(asker.principal.type, asker.principal.name, asker.token_authenticated)
+    client.encode_into(principal, _PRINCIPAL_VERSION)
     return EnvelopeRequest(
         request_data=encode_request(header, request)[_SIZE_BYTES:],
         request_principal=bytes(principal),
-        client_host_address=ipaddress.ip_address(asker.host.partition("%")[0]).packed,
+        client_host_address=_packed(asker.host),
     )
 
 
 def unsealed(response: EnvelopeResponse, version: int | None, request: Message) -> Any:
-    """The answer inside. KafkaError: the envelope's error; ProtocolViolation: the answer cannot be decoded."""
+    """The answer inside. ProtocolViolation: the answer cannot be decoded.
+
+    KafkaError: NOT_CONTROLLER, NotServedByController, and UNKNOWN_SERVER_ERROR for each other error of the envelope, because the
+    client did not send it.
+    """
+    if response.error_code == ErrorCode.NOT_CONTROLLER:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, "the controller that was asked is not active")
+    if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        raise NotServedByController(ErrorCode.UNSUPPORTED_VERSION, "The active controller does not serve this version.")
     if response.error_code != ErrorCode.NONE:
-        raise KafkaError(ErrorCode(response.error_code), "The active controller did not take the request that was passed on.")
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The active controller did not take the request that was passed on.")
     api_key: int = request.API_KEY  # type: ignore[attr-defined]
     version = request.MAX_VERSION if version is None else version
     data = response.response_data or b""

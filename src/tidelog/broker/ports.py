@@ -65,6 +65,16 @@ class Asker(NamedTuple):
     client_id: str | None
     host: str
     """The client's address."""
+    token_authenticated: bool = False
+    """Whether the client logged in with a delegation token."""
+
+
+class ControllerIsHere(Exception):
+    """The active controller is in this process by now, so the request is decided here."""
+
+
+class NotServedByController(KafkaError):
+    """The active controller does not serve this version of a forwarded request."""
 
 
 class Controller(Protocol):
@@ -94,9 +104,21 @@ class Controller(Protocol):
 class ActiveController(Controller, Protocol):
     """The controller as brokers use it, with forwarding."""
 
-    def forward(self, api_key: int, version: int, request: Any) -> Awaitable[Any]:
+    @property
+    def is_here(self) -> bool:
+        """Whether this process is the active controller."""
+        ...
+
+    def forward(self, api_key: int, version: int, request: Any, asker: Asker | None = None) -> Awaitable[Any]:
         """The answer of the metadata quorum's leader to ``request``, unchanged. KafkaError: REQUEST_TIMED_OUT while there is
         no leader."""
+        ...
+
+    def pass_on(self, version: int, request: Any, asker: Asker) -> Awaitable[Any]:
+        """The answer of another process's active controller to the request of ``asker``, which it authorizes.
+
+        ControllerIsHere; KafkaError: NotServedByController, REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR when it refused the envelope.
+        """
         ...
 
 

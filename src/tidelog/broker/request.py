@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from tidelog.broker.ports import ControllerHandler, Node
+from tidelog.broker.ports import Asker, ControllerHandler, Node
 from tidelog.model.errors import ErrorCode
 from tidelog.security.principal import ANONYMOUS, KafkaPrincipal
 
@@ -76,6 +76,7 @@ class Session:
         "received_ns",
         "throttle_ms",
         "timed",
+        "token_authenticated",
     )
 
     def __init__(self, listener: str, peer_host: str, principal: KafkaPrincipal = ANONYMOUS) -> None:
@@ -85,6 +86,8 @@ class Session:
         """The client's address as text, without a port."""
         self.principal = principal
         """The client's principal, as of its last authentication."""
+        self.token_authenticated = False
+        """Whether the client logged in with a delegation token."""
         self.authentication: Authenticating | None = None
         """The client's SASL exchange; None on a listener without SASL."""
         self.client_software_name = ""
@@ -140,6 +143,16 @@ class RequestContext(Generic[N_co]):
         return self.session.peer_host
 
     @property
+    def asker(self) -> Asker:
+        """The client, as the active controller has to know it."""
+        return Asker(self.principal, self.client_id, self.peer_host, self.session.token_authenticated)
+
+    @property
+    def forwarded_for(self) -> Asker | None:
+        """The client, if a remote controller has to authorize the request; None without an authorizer."""
+        return None if self.node.access is None else self.asker
+
+    @property
     def image(self) -> ClusterImage:
         """The cluster as of the last committed record that this node applied."""
         return self.node.image
@@ -164,7 +177,7 @@ class RequestContext(Generic[N_co]):
     def submit(self, handler: ControllerHandler, request: Any) -> Awaitable[Any]:
         """The controller's response to ``request``, once committed; ``image`` may not contain it yet. It is forwarded in the
         version of the request being answered, so it must be of the same API."""
-        return self.node.controller.submit(handler, request, self.api_version)
+        return self.node.controller.submit(handler, request, self.api_version, self.forwarded_for)
 
 
 Context: TypeAlias = RequestContext[Node]

@@ -213,6 +213,7 @@ API_TABLE: tuple[Api, ...] = (
         controller=alter_configs.alter_configs,
         needs=by_resource((Op.ALTER_CONFIGS, CLUSTER), (Op.ALTER_CONFIGS, TOPIC), (Op.ALTER_CONFIGS, GROUP)),
         forwarded=True,
+        forwards_itself=True,
     ),
     Api(
         ApiKey.ALTER_REPLICA_LOG_DIRS,
@@ -255,6 +256,7 @@ API_TABLE: tuple[Api, ...] = (
         controller=alter_configs.incremental_alter_configs,
         needs=by_resource((Op.ALTER_CONFIGS, CLUSTER), (Op.ALTER_CONFIGS, TOPIC), (Op.ALTER_CONFIGS, GROUP)),
         forwarded=True,
+        forwards_itself=True,
     ),
     Api(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS,

@@ -99,6 +99,8 @@ class InstantController:
     def __init__(self, world: NodeWorld, image: ClusterImage) -> None:
         self._world = world
         self.refuses: KafkaError | None = None
+        self.elsewhere: Callable[[int, Any, Asker], Any] | None = None
+        """The active controller in another process: answers (version, request, asker), or raises."""
         self.settings = ControllerSettings()
         """Its own; the broker's are in ``NodeWorld.config``."""
         self.take_over(image)
@@ -107,6 +109,14 @@ class InstantController:
         """A controller of this image."""
         rules = OptionRules(self._world.config)
         self.machine = QuorumController(image, rng=random.Random(1), rules=rules, settings=self.settings, node_id=1)
+
+    @property
+    def is_here(self) -> bool:
+        return self.elsewhere is None
+
+    async def pass_on(self, version: int, request: Any, asker: Asker) -> Any:
+        assert self.elsewhere is not None, "the controller is here"
+        return self.elsewhere(version, request, asker)
 
     def submit(
         self,

@@ -27,8 +27,7 @@ MutationHandler = Callable[..., "ControllerResult"]
 async def submit_mutation(ctx: Context, handler: MutationHandler, request: Any, strict_from: int) -> Any:
     """The controller's response. From version ``strict_from`` on topics over the quota are refused; before, all are processed
     and the client is throttled."""
-    asker = Asker(ctx.principal, ctx.client_id, ctx.peer_host)
-    return await submit_for(ctx.node, asker, handler, request, version=ctx.api_version, strict=ctx.api_version >= strict_from)
+    return await submit_for(ctx.node, ctx.asker, handler, request, version=ctx.api_version, strict=ctx.api_version >= strict_from)
 
 
 async def submit_for(
@@ -47,8 +46,9 @@ async def submit_for(
 
 async def submit_own(node: Node, handler: MutationHandler, request: Any) -> Any:
     """What the broker itself creates counts against no client's quota, here or on a remote controller: the asker has no client
-    id."""
-    return await node.controller.submit(handler, request, None, Asker(ANONYMOUS, None, "127.0.0.1"))
+    id. With an authorizer the broker asks in its own name, as in Apache Kafka: an anonymous client may create nothing."""
+    asker = Asker(ANONYMOUS, None, "127.0.0.1") if node.access is None else None
+    return await node.controller.submit(handler, request, None, asker)
 
 
 def _within(quota: MutationQuota, handler: MutationHandler) -> MutationHandler:

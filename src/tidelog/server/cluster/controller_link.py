@@ -8,11 +8,12 @@ knows what the first one committed. The response arrives when the change is comm
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tidelog.broker.envelope import sealed_request, unsealed
-from tidelog.broker.ports import Asker, ControllerHandler
+from tidelog.broker.ports import Asker, ControllerHandler, ControllerIsHere
 from tidelog.broker.refusals import first_error
 from tidelog.broker.table import CONTROLLER_APIS, RAFT_APIS
 from tidelog.model.errors import ErrorCode, KafkaError, ProtocolViolation
@@ -21,12 +22,15 @@ from tidelog.raft.description import QuorumDescription
 from tidelog.server.cluster.channels import ChannelError, Channels, Failure
 from tidelog.server.cluster.metadata_replica import MetadataReplica
 from tidelog.server.runtime import LoopRuntime
+from tidelog.server.serving.violations import LogLimit
 
 PAUSE_MS = 50
 """Between two attempts; a change of the leader ends the wait."""
 GRACE_MS = 500
 """How long the asked controller may still answer after another one became the leader. It may hang."""
 PURPOSE = "controller"
+
+log = logging.getLogger(__name__)
 
 
 class ControllerLink:
@@ -39,6 +43,7 @@ class ControllerLink:
         self._runtime = runtime
         self._timeout_ms = timeout_ms
         self._changed: asyncio.Future[None] | None = None
+        self._refusals = LogLimit()
         replica.on_leader.append(self._leader_changed)
 
     @property
@@ -112,7 +117,15 @@ class ControllerLink:
         """The kraft.version of the metadata quorum, as far as this node has read."""
         return self._replica.runner.controller.kraft_version
 
-    async def forward(self, api_key: int, version: int, request: Any) -> Any:
+    async def pass_on(self, version: int, request: Any, asker: Asker) -> Any:
+        """See ``broker.ports.ActiveController``."""
+
+        async def here() -> Any:
+            raise ControllerIsHere
+
+        return await self._until_answered(request, version, here, asker)
+
+    async def forward(self, api_key: int, version: int, request: Any, asker: Asker | None = None) -> Any:
         """The leader's answer to a request for its Raft machine, such as AddRaftVoter, or to DescribeQuorum while another node
         leads.
 
@@ -124,7 +137,7 @@ class ControllerLink:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node has begun to lead the metadata quorum; ask again")
             return await self._replica.runner.requests.ask(api_key, version, "", request)
 
-        return await self._until_answered(request, version, here)
+        return await self._until_answered(request, version, here, asker)
 
     async def _until_answered(
         self, request: Any, version: int | None, here: Callable[[], Awaitable[Any]], asker: Asker | None = None
@@ -187,11 +200,26 @@ class ControllerLink:
 
     async def _pass_on(self, request: Any, timeout_ms: int, version: int | None, asker: Asker) -> Any:
         """``attempt`` in an envelope that names the client."""
-        response = await self.attempt(sealed_request(asker, version, request), timeout_ms)
+        try:
+            response = await self.attempt(sealed_request(asker, version, request), timeout_ms)
+        except KafkaError as error:
+            if error.code is ErrorCode.UNSUPPORTED_VERSION:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The active controller takes no envelopes.") from error
+            raise
+        self._tell_refusal(response.error_code)
         try:
             return unsealed(response, version, request)
         except ProtocolViolation as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The active controller's answer cannot be read: {error}") from error
+
+    def _tell_refusal(self, code: int) -> None:
+        """Logs why the controller takes no envelopes from this broker; the client learns only that something failed."""
+        if code in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER, ErrorCode.UNSUPPORTED_VERSION):
+            return
+        if untold := self._refusals.untold(self._runtime.now_ms()):
+            log.warning("%d more requests of clients were not taken by the active controller", untold)
+        if self._refusals.takes():
+            log.warning("the active controller does not take a client's request from this broker: %s", ErrorCode(code).name)
 
     def _when_leader_changes(self) -> asyncio.Future[None]:
         if self._changed is None:

@@ -77,7 +77,9 @@ def _answer(ctx: Context, quorum: QuorumDescription) -> DescribeQuorumResponse:
 
 async def _forwarded(ctx: BrokerContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     try:
-        response: DescribeQuorumResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request)
+        response: DescribeQuorumResponse = await ctx.node.controller.forward(
+            ctx.api_key, ctx.api_version, request, ctx.forwarded_for
+        )
     except KafkaError as error:
         # This node may have been elected meanwhile.
         quorum = ctx.node.controller.describe_quorum()

@@ -9,11 +9,13 @@ from tidelog.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, 
 
 async def add_raft_voter(ctx: BrokerContext, request: AddRaftVoterRequest) -> AddRaftVoterResponse:
     """Sent by kafka-metadata-quorum. Errors: see ``raft.voter_changes``; REQUEST_TIMED_OUT when no leader answers."""
-    response: AddRaftVoterResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request)
+    response: AddRaftVoterResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request, ctx.forwarded_for)
     return response
 
 
 async def remove_raft_voter(ctx: BrokerContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
     """Sent by kafka-metadata-quorum. Errors: the same as for AddRaftVoter."""
-    response: RemoveRaftVoterResponse = await ctx.node.controller.forward(ctx.api_key, ctx.api_version, request)
+    response: RemoveRaftVoterResponse = await ctx.node.controller.forward(
+        ctx.api_key, ctx.api_version, request, ctx.forwarded_for
+    )
     return response

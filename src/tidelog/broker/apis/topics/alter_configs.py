@@ -7,14 +7,19 @@ request names this broker) is decided here. Each resource has its own result, in
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, cast
 
 from tidelog.broker import loggers
+from tidelog.broker.authorization import DENIED, allows, config_resource, require_on_cluster
+from tidelog.broker.forwarding import pass_on
 from tidelog.broker.loggers import LevelChange
-from tidelog.broker.node import ControllerSide
+from tidelog.broker.node import BrokerContext, ControllerSide
+from tidelog.broker.ports import ControllerHandler
 from tidelog.broker.request import Context
 from tidelog.controller.configs import AlterConfigOp
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.controller.result import ControllerResult
 from tidelog.metadata.image import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
@@ -23,6 +28,7 @@ from tidelog.metadata.image import (
     TOPIC_RESOURCE,
     ClusterImage,
 )
+from tidelog.model.acl import AclOperation
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.messages import alter_configs as legacy
 from tidelog.protocol.messages import incremental_alter_configs as incremental
@@ -41,38 +47,32 @@ async def incremental_alter_configs(
     """Sent by admin clients and consoles (KIP-339): sets, deletes, appends to and subtracts from single settings.
 
     Logger levels of this broker change at once and are not persisted. Errors per resource: INVALID_REQUEST (named twice, another
-    broker), INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION; see ``controller.configs``.
+    broker), INVALID_CONFIG, UNKNOWN_TOPIC_OR_PARTITION, CLUSTER_AUTHORIZATION_FAILED (brokers, loggers, client metrics),
+    TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED; see ``controller.configs``.
     """
     answers: list[incremental.AlterConfigsResourceResponse | None] = []
     forwarded: list[incremental.AlterConfigsResource] = []
     loggers_named = Counter(each.resource_name for each in request.resources if each.resource_type == BROKER_LOGGER_RESOURCE)
     for resource in request.resources:
-        code, message = ErrorCode.NONE, None
         try:
             if resource.resource_type != BROKER_LOGGER_RESOURCE:
                 _check_is_this_broker(ctx, resource.resource_type, resource.resource_name)
                 forwarded.append(resource)
                 answers.append(None)
                 continue
+            _check_may_change_levels(ctx)
             if loggers_named[resource.resource_name] > 1:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
                     f"Logger resource '{resource.resource_name}' is in the request twice: merge its changes into one entry.",
                 )
             _change_levels(ctx, resource, validate_only=request.validate_only)
+            answers.append(_incremental_answer(resource, ErrorCode.NONE, None))
         except KafkaError as error:
-            code, message = error.code, error.detail
-        answers.append(
-            incremental.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-        )
+            answers.append(_incremental_answer(resource, error.code, error.detail or None))
     if forwarded:
         wanted = incremental.IncrementalAlterConfigsRequest(resources=forwarded, validate_only=request.validate_only)
-        response = await ctx.submit(QuorumController.incremental_alter_configs, wanted)
+        response = await _decided(ctx, wanted, _decide_incremental)
         decided = iter(response.responses)
         answers = [answer or next(decided) for answer in answers]
     return incremental.IncrementalAlterConfigsResponse(responses=[answer for answer in answers if answer is not None])
@@ -88,22 +88,69 @@ async def alter_configs(ctx: Context, request: legacy.AlterConfigsRequest) -> le
             forwarded.append(resource)
             answers.append(None)
         except KafkaError as error:
-            answers.append(_legacy_answer(resource, error))
+            answers.append(_legacy_answer(resource, error.code, error.detail or None))
     if forwarded:
         wanted = legacy.AlterConfigsRequest(resources=forwarded, validate_only=request.validate_only)
-        response = await ctx.submit(QuorumController.alter_configs, wanted)
+        response = await _decided(ctx, wanted, _decide_legacy)
         decided = iter(response.responses)
         answers = [answer or next(decided) for answer in answers]
     return legacy.AlterConfigsResponse(responses=[answer for answer in answers if answer is not None])
 
 
-def _legacy_answer(resource: legacy.AlterConfigsResource, error: KafkaError) -> legacy.AlterConfigsResourceResponse:
-    return legacy.AlterConfigsResourceResponse(
-        error_code=error.code,
-        error_message=error.detail or None,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )
+async def _decided(ctx: Context, request: Any, decide: Callable[[Context, Any], Coroutine[Any, Any, Any]]) -> Any:
+    """The response to the resources that the active controller decides."""
+    if isinstance(ctx.node, ControllerSide):
+        return await decide(ctx, request)
+    answer = pass_on(cast(BrokerContext, ctx), request, decide)
+    return await answer if isinstance(answer, Coroutine) else answer
+
+
+async def _decide_incremental(ctx: Context, request: incremental.IncrementalAlterConfigsRequest) -> Any:
+    handler = _permitted(ctx, QuorumController.incremental_alter_configs, _incremental_answer)
+    return await ctx.submit(handler, request)
+
+
+async def _decide_legacy(ctx: Context, request: legacy.AlterConfigsRequest) -> Any:
+    return await ctx.submit(_permitted(ctx, QuorumController.alter_configs, _legacy_answer), request)
+
+
+def _permitted(ctx: Context, handler: ControllerHandler, refusal: Callable[[Any, ErrorCode, None], Any]) -> ControllerHandler:
+    """Changes the resources for which the client has ALTER_CONFIGS. Others are refused before their changes are looked at."""
+    if ctx.node.access is None:
+        return handler
+
+    def decide(controller: QuorumController, request: Any, now_ms: int) -> ControllerResult:
+        refused = [_refusal(ctx, resource, refusal) for resource in request.resources]
+        permitted = [resource for resource, answer in zip(request.resources, refused, strict=True) if answer is None]
+        result = handler(controller, type(request)(resources=permitted, validate_only=request.validate_only), now_ms)
+        decided = iter(result.response.responses)
+        result.response.responses = [answer or next(decided) for answer in refused]
+        return result
+
+    return decide
+
+
+def _refusal(ctx: Context, resource: Any, refusal: Callable[[Any, ErrorCode, None], Any]) -> Any:
+    kind, name = config_resource(resource.resource_type, resource.resource_name)
+    return None if allows(ctx, AclOperation.ALTER_CONFIGS, kind, name) else refusal(resource, DENIED[kind], None)
+
+
+def _check_may_change_levels(ctx: Context) -> None:
+    """KafkaError CLUSTER_AUTHORIZATION_FAILED. A controller's loggers need CLUSTER_ACTION, as in Apache Kafka."""
+    on_controller = isinstance(ctx.node, ControllerSide)
+    require_on_cluster(ctx, AclOperation.CLUSTER_ACTION if on_controller else AclOperation.ALTER_CONFIGS)
+
+
+def _incremental_answer(
+    resource: incremental.AlterConfigsResource, code: ErrorCode, message: str | None
+) -> incremental.AlterConfigsResourceResponse:
+    return incremental.AlterConfigsResourceResponse(code, message, resource.resource_type, resource.resource_name)
+
+
+def _legacy_answer(
+    resource: legacy.AlterConfigsResource, code: ErrorCode, message: str | None
+) -> legacy.AlterConfigsResourceResponse:
+    return legacy.AlterConfigsResourceResponse(code, message, resource.resource_type, resource.resource_name)
 
 
 def list_config_resources(ctx: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
@@ -131,16 +178,15 @@ def _names(image: ClusterImage, kind: int) -> Sequence[str]:
 
 def _check_is_this_broker(ctx: Context, resource_type: int, name: str) -> None:
     """Only the broker itself knows which settings it accepts, so the request must be sent to it. A controller accepts it from
-    any broker."""
+    any broker. A client without the permission learns only that."""
     if isinstance(ctx.node, ControllerSide):
         return
-    if resource_type != BROKER_RESOURCE or not name:
+    if resource_type != BROKER_RESOURCE or not name or (name.isdecimal() and int(name) == ctx.node.node_id):
         return
+    require_on_cluster(ctx, AclOperation.ALTER_CONFIGS)
     if not name.isdecimal():
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"'{name}' is not a node id: name the broker by its number")
-    if int(name) != ctx.node.node_id:
-        message = f"This is broker {ctx.node.node_id}: send the change to broker {name}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"This is broker {ctx.node.node_id}: send the change to broker {name}")
 
 
 def _change_levels(ctx: Context, resource: incremental.AlterConfigsResource, *, validate_only: bool) -> None:

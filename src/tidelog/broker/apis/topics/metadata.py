@@ -16,7 +16,6 @@ from tidelog.broker.apis.topics.metadata_bytes import CLUSTER_OPERATIONS_IN, ERR
 from tidelog.broker.authorization import allowed, allows, allows_on_cluster, authorized_operations, cluster_operations
 from tidelog.broker.auto_creation import create_for, was_refused
 from tidelog.broker.node import BrokerContext
-from tidelog.broker.ports import Asker
 from tidelog.controller.topic_names import name_problem
 from tidelog.metadata.image import ClusterImage, Endpoint, PartitionImage, TopicImage
 from tidelog.model.acl import AclOperation, ResourceType
@@ -156,7 +155,7 @@ def _answer(ctx: BrokerContext, request: MetadataRequest, hidden: frozenset[str]
                 found.topic_authorized_operations = authorized_operations(ctx, ResourceType.TOPIC, found.name)
             topics.append(found)
         if missing:
-            create_for(ctx.node, Asker(ctx.principal, ctx.client_id, ctx.peer_host), missing)
+            create_for(ctx.node, ctx.asker, missing)
     return _response(ctx, request, version, image, endpoints, topics), creating
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.broker.node_world import NOW_MS, NodeWorld, run
 from tidelog.broker.apis.cluster.quorum import describe_quorum, describe_quorum_here
+from tidelog.broker.ports import Asker
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import Uuid
 from tidelog.protocol.messages.describe_quorum import (
@@ -68,7 +69,9 @@ class Elsewhere:
     def describe_quorum(self) -> None:
         return None
 
-    async def forward(self, api_key: int, version: int, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    async def forward(
+        self, api_key: int, version: int, request: DescribeQuorumRequest, asker: Asker | None = None
+    ) -> DescribeQuorumResponse:
         if isinstance(self.answer, KafkaError):
             raise self.answer
         return self.answer

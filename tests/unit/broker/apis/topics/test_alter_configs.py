@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tests.unit.broker.allowing import Allowing
 from tests.unit.broker.node_world import NodeWorld, refused, run
 from tidelog.broker.apis.topics.alter_configs import (
     alter_configs,
     incremental_alter_configs,
     list_config_resources,
 )
+from tidelog.broker.node import ControllerSide
+from tidelog.broker.request import RequestContext, Session
 from tidelog.metadata.image import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
@@ -18,6 +22,7 @@ from tidelog.metadata.image import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
 )
+from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.protocol.api_keys import ApiKey
 from tidelog.protocol.messages import alter_configs as legacy
@@ -172,3 +177,120 @@ def test_the_first_version_lists_client_metrics_and_nothing_else() -> None:
     world.create("t")
     alter(world, resource(CLIENT_METRICS_RESOURCE, "m", ("interval.ms", SET, "1000")))
     assert listed(world, version=0) == (0, [(CLIENT_METRICS_RESOURCE, "m")])
+
+
+CLUSTER_PERMISSION = (AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
+CHANGES = [
+    resource(TOPIC_RESOURCE, "t", ("retention.ms", SET, "7")),
+    resource(TOPIC_RESOURCE, "missing", ("retention.ms", SET, "7")),
+    resource(TOPIC_RESOURCE, "t2", ("no.such.setting", SET, "7")),
+    resource(GROUP_RESOURCE, "g", ("consumer.session.timeout.ms", SET, "46000")),
+    resource(BROKER_RESOURCE, "1", ("log.retention.ms", SET, "5")),
+    resource(BROKER_RESOURCE, "9", ("log.retention.ms", SET, "5")),
+    resource(BROKER_RESOURCE, "x", ("log.retention.ms", SET, "5")),
+    resource(BROKER_LOGGER_RESOURCE, "1", (LOGGER, SET, "ERROR")),
+    resource(BROKER_LOGGER_RESOURCE, "9", (LOGGER, SET, "ERROR")),
+    resource(CLIENT_METRICS_RESOURCE, "m", ("interval.ms", SET, "1000")),
+]
+"""Each with the settings to change: some would be accepted, some would be refused for what they are."""
+
+
+def denied(kind: int) -> ErrorCode:
+    return {
+        TOPIC_RESOURCE: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        GROUP_RESOURCE: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    }.get(kind, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def test_a_change_is_refused_before_it_is_looked_at(logger: logging.Logger) -> None:
+    world = NodeWorld()
+    world.create("t")
+    access = world.broker.access = Allowing()
+    assert alter(world, *CHANGES) == [(each.resource_name, denied(each.resource_type)) for each in CHANGES]
+    assert not world.broker.image.configs
+    assert logger.level == logging.NOTSET
+    assert {operation for operation, _, _ in access.loud} == {AclOperation.ALTER_CONFIGS}
+
+
+def test_with_the_permissions_each_change_gets_its_own_answer(logger: logging.Logger) -> None:
+    world, free = NodeWorld(), NodeWorld()
+    for each in (world, free):
+        each.create("t")
+    topics = {(AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name) for name in ("t", "missing", "t2")}
+    world.broker.access = Allowing({CLUSTER_PERMISSION, (AclOperation.ALTER_CONFIGS, ResourceType.GROUP, "g")} | topics)
+    expected = alter(free, *CHANGES)
+    assert alter(world, *CHANGES) == expected
+    assert {code for _, code in expected} >= {0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REQUEST}
+    assert world.broker.image.configs == free.broker.image.configs
+
+
+def test_permissions_are_those_of_each_resource() -> None:
+    world = NodeWorld()
+    for name in ("mine", "other"):
+        world.create(name)
+    world.broker.access = Allowing({(AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "mine")})
+    changes = [resource(TOPIC_RESOURCE, name, ("retention.ms", SET, "7")) for name in ("other", "mine")]
+    assert alter(world, *changes) == [("other", ErrorCode.TOPIC_AUTHORIZATION_FAILED), ("mine", 0)]
+    old = [
+        legacy.AlterConfigsResource(each.resource_type, each.resource_name, [legacy.AlterableConfig("retention.ms", "8")])
+        for each in (*changes, resource(BROKER_RESOURCE, "9"), resource(GROUP_RESOURCE, "g"))
+    ]
+    response = run(alter_configs(world.context(2), legacy.AlterConfigsRequest(resources=old)))
+    answers = [(each.resource_name, each.error_code) for each in response.responses]
+    assert answers == [("other", 29), ("mine", 0), ("9", 31), ("g", 30)]
+    assert world.broker.image.topic_configs("mine") == {"retention.ms": "8"}
+    assert world.broker.image.topic_configs("other") == {}
+
+
+def test_where_another_process_decides_the_broker_checks_only_what_concerns_itself(logger: logging.Logger) -> None:
+    world = NodeWorld()
+    access = world.broker.access = Allowing({CLUSTER_PERMISSION})
+    asked: list[list[str]] = []
+
+    def elsewhere(version: int, request: Any, asker: Any) -> Any:
+        asked.append([each.resource_name for each in request.resources])
+        answers = [
+            incremental.AlterConfigsResourceResponse(0, None, each.resource_type, each.resource_name)
+            for each in request.resources
+        ]
+        return incremental.IncrementalAlterConfigsResponse(responses=answers)
+
+    world.controller.elsewhere = elsewhere
+    wrong = (BROKER_RESOURCE, "9"), (BROKER_RESOURCE, "x"), (BROKER_LOGGER_RESOURCE, "9")
+    assert alter(world, *CHANGES) == [
+        (each.resource_name, ErrorCode.INVALID_REQUEST if (each.resource_type, each.resource_name) in wrong else 0)
+        for each in CHANGES
+    ]
+    assert asked == [["t", "missing", "t2", "g", "1", "m"]]
+    assert logger.level == logging.ERROR
+    assert {(operation, kind) for operation, kind, _ in access.loud} == {(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)}
+
+
+def test_the_loggers_of_a_controller_need_cluster_action(logger: logging.Logger) -> None:
+    change = incremental.IncrementalAlterConfigsRequest(resources=[resource(BROKER_LOGGER_RESOURCE, "1", (LOGGER, SET, "ERROR"))])
+    refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    for operation, code in ((AclOperation.ALTER_CONFIGS, refused), (AclOperation.CLUSTER_ACTION, ErrorCode.NONE)):
+        broker = NodeWorld().broker
+        nothing: Any = None
+        side = ControllerSide(
+            node_id=1,
+            cluster_id="c",
+            config=broker.config,
+            images=broker,
+            controller=broker.controller,
+            quorum=nothing,
+            runtime=broker.runtime,
+            rng=broker.rng,
+            apis={},
+            access=Allowing({(operation, ResourceType.CLUSTER, CLUSTER_NAME)}),
+        )
+        ctx = RequestContext(side, Session("CONTROLLER", "10.0.0.1"), ApiKey.INCREMENTAL_ALTER_CONFIGS, 1)
+        assert [each.error_code for each in run(incremental_alter_configs(ctx, change)).responses] == [code]
+
+
+def test_a_value_that_looks_like_a_reference_to_a_file_is_kept_as_it_is() -> None:
+    """CVE-2024-31141: a client must not read the server's files through the values of settings."""
+    world = NodeWorld()
+    value = "client_id=${file:/etc/hostname:x}"
+    assert alter(world, resource(CLIENT_METRICS_RESOURCE, "m", ("match", SET, value))) == [("m", 0)]
+    assert world.broker.image.configs[CLIENT_METRICS_RESOURCE, "m"] == {"match": value}

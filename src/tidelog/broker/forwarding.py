@@ -1,0 +1,55 @@
+"""Requests that the active controller decides, on a broker with an authorizer (KIP-590).
+
+If the active controller is in this process, the handler decides here. Otherwise the broker checks no permission: it sends the
+request in an Envelope with its client's principal and address (``broker.envelope``), and the controller decides for the client.
+Without an authorizer the handler always runs here, and only its change goes to the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+from tidelog.broker.answers import Answer, Later
+from tidelog.broker.api import Handler, Route
+from tidelog.broker.authorization import require_on_cluster
+from tidelog.broker.node import BrokerContext
+from tidelog.broker.ports import ControllerIsHere, NotServedByController
+from tidelog.model.errors import ProtocolViolation
+from tidelog.protocol.api_keys import ApiKey
+
+
+def forwarding(route: Route) -> Handler:
+    """The handler of a route that forwards. Where it runs here, the permission on the cluster is checked first."""
+    operation, handler = route.needs.on_cluster, route.handler
+
+    def decide(ctx: BrokerContext, request: Any) -> Answer | Later:
+        if operation is not None:
+            require_on_cluster(ctx, operation)
+        return handler(ctx, request)
+
+    return lambda ctx, request: pass_on(ctx, request, decide)
+
+
+def pass_on(ctx: BrokerContext, request: Any, decide: Handler) -> Answer | Later:
+    """The answer of the active controller, or of ``decide`` when the request is decided here. ``request`` is of the API and
+    version of ``ctx``.
+
+    ProtocolViolation when the controller does not serve this version: the client connects again and learns the versions.
+    KafkaError: REQUEST_TIMED_OUT, UNKNOWN_SERVER_ERROR when the controller refused the envelope.
+    """
+    if ctx.node.access is None or ctx.node.controller.is_here:
+        return decide(ctx, request)
+    return _passed_on(ctx, request, decide)
+
+
+async def _passed_on(ctx: BrokerContext, request: Any, decide: Handler) -> Answer:
+    try:
+        answer: Answer = await ctx.node.controller.pass_on(ctx.api_version, request, ctx.asker)
+        return answer
+    except ControllerIsHere:
+        decided = decide(ctx, request)
+        return await decided if isinstance(decided, Coroutine) else decided
+    except NotServedByController as error:
+        what = f"{ApiKey(ctx.api_key).name} version {ctx.api_version}"
+        raise ProtocolViolation(f"the active controller does not serve {what}", ctx.client_id) from error
