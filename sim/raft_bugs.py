@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 from tidelog.raft import continuity, election, inbound, voter_changes
@@ -67,7 +66,7 @@ def _two_votes() -> list[Patch]:
         return up_to_date
 
     def vote_for(self: Quorum, candidate: Any) -> None:
-        self.amend(replace(self.state, voted=candidate))  # type: ignore[arg-type]
+        self.amend(self.state._replace(voted=candidate))  # type: ignore[union-attr]
         self._persist(-1, candidate)
 
     return [(election, "_may_vote", grants), (Quorum, "vote_for", vote_for)]
@@ -115,7 +114,7 @@ def _stale_leader_stays() -> list[Patch]:
 
 def _leader_counts_itself_unsynced() -> list[Patch]:
     def local_synced(self: LeaderState, end_offset: int) -> None:
-        self._voters[self._me.id] = replace(self._voters[self._me.id], end_offset=1 << 40)
+        self._voters[self._me.id] = self._voters[self._me.id]._replace(end_offset=1 << 40)
 
     return [(LeaderState, "local_synced", local_synced)]
 

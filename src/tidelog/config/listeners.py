@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from tidelog.model.errors import ConfigError
 
@@ -21,8 +20,7 @@ _ADDRESS: Final = re.compile(r"(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^\[\]:/]*)):(?P
 ANY_HOSTS: Final = frozenset({"0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 
 
-@dataclass(frozen=True, slots=True)
-class EndPoint:
+class EndPoint(NamedTuple):
     """One listener or one advertised address. ``host`` is empty for every interface and holds no brackets."""
 
     listener: str
@@ -34,8 +32,7 @@ class EndPoint:
         return f"{self.listener}://{address_text(self.host, self.port)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Voter:
+class Voter(NamedTuple):
     """A controller of a fixed quorum, from ``controller.quorum.voters``."""
 
     id: int

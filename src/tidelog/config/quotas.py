@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 ENTITY_TYPES = (USER, CLIENT_ID, IP)
@@ -13,8 +13,7 @@ _FRACTION = 1e-6
 """So much above a whole number still is one: limits travel as floating point numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaKey:
+class QuotaKey(NamedTuple):
     """``most``: the largest limit, for keys that take whole numbers; others take any."""
 
     name: str

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidelog.controller.leader_election import Acceptable, Candidates, Election, choose_leader
 from tidelog.metadata.features import DIRECTORIES_MV, NO_EPOCH_BUMP_MV
@@ -24,8 +25,7 @@ from tidelog.model.ids import NO_BROKER, Uuid
 from tidelog.protocol.messages.partition_change_record import PartitionChangeRecord
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRules:
+class ChangeRules(NamedTuple):
     """What a change depends on besides the partition. ``min_isr`` is the effective ``min.insync.replicas``, at most the number
     of replicas."""
 

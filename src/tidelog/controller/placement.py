@@ -9,8 +9,7 @@ racks and brokers are shuffled, so that partitions do not share the same brokers
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from tidelog.metadata.image import BrokerImage
 from tidelog.model.ports import Rng
@@ -22,8 +21,7 @@ class InvalidReplicationFactor(Exception):
     """The available brokers cannot hold this many replicas of a partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsableBroker:
+class UsableBroker(NamedTuple):
     """A broker that replicas may be placed on."""
 
     id: int

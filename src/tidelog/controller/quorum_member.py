@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.controller.activation import abort_records, bootstrap_of
 from tidelog.controller.committed import AppendedGroup, CommittedImage
@@ -42,16 +41,15 @@ from tidelog.raft.snapshots import Snapshot, SnapshotId, SnapshotJob
 from tidelog.raft.voters import VoterSet
 
 
-@dataclass(frozen=True, slots=True)
-class MemberConfig:
+class MemberConfig(NamedTuple):
     """``configured`` is ``controller.quorum.voters``; empty for a dynamic quorum."""
 
     raft: RaftConfig
     log_dir: str
     controller: ControllerImage
     configured: VoterSet
-    log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
-    settings: ControllerSettings = field(default_factory=ControllerSettings)
+    log: MetadataLogConfig = MetadataLogConfig()
+    settings: ControllerSettings = ControllerSettings()
     partition_dir: str | None = None
     """A directory with records of some partition, if there is one: proof that the cluster is not new."""
 

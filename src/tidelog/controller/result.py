@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tidelog.controller.heartbeats import BrokerHeartbeats
 from tidelog.controller.leader_election import Election
@@ -60,8 +59,7 @@ class NoQuota:
 NO_QUOTA = NoQuota()
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerSettings:
+class ControllerSettings(NamedTuple):
     """The static options that decisions depend on."""
 
     num_partitions: int = 1
@@ -75,16 +73,14 @@ class ControllerSettings:
     unclean_leader_election_interval_ms: int = 300_000
 
 
-@dataclass(frozen=True, slots=True)
-class KRaftVersion:
+class KRaftVersion(NamedTuple):
     """The metadata quorum's ``kraft.version``. ``refusal`` says why it cannot be raised now; None when it can."""
 
     level: int = 1
     refusal: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The state that one decision sees: an image with all records appended so far, committed or not.
 
     ``next_offset`` is the offset of its first record, which becomes the epoch of a broker registered by it. ``partitions`` is the
@@ -133,8 +129,7 @@ class Decision:
         return broker
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerResult:
+class ControllerResult(NamedTuple):
     """Records to append as one atomic group, and the response once they are committed."""
 
     response: Any

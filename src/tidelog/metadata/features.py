@@ -7,7 +7,7 @@ what brokers and controllers register, what ApiVersions answers and which direct
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
@@ -16,8 +16,7 @@ TRANSACTION_VERSION = "transaction.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(NamedTuple):
     """The supported levels, and the level of a new cluster whose metadata.version is at least ``default_from``."""
 
     name: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidelog.model.acl import AccessControlEntry
 from tidelog.model.ids import NO_BROKER, Uuid
@@ -84,8 +85,7 @@ class TopicsImage:
         return topic.partitions[number]
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """A listener as registered: ``security_protocol`` is Kafka's number (0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL)."""
 
     name: str
@@ -98,8 +98,7 @@ VersionRange = tuple[int, int]
 """Lowest and highest supported level of a feature."""
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerImage:
+class BrokerImage(NamedTuple):
     """A registered broker; ``epoch`` is the offset of its registration record."""
 
     id: int
@@ -120,8 +119,7 @@ class BrokerImage:
         return not self.fenced and not self.in_controlled_shutdown
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerImage:
+class ControllerImage(NamedTuple):
     """A registered controller."""
 
     id: int
@@ -131,8 +129,7 @@ class ControllerImage:
     zk_migration_ready: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ScramCredential:
+class ScramCredential(NamedTuple):
     """What SCRAM needs to verify a password without storing it (mechanism 1 SHA-256, 2 SHA-512)."""
 
     salt: bytes
@@ -141,8 +138,7 @@ class ScramCredential:
     iterations: int
 
 
-@dataclass(frozen=True, slots=True)
-class DelegationToken:
+class DelegationToken(NamedTuple):
     """A delegation token without its secret, which is derived from the id; times in ms since the epoch."""
 
     owner: str

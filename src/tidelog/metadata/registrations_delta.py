@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from tidelog.metadata.image import BrokerImage, ControllerImage, Endpoint
@@ -51,8 +50,7 @@ class RegistrationsDelta:
         cordoned = record.cordoned_log_dirs
         self.brokers.put(
             broker.id,
-            replace(
-                broker,
+            broker._replace(
                 fenced=broker.fenced if record.fenced == 0 else record.fenced > 0,
                 in_controlled_shutdown=broker.in_controlled_shutdown or record.in_controlled_shutdown > 0,
                 directories=tuple(Uuid(each) for each in record.log_dirs) if record.log_dirs else broker.directories,
@@ -62,11 +60,11 @@ class RegistrationsDelta:
 
     def fence(self, record: Any) -> None:
         broker = self._known(record.id, record.epoch, record.NAME)
-        self.brokers.put(broker.id, replace(broker, fenced=True))
+        self.brokers.put(broker.id, broker._replace(fenced=True))
 
     def unfence(self, record: Any) -> None:
         broker = self._known(record.id, record.epoch, record.NAME)
-        self.brokers.put(broker.id, replace(broker, fenced=False))
+        self.brokers.put(broker.id, broker._replace(fenced=False))
 
     def register_controller(self, record: Any) -> None:
         self.controllers.put(

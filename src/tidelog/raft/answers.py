@@ -6,7 +6,6 @@ unknown leader. After a failed or useless answer, the node is asked again only a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tidelog.model.errors import ErrorCode
@@ -92,15 +91,15 @@ def count_vote(quorum: Quorum, node_id: int, granted: bool, now_ms: int) -> None
     state = quorum.state
     if isinstance(state, Prospective):
         ballot = state.ballot.record(node_id, granted)
-        quorum.amend(replace(state, ballot=ballot))
+        quorum.amend(state._replace(ballot=ballot))
         if ballot.granted:
             quorum.become_candidate(now_ms, "the pre-vote is won")
         elif ballot.rejected:
             lose_prospective(quorum, now_ms, "the pre-vote is lost")
     elif isinstance(state, Candidate):
-        candidate = replace(state, ballot=state.ballot.record(node_id, granted))
+        candidate = state._replace(ballot=state.ballot.record(node_id, granted))
         if candidate.ballot.rejected and candidate.backoff_ms is None:
-            candidate = replace(candidate, backoff_ms=now_ms + quorum.timer.backoff_ms())
+            candidate = candidate._replace(backoff_ms=now_ms + quorum.timer.backoff_ms())
             quorum.note("the election is lost")
         quorum.amend(candidate)
         if candidate.ballot.granted:
@@ -147,5 +146,5 @@ def _update_voter(quorum: Quorum, answer: UpdateRaftVoterResponse, now_ms: int) 
     error, leader = error_of(answer.error_code), answer.current_leader
     handled = _common(quorum, error, leader.leader_id, leader.leader_epoch, [], now_ms)
     if handled is None and error is ErrorCode.NONE and isinstance(quorum.state, FollowerState):
-        quorum.amend(replace(quorum.state, told_leader=True))
+        quorum.amend(quorum.state._replace(told_leader=True))
     return True if handled is None else handled

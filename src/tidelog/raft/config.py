@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.raft.voters import ReplicaKey
 from tidelog.records.control import Endpoint, Voter
@@ -12,8 +12,7 @@ NEVER = sys.maxsize
 """A deadline that never comes."""
 
 
-@dataclass(frozen=True, slots=True)
-class RaftConfig:
+class RaftConfig(NamedTuple):
     """Times in ms, sizes in bytes."""
 
     key: ReplicaKey

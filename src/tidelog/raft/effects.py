@@ -7,7 +7,6 @@ leader does not count its own log, and a follower does not fetch further, before
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tidelog.model.ids import NO_BROKER
@@ -19,8 +18,7 @@ from tidelog.raft.snapshots import SnapshotId
 from tidelog.records.control import ControlType
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """The target of a request. Ids below -1 are addresses to ask (``controller.quorum.bootstrap.servers``), not nodes."""
 
     id: int
@@ -127,8 +125,7 @@ class HighWatermarkMoved(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Inbound:
+class Inbound(NamedTuple):
     """A request that waits for a ``Reply``: its token, its version, and the listener on which it came."""
 
     token: Token

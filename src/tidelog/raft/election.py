@@ -12,8 +12,8 @@ The states are values: an event makes another one, and ``Quorum`` takes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import NamedTuple
 
 from tidelog.model.ids import NO_BROKER
 from tidelog.model.ports import Rng
@@ -83,8 +83,7 @@ LEGAL_MOVES = {
 """A resigned leader enters a new epoch as an unattached replica, as a follower, or, alone in its quorum, as a candidate."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ballot:
+class Ballot(NamedTuple):
     """The votes of one round: each voter's answer, None until it has answered."""
 
     majority: int
@@ -98,7 +97,7 @@ class Ballot:
     def record(self, voter_id: int, granted: bool) -> Ballot:
         """Adds a voter's answer; a granted vote stays granted."""
         said = tuple((each, granted if each == voter_id and vote is not True else vote) for each, vote in self.answers)
-        return replace(self, answers=said)
+        return self._replace(answers=said)
 
     @property
     def granted(self) -> bool:
@@ -118,8 +117,7 @@ class Ballot:
         return tuple(voter_id for voter_id, vote in self.answers if vote)
 
 
-@dataclass(frozen=True, slots=True)
-class Unattached:
+class Unattached(NamedTuple):
     """``voted``: the vote given in this epoch. ``leader_id``: the epoch's leader, when it is known but unreachable."""
 
     deadline_ms: int
@@ -131,8 +129,7 @@ class Unattached:
         return _may_vote(self.voted, self.leader_id, candidate, up_to_date, pre_vote)
 
 
-@dataclass(frozen=True, slots=True)
-class Prospective:
+class Prospective(NamedTuple):
     """Keeps what it knew of the epoch: vote and leader."""
 
     deadline_ms: int
@@ -145,8 +142,7 @@ class Prospective:
         return _may_vote(self.voted, self.leader_id, candidate, up_to_date, pre_vote)
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """``backoff_ms``: set after a lost election; until then it waits before it retries."""
 
     deadline_ms: int
@@ -157,8 +153,7 @@ class Candidate:
         return pre_vote and up_to_date
 
 
-@dataclass(frozen=True, slots=True)
-class Resigned:
+class Resigned(NamedTuple):
     """``preferred``: possible successors, the most complete log first. ``unacknowledged``: voters that have not confirmed the
     end of the epoch."""
 
@@ -168,7 +163,7 @@ class Resigned:
 
     def acknowledged_by(self, node_id: int) -> Resigned:
         """The voter knows about the end of the epoch."""
-        return replace(self, unacknowledged=tuple(each for each in self.unacknowledged if each != node_id))
+        return self._replace(unacknowledged=tuple(each for each in self.unacknowledged if each != node_id))
 
     def grants(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         return pre_vote and up_to_date

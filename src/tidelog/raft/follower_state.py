@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tidelog.raft.snapshots import SnapshotId
 from tidelog.raft.voters import ReplicaKey
 from tidelog.records.control import Endpoint
 
 
-@dataclass(frozen=True, slots=True)
-class FetchingSnapshot:
+class FetchingSnapshot(NamedTuple):
     """A snapshot being fetched from the leader; bytes below ``position`` are there."""
 
     snapshot_id: SnapshotId
     position: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FollowerState:
+class FollowerState(NamedTuple):
     """Times in ms. ``deadline_ms``: when the leader counts as dead."""
 
     leader_id: int
@@ -34,11 +32,11 @@ class FollowerState:
 
     def fetched(self, now_ms: int, fetch_timeout_ms: int) -> FollowerState:
         """The leader answered."""
-        return replace(self, deadline_ms=now_ms + fetch_timeout_ms, has_fetched=True)
+        return self._replace(deadline_ms=now_ms + fetch_timeout_ms, has_fetched=True)
 
     def leader_gone(self, deadline_ms: int) -> FollowerState:
         """The leader resigned or is unreachable: an election is due at ``deadline_ms``."""
-        return replace(self, deadline_ms=deadline_ms, has_fetched=False)
+        return self._replace(deadline_ms=deadline_ms, has_fetched=False)
 
     def grants(self, candidate: ReplicaKey, up_to_date: bool, pre_vote: bool) -> bool:
         """A leader is known: no vote is granted, and a pre-vote only if the leader has never answered."""

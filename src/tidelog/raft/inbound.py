@@ -7,7 +7,6 @@ higher epoch is adopted whatever the answer is.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tidelog.model.errors import ErrorCode
@@ -127,7 +126,7 @@ def begin_quorum_epoch(quorum: Quorum, inbound: Inbound, request: BeginQuorumEpo
         endpoints = tuple(Endpoint(each.name, each.host, each.port) for each in request.leader_endpoints)
         if isinstance(quorum.state, Prospective):
             # It had lost contact with this leader, which is alive.
-            quorum.amend(replace(quorum.state, leader_id=NO_BROKER))
+            quorum.amend(quorum.state._replace(leader_id=NO_BROKER))
         follow(quorum, asked.leader_id, asked.leader_epoch, endpoints, now_ms, f"{asked.leader_id} begins the epoch")
         if not _meant_for(quorum, request.voter_id, asked.voter_directory_id):
             error = ErrorCode.INVALID_VOTER_KEY

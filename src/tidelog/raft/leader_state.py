@@ -11,8 +11,7 @@ have been elected that it cannot hear.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidelog.raft.effects import Inbound
 from tidelog.raft.voters import ReplicaKey, VoterSet
@@ -25,8 +24,7 @@ CAUGHT_UP_WITHIN_MS = 3_600_000
 """A replica becomes a voter only if it has fetched, and been caught up, within this time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """The progress of one replica, from its fetches; times are -1 while unknown."""
 
     key: ReplicaKey
@@ -50,8 +48,7 @@ class Progress:
         return self.last_caught_up_ms > 0 and self.last_fetch_ms > now_ms - CAUGHT_UP_WITHIN_MS
 
 
-@dataclass(frozen=True, slots=True)
-class VoterChange:
+class VoterChange(NamedTuple):
     """A voter being added or removed. ``offset``: of its record, -1 while the new voter is asked for its versions.
     ``inbound``: the waiting request, None once it is answered."""
 
@@ -155,7 +152,7 @@ class LeaderState:
     def acknowledged_by(self, node_id: int) -> None:
         """The voter knows the leader."""
         if node_id in self._voters:
-            self._voters[node_id] = replace(self._voters[node_id], acknowledged=True)
+            self._voters[node_id] = self._voters[node_id]._replace(acknowledged=True)
 
     def begun(self, next_ms: int) -> None:
         """BeginQuorumEpoch was sent; the next one is due at ``next_ms``."""
@@ -170,7 +167,7 @@ class LeaderState:
                 if known is not None:
                     self._observers.setdefault(known.key, known)
                 known = self._observers.pop(key, None) or Progress(key)
-            self._voters[key.id] = replace(known, key=key)
+            self._voters[key.id] = known._replace(key=key)
         for left in before.values():
             self._observers.setdefault(left.key, left)
         self._fetched = {each: None for each in self._fetched if each in self._voters}
@@ -218,7 +215,7 @@ class LeaderState:
         """This replica's own disk has everything below."""
         mine = self._voters.get(self._me.id)
         if mine is not None and mine.key.is_same(self._me):
-            self._voters[self._me.id] = replace(mine, end_offset=end_offset)
+            self._voters[self._me.id] = mine._replace(end_offset=end_offset)
 
     def advance(self) -> int | None:
         """Recomputes the high watermark; returns it when it moved."""

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidelog.raft.snapshots import SnapshotId
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LogEnd:
+class LogEnd(NamedTuple):
     """Compared as Raft compares logs: by the epoch of the last record, then by the end offset."""
 
     epoch: int
@@ -36,8 +34,7 @@ class Fit(Enum):
     SNAPSHOT = "snapshot"
 
 
-@dataclass(frozen=True, slots=True)
-class Fitness:
+class Fitness(NamedTuple):
     """``at``: where the logs diverge (DIVERGING), or the snapshot to start with (SNAPSHOT)."""
 
     fit: Fit

@@ -7,8 +7,8 @@ of them after each event.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from tidelog.model.machine import Token
 from tidelog.protocol.messages.fetch import FetchPartition
@@ -18,8 +18,7 @@ from tidelog.raft.voters import ReplicaKey
 SPARE = 64
 
 
-@dataclass(frozen=True, slots=True)
-class ParkedFetch:
+class ParkedFetch(NamedTuple):
     """A long poll."""
 
     inbound: Inbound

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tidelog.model.ids import NO_BROKER
 from tidelog.raft import messages, serving, voter_changes
 from tidelog.raft.answers import lose_prospective
@@ -87,7 +85,7 @@ def _candidate(quorum: Quorum, state: Candidate, now_ms: int) -> int:
         quorum.become_leader(now_ms)
         return now_ms
     if state.backoff_ms is None and now_ms >= state.deadline_ms:
-        state = replace(state, backoff_ms=now_ms + quorum.timer.backoff_ms())
+        state = state._replace(backoff_ms=now_ms + quorum.timer.backoff_ms())
         quorum.amend(state)
     if state.backoff_ms is not None:
         if now_ms < state.backoff_ms:
@@ -161,7 +159,7 @@ def _resigned(quorum: Quorum, state: Resigned, now_ms: int) -> int:
 
 def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
     if quorum.log.installing:
-        quorum.amend(replace(state, deadline_ms=max(state.deadline_ms, now_ms + quorum.config.fetch_timeout_ms)))
+        quorum.amend(state._replace(deadline_ms=max(state.deadline_ms, now_ms + quorum.config.fetch_timeout_ms)))
         return NEVER
     leader = _leader_node(state)
     if now_ms >= state.deadline_ms:
@@ -173,7 +171,7 @@ def _follower(quorum: Quorum, state: FollowerState, now_ms: int) -> int:
         return state.deadline_ms
     if now_ms >= state.update_voter_ms and quorum.out.ready(leader.id, now_ms):
         # Between two fetches, because a parked one would delay it every time.
-        state = replace(state, update_voter_ms=now_ms + quorum.config.fetch_timeout_ms)
+        state = state._replace(update_voter_ms=now_ms + quorum.config.fetch_timeout_ms)
         quorum.amend(state)
         _tell_of_ourselves(quorum, state, leader, now_ms)
     if not quorum.is_voter and not quorum.out.ready(leader.id, now_ms):

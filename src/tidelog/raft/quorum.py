@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_BROKER, ZERO_UUID
@@ -291,7 +290,7 @@ class Quorum:
         state = self._state
         assert isinstance(state, (Unattached, Prospective)), self._role
         assert state.voted is None or state.voted.is_same(candidate), (state.voted, candidate)
-        self._state = replace(state, voted=candidate)
+        self._state = state._replace(voted=candidate)
         self._persist(NO_BROKER, candidate)
         self.note(f"votes for {candidate.id}")
 

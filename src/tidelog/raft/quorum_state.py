@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import binascii
 import json
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.metadata.records import MetadataLogError
 from tidelog.model.ids import NO_BROKER, ZERO_UUID, Uuid, uuid_from_text, uuid_to_text
@@ -21,8 +21,7 @@ FILE_NAME = "quorum-state"
 CHECKSUM = "tidelogCrc32"
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumState:
+class QuorumState(NamedTuple):
     """``leader_id`` and ``voted_id`` are -1 for none. ``voters`` are written in version 0 only."""
 
     leader_id: int

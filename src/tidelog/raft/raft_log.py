@@ -8,7 +8,7 @@ a leader, ``voter_changes`` for voters, ``Quorum`` for the records that begin an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.raft.effects import (
     AppendControl,
@@ -29,8 +29,7 @@ class QuorumFault(Exception):
     """The quorum has lost committed records, or contradicts itself: this replica must stop."""
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedBatch:
+class FetchedBatch(NamedTuple):
     """A checked batch. ``control``: its control records, empty for a data batch."""
 
     base_offset: int

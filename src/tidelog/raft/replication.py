@@ -8,7 +8,6 @@ complete.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
@@ -48,7 +47,7 @@ def fetched(quorum: Quorum, answer: FetchResponse, now_ms: int) -> bool:
         snapshot_id = SnapshotId(snapshot.end_offset, snapshot.epoch)
         # Committed records are already here; an older snapshot would remove them.
         if snapshot_id.offset > log.high_watermark and snapshot_id not in log.shape.snapshots:
-            state = replace(state, snapshot=FetchingSnapshot(snapshot_id))
+            state = state._replace(snapshot=FetchingSnapshot(snapshot_id))
             quorum.out.add(BeginSnapshot(snapshot_id))
     else:
         data = bytes(partition.records or b"")
@@ -126,10 +125,10 @@ def fetched_snapshot(quorum: Quorum, answer: FetchSnapshotResponse, error: Error
             return False
         quorum.out.add(part)
         end = part.position + len(part.data)
-        wanted = replace(state.snapshot, position=end) if end < partition.size else None
+        wanted = state.snapshot._replace(position=end) if end < partition.size else None
         if wanted is None:
             quorum.log.install(part.snapshot_id, end)
-    quorum.amend(replace(state, snapshot=wanted).fetched(now_ms, quorum.config.fetch_timeout_ms))
+    quorum.amend(state._replace(snapshot=wanted).fetched(now_ms, quorum.config.fetch_timeout_ms))
     return True
 
 

@@ -8,7 +8,7 @@ synced, and renamed: a file with the final name is complete. ``bootstrap.checkpo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.metadata.image import ClusterImage
 from tidelog.metadata.records import MetadataLogError, MetadataRecord, decode_record, encode_record
@@ -43,8 +43,7 @@ RECORDS_A_BREATH = 64
 READ_ONLY = 0o400
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SnapshotId:
+class SnapshotId(NamedTuple):
     """All records below ``offset`` (exclusive); ``epoch`` is that of the last one."""
 
     offset: int
@@ -60,8 +59,7 @@ class SnapshotId:
         return self.offset == 0
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """The contents of a snapshot file."""
 
     timestamp_ms: int

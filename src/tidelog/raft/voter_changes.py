@@ -11,8 +11,6 @@ Errors: REQUEST_TIMED_OUT (not now: another change, nothing committed yet, the r
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, Uuid, uuid_to_text
 from tidelog.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
@@ -124,7 +122,7 @@ def api_versions_answered(quorum: Quorum, request_id: int, answer: ApiVersionsRe
         voter = Voter(key.id, key.directory_id, change.voter.endpoints, low, high)
         added = quorum.log.voters.adding(voter)
         assert added is not None, key
-        quorum.leading().set_change(replace(change, offset=quorum.log.shape.end_offset))
+        quorum.leading().set_change(change._replace(offset=quorum.log.shape.end_offset))
         append_voters(quorum, added)
         if change.answered_on_append:
             _answer_change(quorum, ErrorCode.NONE)
@@ -143,7 +141,7 @@ def remove_voter(quorum: Quorum, inbound: Inbound, request: RemoveRaftVoterReque
         quorum.out.reply(inbound, RemoveRaftVoterResponse(error_code=error, error_message=message))
         return
     change = VoterChange(inbound, RemoveRaftVoterResponse, now_ms + quorum.config.answer_timeout_ms)
-    quorum.leading().set_change(replace(change, offset=quorum.log.shape.end_offset))
+    quorum.leading().set_change(change._replace(offset=quorum.log.shape.end_offset))
     append_voters(quorum, removed)
 
 
@@ -198,7 +196,7 @@ def expire_change(quorum: Quorum, now_ms: int) -> None:
             drop_change(quorum, ErrorCode.REQUEST_TIMED_OUT, "The new voter did not answer in time.")
         else:
             _answer_change(quorum, ErrorCode.REQUEST_TIMED_OUT, "The change was not committed in time; it may still be.")
-            later = replace(change, inbound=None, deadline_ms=now_ms + quorum.config.answer_timeout_ms)
+            later = change._replace(inbound=None, deadline_ms=now_ms + quorum.config.answer_timeout_ms)
             quorum.leading().set_change(later)
 
 
@@ -208,7 +206,7 @@ def _answer_change(quorum: Quorum, error: ErrorCode, message: str | None = None)
     change = state.change
     if change is not None and change.inbound is not None:
         quorum.out.reply(change.inbound, change.answer(error_code=error, error_message=message))
-        state.set_change(replace(change, inbound=None))
+        state.set_change(change._replace(inbound=None))
 
 
 def _reachable(quorum: Quorum, endpoints: tuple[Endpoint, ...]) -> Endpoint | None:

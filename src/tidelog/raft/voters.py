@@ -4,15 +4,14 @@ KIP-853)."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.model.errors import ConfigError
 from tidelog.model.ids import ZERO_UUID, Uuid
 from tidelog.records.control import Endpoint, Voter
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaKey:
+class ReplicaKey(NamedTuple):
     """A voter is a node and its disk: with another directory id it is another voter (KIP-853)."""
 
     id: int
@@ -23,8 +22,7 @@ class ReplicaKey:
         return self.id == other.id and self.directory_id in (ZERO_UUID, other.directory_id)
 
 
-@dataclass(frozen=True, slots=True)
-class VoterSet:
+class VoterSet(NamedTuple):
     """The voters by id. Directory ids are zero in a static set."""
 
     voters: tuple[Voter, ...]

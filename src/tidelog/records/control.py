@@ -11,9 +11,9 @@ be read raises ``CorruptBatch``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
+from typing import NamedTuple
 
 from tidelog.records.batch import CorruptBatch
 from tidelog.records.builder import RecordData, build_batch
@@ -41,24 +41,21 @@ class ControlType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-@dataclass(frozen=True, slots=True)
-class EndTxnMarker:
+class EndTxnMarker(NamedTuple):
     """A transaction ended in this partition: committed or aborted, by which coordinator epoch."""
 
     commit: bool
     coordinator_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeVoter:
+class ChangeVoter(NamedTuple):
     """A voter in a LeaderChange record; directory ids are written from version 1 (kraft.version 1)."""
 
     voter_id: int
     directory_id: bytes = bytes(_ID_SIZE)
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderChange:
+class LeaderChange(NamedTuple):
     """The first record of a leader's epoch: who leads, who votes, who voted for it."""
 
     leader_id: int
@@ -67,8 +64,7 @@ class LeaderChange:
     version: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """One of a voter's listeners."""
 
     name: str
@@ -76,8 +72,7 @@ class Endpoint:
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class Voter:
+class Voter(NamedTuple):
     """A member of the voter set: identity, listeners, and the kraft.version levels it can do."""
 
     voter_id: int

@@ -11,7 +11,7 @@ import binascii
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.model.ids import TopicPartition, uuid_from_text, uuid_to_text
 from tidelog.model.ports import FileSystem
@@ -184,8 +184,7 @@ def _fields(path: str, raw: bytes, separator: str) -> dict[str, str]:
 _CHECKSUM = "#tidelog.crc32="
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     """The identity of a log dir: ``meta.properties`` version 1. ``directory_id`` None: written before directories had ids."""
 
     cluster_id: str

@@ -21,6 +21,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tidelog.model.ids import TopicPartition
 from tidelog.model.ports import FileSystem
@@ -39,8 +40,7 @@ _LOAD_FACTOR = 0.9
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class CleanableRange:
+class CleanableRange(NamedTuple):
     """What a cleaning of the log would do now. Bytes are those of whole segments.
 
     ``overdue``: records have been dirty for longer than max.compaction.lag.ms. ``checkpoint_is_wrong``: the checkpointed offset

@@ -9,7 +9,6 @@ renamed to ``.deleted`` immediately and removed after ``file.delete.delay.ms``: 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidelog.storage.log_view import LogView
@@ -17,8 +16,7 @@ from tidelog.storage.producer_state import SNAPSHOT_SUFFIX
 from tidelog.storage.segment import DELETED_SUFFIX, LOG_SUFFIX, LogSegment, file_stem
 
 
-@dataclass(frozen=True, slots=True)
-class RetentionResult:
+class RetentionResult(NamedTuple):
     """Segments that readers no longer see; ``remove`` may run from ``due_ms`` on, in any thread."""
 
     segments: tuple[LogSegment, ...]

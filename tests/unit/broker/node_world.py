@@ -203,14 +203,14 @@ class NodeWorld:
         """Another broker like the first, in service; the controller and this node both know it."""
         image = self.broker.image
         directory = Uuid(bytes([node_id]) * 16)
-        other = replace(image.brokers[1], id=node_id, directories=(directory,))
+        other = image.brokers[1]._replace(id=node_id, directories=(directory,))
         self.broker.image = replace(image, brokers={**image.brokers, node_id: other})
         self.controller.take_over(self.broker.image)
 
     def change_broker(self, **changes: Any) -> None:
         """Another image in which broker 1 is different."""
         image = self.broker.image
-        self.broker.image = replace(image, brokers={**image.brokers, 1: replace(image.brokers[1], **changes)})
+        self.broker.image = replace(image, brokers={**image.brokers, 1: image.brokers[1]._replace(**changes)})
 
 
 async def _submitted(controller: InstantController, request: CreateTopicsRequest) -> Any:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.unit.replication.followed import follow, followed, produce
 from tidelog.replication.delete_records import low_watermark
 
@@ -16,6 +14,6 @@ def test_deletions_wait_for_the_log_starts_of_followers_that_live() -> None:
     assert low_watermark(partition) == 3
     partition.delete_records(4)
     brokers = dict(world.image.brokers)
-    brokers[2] = replace(brokers[2], fenced=True)
+    brokers[2] = brokers[2]._replace(fenced=True)
     world.set_brokers(brokers)
     assert low_watermark(partition) == 4

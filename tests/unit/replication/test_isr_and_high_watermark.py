@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.unit.replication.followed import EPOCH, follow, followed, led, produce
 from tests.unit.replication.world import NOW_MS, World, batch
 from tidelog.model.errors import ErrorCode
@@ -88,7 +86,7 @@ def test_brokers_that_are_fenced_stopping_or_of_another_epoch_do_not_join() -> N
     for change in ({"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": EPOCH - 1}):
         world, partition = followed(isr=(1,))
         brokers = dict(world.image.brokers)
-        brokers[2] = replace(brokers[2], **change)
+        brokers[2] = brokers[2]._replace(**change)
         world.set_brokers(brokers)
         follow(partition, 0)
         assert leadership(partition).pending is None, change
@@ -172,7 +170,7 @@ def test_parked_appends_end_when_the_followers_have_them() -> None:
 def test_a_follower_of_a_quiet_partition_joins_when_its_broker_is_unfenced_although_it_fetches_other_things() -> None:
     world, partition = followed(isr=(1,))
     produce(partition)
-    fenced = replace(world.image.brokers[2], fenced=True)
+    fenced = world.image.brokers[2]._replace(fenced=True)
     world.set_brokers({**world.image.brokers, 2: fenced})
     follow(partition, 1)
     assert leadership(partition).pending is None
@@ -182,7 +180,7 @@ def test_a_follower_of_a_quiet_partition_joins_when_its_broker_is_unfenced_altho
 
 def test_who_has_not_asked_for_anything_lately_does_not_join_on_its_own() -> None:
     world, partition = followed(isr=(1,))
-    fenced = replace(world.image.brokers[2], fenced=True)
+    fenced = world.image.brokers[2]._replace(fenced=True)
     world.set_brokers({**world.image.brokers, 2: fenced})
     follow(partition, 0)
     world.now_ms += 30_001

@@ -14,7 +14,7 @@ def racked(**racks: str | None) -> tuple[World, Partition]:
     world, partition = followed()
     produce(partition, 4)
     follow(partition, 3)
-    brokers = {number: replace(world.image.brokers[number], rack=racks[f"b{number}"]) for number in (1, 2)}
+    brokers = {number: world.image.brokers[number]._replace(rack=racks[f"b{number}"]) for number in (1, 2)}
     world.set_brokers(brokers)
     return world, partition
 
@@ -31,7 +31,7 @@ def test_a_consumer_is_sent_to_a_replica_in_its_rack_that_holds_the_offset() -> 
 def test_nobody_is_sent_to_a_broker_that_is_fenced() -> None:
     world, partition = racked(b1="a", b2="b")
     brokers = dict(world.manager.image.brokers)
-    brokers[2] = replace(brokers[2], fenced=True)
+    brokers[2] = brokers[2]._replace(fenced=True)
     world.set_brokers(brokers)
     assert preferred_replica(partition, "b", 2) == -1
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from tidelog.coordinator.group.consumer.assignors.registry import ASSIGNORS
 from tidelog.model.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
-class Bounded:
+class Bounded(NamedTuple):
     """A broker's value, and the bounds within which a group may set its own."""
 
     value: int
@@ -59,8 +58,7 @@ def served_assignors(configured: Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSettings:
+class GroupSettings(NamedTuple):
     """Times in ms, sizes in bytes."""
 
     min_session_timeout_ms: int = 6_000

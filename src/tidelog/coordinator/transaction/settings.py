@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 NEVER_MS = 1 << 62
 """A time that is not reached."""
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionSettings:
+class TransactionSettings(NamedTuple):
     """Times in ms."""
 
     max_timeout_ms: int = 900_000

@@ -29,7 +29,7 @@ def one(tmp_path: Path) -> Iterator[Controllers]:
 def image_with(port: int) -> ClusterImage:
     """Broker 1 listens there, on INTERNAL only."""
     image = NodeWorld().broker.image
-    broker = replace(image.brokers[1], endpoints={"INTERNAL": Endpoint("INTERNAL", "127.0.0.1", port)})
+    broker = image.brokers[1]._replace(endpoints={"INTERNAL": Endpoint("INTERNAL", "127.0.0.1", port)})
     return replace(image, brokers={1: broker})
 
 

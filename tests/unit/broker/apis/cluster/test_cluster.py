@@ -29,8 +29,8 @@ def test_fenced_brokers_are_named_to_who_asks_for_them() -> None:
 def test_the_controller_that_clients_are_told_of_is_a_broker_in_service() -> None:
     world = NodeWorld()
     image = world.broker.image
-    other = replace(image.brokers[1], id=2)
-    world.broker.image = replace(image, brokers={1: replace(image.brokers[1], fenced=True), 2: other})
+    other = image.brokers[1]._replace(id=2)
+    world.broker.image = replace(image, brokers={1: image.brokers[1]._replace(fenced=True), 2: other})
     asked = DescribeClusterRequest(include_fenced_brokers=True)
     assert describe_cluster(world.context(2), asked).controller_id == 2
     world.broker.image = replace(image, brokers={})

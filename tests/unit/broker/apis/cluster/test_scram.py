@@ -15,7 +15,7 @@ from tidelog.protocol.messages.alter_user_scram_credentials import (
 from tidelog.protocol.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest, UserName
 
 CREDENTIAL = ScramCredential(b"salt", b"stored", b"server", 4096)
-KNOWN = {("bob", 2): CREDENTIAL, ("alice", 2): dataclasses.replace(CREDENTIAL, iterations=8192), ("alice", 1): CREDENTIAL}
+KNOWN = {("bob", 2): CREDENTIAL, ("alice", 2): CREDENTIAL._replace(iterations=8192), ("alice", 1): CREDENTIAL}
 SHA_256, SHA_512 = 1, 2
 
 

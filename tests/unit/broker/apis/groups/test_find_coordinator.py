@@ -133,6 +133,6 @@ def test_a_coordinator_whose_broker_is_gone_is_none() -> None:
     world.runtime.run_spawned()
     leader = found(world).node_id
     image = world.broker.image
-    fenced = {**image.brokers, leader: replace(image.brokers[leader], fenced=True)}
+    fenced = {**image.brokers, leader: image.brokers[leader]._replace(fenced=True)}
     world.broker.image = replace(image, brokers=fenced)
     assert found(world).error_code == E.COORDINATOR_NOT_AVAILABLE

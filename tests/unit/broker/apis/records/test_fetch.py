@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -290,7 +289,7 @@ def test_a_consumer_is_told_at_once_which_replica_in_its_rack_to_read_from() -> 
     world = World()
     world.create("t", led())
     world.manager.rack_aware = True
-    brokers = {number: replace(world.image.brokers[number], rack=f"rack {number}") for number in (1, 2)}
+    brokers = {number: world.image.brokers[number]._replace(rack=f"rack {number}") for number in (1, 2)}
     world.set_brokers(brokers)
     world.partition("t").append(batch(b"a"), NOW_MS, 1)
     send(world, view(("t", 0, 1), replica_id=2, replica_epoch=5, max_wait_ms=0))
