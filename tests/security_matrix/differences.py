@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,23 +12,123 @@ from tests.security_matrix.table import Key
 
 @dataclass(frozen=True)
 class Difference:
-    """A pattern of rows, and the reason. ``when`` stands in Apache Kafka's outcome, ``instead`` in tidelog's."""
+    """Rows by pattern, the parts of the outcomes that differ, and the reason."""
 
     apis: str
     states: str
-    when: str
-    instead: str
+    theirs: str
+    """A pattern in Apache Kafka's outcome ..."""
+    ours: str
+    """... and what stands there in tidelog's."""
     reason: str
     listeners: str = "*"
 
     def covers(self, key: Key, theirs: str, ours: str) -> bool:
-        """Whether two outcomes of a cell differ in this way."""
+        """Whether two outcomes of a cell differ in this way, and in no other."""
         listener, api, _, state, _ = key
-        named = fnmatchcase(listener, self.listeners) and any(fnmatchcase(api, each) for each in self.apis.split())
-        return named and fnmatchcase(state, self.states) and self.when in theirs and self.instead in ours
+        named = fnmatchcase(listener, self.listeners) and api in self.apis.split() and fnmatchcase(state, self.states)
+        return named and re.sub(self.theirs, self.ours, theirs) == ours
 
 
-ON_PURPOSE: tuple[Difference, ...] = ()
+BAD_FILTER = "An ACL filter with an unknown operation is answered. Apache Kafka closes the connection while it parses."
+VALIDATED_FIRST = "Permissions come before validation, so that an error text says nothing to a client without them."
+NO_SHARE_GROUPS = "tidelog has no share groups and says so; Apache Kafka looks for their coordinator with the feature off."
+
+ON_PURPOSE: tuple[Difference, ...] = (
+    Difference(
+        "METADATA",
+        "created, *",
+        r"\[UNKNOWN_TOPIC_OR_PARTITION",
+        "[LEADER_NOT_AVAILABLE",
+        "The topic that the request creates exists when it is answered. Clients retry on both errors.",
+    ),
+    Difference(
+        "FIND_COORDINATOR", "type 2, *", "COORDINATOR_NOT_AVAILABLE|INVALID_REQUEST", "UNSUPPORTED_VERSION", NO_SHARE_GROUPS
+    ),
+    Difference("DESCRIBE_ACLS", "bad filter", "^closed$", "INVALID_REQUEST resources[]", BAD_FILTER),
+    Difference("DESCRIBE_ACLS", "bad filter", "^closed$", "CLUSTER_AUTHORIZATION_FAILED resources[]", BAD_FILTER),
+    Difference("DELETE_ACLS", "bad filter", "^closed$", "filter_results[INVALID_REQUEST matching_acls[]]", BAD_FILTER),
+    Difference(
+        "DELETE_ACLS", "bad filter", "^closed$", "filter_results[CLUSTER_AUTHORIZATION_FAILED matching_acls[]]", BAD_FILTER
+    ),
+    Difference(
+        "ALTER_CONFIGS INCREMENTAL_ALTER_CONFIGS",
+        "*",
+        "(?:INVALID_REQUEST|UNSUPPORTED_VERSION) (resource_type=(?:4|8|77) )",
+        r"CLUSTER_AUTHORIZATION_FAILED \1",
+        VALIDATED_FIRST,
+    ),
+    Difference(
+        "ALTER_CONFIGS INCREMENTAL_ALTER_CONFIGS",
+        "unknown type*",
+        "UNSUPPORTED_VERSION",
+        "INVALID_REQUEST",
+        "An unknown resource type is the same error at a controller as at a broker.",
+        listeners="controller",
+    ),
+    Difference(
+        "INCREMENTAL_ALTER_CONFIGS",
+        "topic missing, unknown config",
+        "INVALID_CONFIG",
+        "UNKNOWN_TOPIC_OR_PARTITION",
+        "Of two errors the one about the topic is told: its settings cannot be valid.",
+    ),
+    Difference(
+        "ALTER_CONFIGS INCREMENTAL_ALTER_CONFIGS",
+        "broker missing*",
+        "BROKER_ID_NOT_REGISTERED",
+        "ok",
+        "A controller stores settings of a broker before the broker registers for the first time.",
+        listeners="controller",
+    ),
+    Difference(
+        "LIST_PARTITION_REASSIGNMENTS",
+        "*",
+        r"^CLUSTER_AUTHORIZATION_FAILED topics\[.*\]$",
+        "CLUSTER_AUTHORIZATION_FAILED topics[]",
+        "A refusal lists no partitions. Apache Kafka repeats those of the request, without replicas and without an error.",
+    ),
+    Difference(
+        "DESCRIBE_LOG_DIRS",
+        "*",
+        r"^ok results\[\]$",
+        "ok results[CLUSTER_AUTHORIZATION_FAILED topics[]]",
+        "Versions 1 and 2 have no error but that of a log dir, so the answer has one; Apache Kafka's is empty.",
+    ),
+    Difference(
+        "DESCRIBE_USER_SCRAM_CREDENTIALS",
+        "*",
+        r"^CLUSTER_AUTHORIZATION_FAILED results\[.*\]$|^no answer$",
+        "CLUSTER_AUTHORIZATION_FAILED results[]",
+        "A refusal has the error once, and is always sent. Apache Kafka repeats it for users without names, and does not answer"
+        " when all users are asked for (a NullPointerException).",
+    ),
+    Difference(
+        "FETCH",
+        "metadata, another cluster",
+        r" responses\[topic=__cluster_metadata partitions.*\]$",
+        " responses[]",
+        "From version 7 on the error stands at the top; no node sends these versions to a controller.",
+        listeners="controller",
+    ),
+    Difference(
+        "FETCH",
+        "metadata, another cluster",
+        "high_watermark=- (.*) records=none",
+        r"high_watermark=+ \1 records=null",
+        "A version that no node sends to a controller; the error is the same.",
+        listeners="controller",
+    ),
+    Difference(
+        "FETCH",
+        "metadata, another cluster",
+        r"^ok responses\[\]$",
+        "ok responses[topic=__cluster_metadata partitions[partition_index=0 INVALID_REQUEST high_watermark=- "
+        "diverging_epoch(end_offset=-) snapshot_id(end_offset=-) records=none]]",
+        "A version that no node sends to a controller is refused; Apache Kafka's answer is empty.",
+        listeners="controller",
+    ),
+)
 
 
 def reason(key: Key, theirs: str, ours: str) -> Difference | None:

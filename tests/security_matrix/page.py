@@ -8,9 +8,15 @@ from pathlib import Path
 from tests.matrix.report import put_between
 from tests.security_matrix.differences import ON_PURPOSE, Comparison
 from tests.security_matrix.principals import PRINCIPALS
+from tidelog.protocol.api_keys import API_FACTS, ApiKey
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "security-matrix.md"
 BEGIN, END = "<!-- security matrix: begin -->", "<!-- security matrix: end -->"
+
+
+def title(api: str) -> str:
+    """``ALTER_CONFIGS`` -> ``AlterConfigs``."""
+    return API_FACTS[ApiKey[api]].name
 
 
 def text(found: Comparison, theirs: str) -> str:
@@ -24,12 +30,12 @@ def text(found: Comparison, theirs: str) -> str:
         "|---|---|---|---|",
         f"| {total:,} | {found.equal:,} | {len(found.on_purpose):,} | {len(found.open):,} |",
     ]
-    counted = Counter(why for _, _, why in found.on_purpose.values())
-    lines += ["", "| API | state | Apache Kafka | tidelog | cells | why |", "|---|---|---|---|---|---|"]
+    counted = Counter(why.reason for _, _, why in found.on_purpose.values())
+    apis: dict[str, dict[str, None]] = {}
     for each in ON_PURPOSE:
-        apis = each.apis.replace(" ", ", ")
-        states = each.states.replace("*", "…") if each.states != "*" else "all"
-        lines.append(f"| {apis} | {states} | {each.when} | {each.instead} | {counted[each]:,} | {each.reason} |")
+        apis.setdefault(each.reason, {}).update(dict.fromkeys(each.apis.split()))
+    lines += ["", "| API | cells | what differs, and why |", "|---|---|---|"]
+    lines += [f"| {', '.join(map(title, names))} | {counted[reason]:,} | {reason} |" for reason, names in apis.items()]
     if found.open:
         rows = Counter(key[1] for key in found.open)
         lines += ["", "Open: " + ", ".join(f"{api} {count}" for api, count in sorted(rows.items())) + "."]

@@ -192,10 +192,10 @@ class Authentication:
     # -- called by the handlers of SaslHandshake and SaslAuthenticate ----------------------------------------------------
 
     def handshake(self, version: int, mechanism: str) -> tuple[ErrorCode, list[str]]:
-        """The error code and the mechanisms on offer."""
+        """The error code, and the mechanisms on offer unless a handshake has no place here."""
         offered = list(self._listener.mechanisms)
         if self.stage is Stage.OPEN and not self._may_begin_again(version):
-            return ErrorCode.ILLEGAL_SASL_STATE, offered
+            return ErrorCode.ILLEGAL_SASL_STATE, []
         found = self._listener.mechanisms.get(mechanism)
         if found is None:
             self.stage = Stage.ENDED

@@ -25,6 +25,7 @@ from tidelog.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsResponse,
 )
 
+_BROKERS = 1
 _CONTROLLERS = 2
 _ENDPOINT_TYPE_FROM = 1
 
@@ -93,13 +94,16 @@ async def controller_registration(
 def describe_controllers(ctx: ControllerContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Sent by admin clients that connect to controllers (KIP-919): the voters, and which of them is active.
 
-    Error: MISMATCHED_ENDPOINT_TYPE (brokers are described on their own listeners).
+    Errors: MISMATCHED_ENDPOINT_TYPE (brokers are described on their own listeners), UNSUPPORTED_ENDPOINT_TYPE, INVALID_REQUEST
+    (version 0, which can only ask for brokers).
     """
     if request.endpoint_type != _CONTROLLERS:
         mismatch = DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_code=_wrong_endpoint(ctx.api_version, request.endpoint_type),
             error_message=(
                 "The request was sent to a controller's listener and asks for brokers. Use the brokers' bootstrap servers."
+                if request.endpoint_type == _BROKERS
+                else f"Endpoint type {request.endpoint_type} is not known; 1 stands for brokers, 2 for controllers."
             ),
         )
         if ctx.api_version >= _ENDPOINT_TYPE_FROM:
@@ -117,3 +121,9 @@ def describe_controllers(ctx: ControllerContext, request: DescribeClusterRequest
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = cluster_operations(ctx)
     return response
+
+
+def _wrong_endpoint(version: int, endpoint_type: int) -> ErrorCode:
+    if version < _ENDPOINT_TYPE_FROM:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.MISMATCHED_ENDPOINT_TYPE if endpoint_type == _BROKERS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE

@@ -80,7 +80,7 @@ REGULAR = regular()
 
 
 def each_and_whole(ctx: Context, request: Any, error: KafkaError) -> Message:
-    """The error at the top level and, with its message, in each entry: for responses that have a message in the entries only."""
+    """The error and its message at the top level, as far as the version has them there, and in each entry."""
     cls = registry.response_class(ctx.api_key)
     entries = _entries(cls, ctx.api_version)
     assert entries is not None
@@ -88,6 +88,8 @@ def each_and_whole(ctx: Context, request: Any, error: KafkaError) -> Message:
     assert isinstance(answer, Message)
     if _carries(cls, _CODES[0], ctx.api_version):
         setattr(answer, _CODES[0], error.code)
+    if _MESSAGE in cls.__slots__ and _carries(cls, _MESSAGE, ctx.api_version):
+        setattr(answer, _MESSAGE, error.detail or None)
     return answer
 
 

@@ -265,6 +265,7 @@ API_TABLE: tuple[Api, ...] = (
         controller=reassignments.alter_partition_reassignments,
         needs=on_cluster(Op.ALTER),
         forwarded=True,
+        refuse=each_and_whole,
     ),
     Api(
         ApiKey.LIST_PARTITION_REASSIGNMENTS,

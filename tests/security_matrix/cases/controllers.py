@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.interop.nodes import FEATURES
 from tests.security_matrix.case import CONTROLLER, UNKNOWN_ID, Case, World, plain
 from tests.security_matrix.cases.cluster import METADATA_TOPIC
 from tidelog.protocol.api_keys import ApiKey
@@ -17,6 +18,7 @@ from tidelog.protocol.structure import Message
 WRONG_CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
 METADATA_ID = b"\0" * 15 + b"\1"
 ONLY = {"listeners": (CONTROLLER,)}
+LEVELS = ("metadata.version", "kraft.version", *FEATURES)
 STRANGER = {"broker_id": 77, "broker_epoch": 1}
 
 
@@ -63,7 +65,14 @@ def _brokers() -> list[Case]:
         ),
         plain(ApiKey.ALLOCATE_PRODUCER_IDS, "unknown broker", **STRANGER, options=ONLY),
         plain(ApiKey.ASSIGN_REPLICAS_TO_DIRS, "unknown broker", **STRANGER, directories=[directory], options=ONLY),
-        plain(ApiKey.CONTROLLER_REGISTRATION, "unknown controller", controller_id=77, incarnation_id=b"\x05" * 16, options=ONLY),
+        plain(
+            ApiKey.CONTROLLER_REGISTRATION,
+            "unknown controller",
+            controller_id=77,
+            incarnation_id=b"\x05" * 16,
+            features=[{"name": name, "min_supported_version": 0, "max_supported_version": 100} for name in LEVELS],
+            options=ONLY,
+        ),
     ]
 
 

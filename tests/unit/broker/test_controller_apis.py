@@ -26,12 +26,20 @@ def test_a_broker_serves_none_of_them_but_fetch_and_passes_on_what_administrator
     assert {key for key in HANDLERS if key in BROKER_APIS} == {ApiKey.FETCH, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER}
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
-def test_whoever_asks_a_controller_for_brokers_is_refused_in_words_of_its_version(version: int) -> None:
+@pytest.mark.parametrize(
+    ("version", "endpoint_type", "code"),
+    [
+        (0, 1, ErrorCode.INVALID_REQUEST),
+        (1, 1, ErrorCode.MISMATCHED_ENDPOINT_TYPE),
+        (2, 1, ErrorCode.MISMATCHED_ENDPOINT_TYPE),
+        (2, 9, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
+    ],
+)
+def test_a_controller_describes_no_brokers(version: int, endpoint_type: int, code: ErrorCode) -> None:
     context = NodeWorld().context()
     context.api_version = version
-    answer = describe_controllers(context, DescribeClusterRequest())
-    assert answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    answer = describe_controllers(context, DescribeClusterRequest(endpoint_type=endpoint_type))
+    assert answer.error_code == code
     assert answer.encode(version)
 
 

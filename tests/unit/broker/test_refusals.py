@@ -28,7 +28,12 @@ from tidelog.protocol.messages.alter_client_quotas import (
     RequestEntityData,
     RequestEntryData,
 )
-from tidelog.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from tidelog.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tidelog.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest, ScramCredentialDeletion
 from tidelog.protocol.messages.create_partitions import CreatePartitionsRequest
 from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -159,6 +164,14 @@ def test_what_is_said_twice_has_its_words_in_each_entry(world: NodeWorld) -> Non
     (topic,) = answer.replica_election_results
     assert answer.error_code == CODE
     assert [(each.partition_id, each.error_message) for each in topic.partition_result] == [(0, WORDS), (1, WORDS)]
+
+
+def test_a_refused_reassignment_says_so_at_the_top_and_for_each_partition(world: NodeWorld) -> None:
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic("t", [ReassignablePartition(0, None)])])
+    answer = refused(world, ApiKey.ALTER_PARTITION_REASSIGNMENTS, request, 1)
+    (topic,) = answer.responses
+    assert (answer.error_code, answer.error_message, topic.name) == (CODE, WORDS, "t")
+    assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(0, CODE)]
 
 
 def test_a_field_may_say_nothing_in_its_own_way(world: NodeWorld) -> None:
