@@ -159,6 +159,11 @@ class Client(Protocol):
 class AccessControl(Protocol):
     """Decides by the ACLs; handlers ask through ``broker.authorization``."""
 
+    @property
+    def version(self) -> int:
+        """Another number after each change of the ACLs: decisions that were made before may have changed."""
+        ...
+
     def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
         """Whether the client may do the operation on the resource. ``quiet``: a "no" is no refusal yet; it is not logged."""
         ...

@@ -41,22 +41,24 @@ TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = (
 )
 
 
-def _off(key: ApiKey) -> Api:
-    """All versions of an API whose feature tidelog does not have."""
+def _off(key: ApiKey, *needs: tuple[Op, ResourceType]) -> Api:
+    """All versions of an API whose feature tidelog does not have. As in Kafka, it is refused before a permission is asked for."""
     facts = API_FACTS[key]
-    return Api(key, (facts.min_version, facts.stable_max), broker=switched_off.switched_off, needs=NOTHING, off=True)
+    versions = (facts.min_version, facts.stable_max)
+    return Api(key, versions, broker=switched_off.switched_off, needs=by_resource(*needs), off=True)
 
 
 _OFF = (
-    ApiKey.SHARE_GROUP_HEARTBEAT,
-    ApiKey.SHARE_GROUP_DESCRIBE,
-    ApiKey.SHARE_FETCH,
-    ApiKey.SHARE_ACKNOWLEDGE,
-    ApiKey.STREAMS_GROUP_HEARTBEAT,
-    ApiKey.STREAMS_GROUP_DESCRIBE,
-    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+    _off(ApiKey.SHARE_GROUP_HEARTBEAT, (Op.READ, GROUP), (Op.DESCRIBE, TOPIC)),
+    _off(ApiKey.SHARE_GROUP_DESCRIBE, (Op.DESCRIBE, GROUP), (Op.DESCRIBE, TOPIC)),
+    _off(ApiKey.SHARE_FETCH, (Op.READ, GROUP), (Op.READ, TOPIC)),
+    _off(ApiKey.SHARE_ACKNOWLEDGE, (Op.READ, GROUP), (Op.READ, TOPIC)),
+    # CREATE for the internal topics of the topology that do not exist.
+    _off(ApiKey.STREAMS_GROUP_HEARTBEAT, (Op.READ, GROUP), (Op.DESCRIBE, TOPIC), (Op.CREATE, CLUSTER), (Op.CREATE, TOPIC)),
+    _off(ApiKey.STREAMS_GROUP_DESCRIBE, (Op.DESCRIBE, GROUP), (Op.DESCRIBE, TOPIC)),
+    _off(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, (Op.DESCRIBE, GROUP), (Op.DESCRIBE, TOPIC)),
+    _off(ApiKey.ALTER_SHARE_GROUP_OFFSETS, (Op.READ, GROUP), (Op.READ, TOPIC)),
+    _off(ApiKey.DELETE_SHARE_GROUP_OFFSETS, (Op.DELETE, GROUP), (Op.READ, TOPIC)),
 )
 
 API_TABLE: tuple[Api, ...] = (
@@ -418,7 +420,7 @@ API_TABLE: tuple[Api, ...] = (
     Api(ApiKey.UPDATE_RAFT_VOTER, (0, 0), controller=raft, needs=on_cluster(Op.CLUSTER_ACTION)),
 )
 
-BROKER_APIS = on_brokers((*API_TABLE, *map(_off, _OFF)))
+BROKER_APIS = on_brokers((*API_TABLE, *_OFF))
 CONTROLLER_APIS = on_controllers(API_TABLE)
 
 RAFT_APIS = frozenset(row.key for row in API_TABLE if row.controller is raft)

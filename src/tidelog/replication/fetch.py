@@ -1,8 +1,8 @@
 """One fetch in progress: read, count, wait, read again.
 
-Decided here: when a fetch has enough (min_bytes, an error, divergence), how the byte limits are spent over the partitions, and
-what is read again after a wait. The first batch of the first partition that has any is always returned whole, however large
-(KIP-74), so that a consumer with small limits makes progress.
+Decided here: when a fetch has enough (min_bytes, an error, divergence), how the byte limits are spent over the partitions,
+what is read again after a wait, and when the client's permissions are asked for again. The first batch of the first partition
+that has any is always returned whole, however large (KIP-74), so that a consumer with small limits makes progress.
 
 Elsewhere: what the answer holds (``fetch_sessions``), what a partition may show (``partition``), the bytes of the answer.
 """
@@ -35,12 +35,30 @@ class Partitions(Protocol):
     hosted: HostedPartitions
 
 
+class Gate(Protocol):
+    """The client's permissions, as of the last ``renew``."""
+
+    @property
+    def decider(self) -> object:
+        """Equal for two fetches exactly if the same permissions decide them."""
+        ...
+
+    def refuses(self, topic: str | None) -> bool:
+        """Whether the client may not read this topic. None: the request names an id that is unknown."""
+        ...
+
+    def renew(self) -> bool:
+        """Take over a change of the permissions; whether there was one."""
+        ...
+
+
 class Fetch:
     """A fetch between its request and its answer. ``reads`` holds the result of each partition that was read."""
 
     __slots__ = (
         "_any_replica",
         "_committed",
+        "_gate",
         "_manager",
         "_max_bytes",
         "_min_bytes",
@@ -63,8 +81,11 @@ class Fetch:
         committed: bool,
         any_replica: bool = False,
         rack: str = "",
+        gate: Gate | None = None,
     ) -> None:
+        """``gate``: the client's permissions; None: it may read everything."""
         self._manager = manager
+        self._gate = gate
         self.context = context
         self._max_bytes = max_bytes
         self._min_bytes = min(min_bytes, max_bytes)
@@ -78,6 +99,8 @@ class Fetch:
         """Partitions not read because the read would wait for a disk: run ``warm_up`` in a thread, then ``read_warm``."""
         self._warm = False
         self.reads: dict[FetchPartition, PartitionRead] = {}
+        if gate is not None:
+            context.decide_by(gate.decider)
         for wanted in context.due:
             self.reads[wanted] = self._read(wanted)
         if context.caller is not None:
@@ -109,10 +132,10 @@ class Fetch:
         if partition is None or partition.deleted:
             located = self._manager.hosted.locate(wanted)
             if isinstance(located, ErrorCode):
-                wanted.partition = None
-                self.has_news = True
-                return PartitionRead(located)
+                return self._refused(wanted, located)
             partition = wanted.partition = located
+        if self._gate is not None and self._gate.refuses(wanted.topic):
+            return self._refused(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         log = partition.log
         if log is not None and not self._warm and reading.may_block(log, wanted.fetch_offset, committed=self._committed):
             self.cold.append(wanted)
@@ -156,6 +179,14 @@ class Fetch:
         self.bytes_read += read.size
         return read
 
+    def _refused(self, wanted: FetchPartition, error: ErrorCode) -> PartitionRead:
+        """Permissions come before existence, but an unknown id has no name to ask for."""
+        wanted.partition = None
+        self.has_news = True
+        if self._gate is not None and self._gate.refuses(wanted.topic):
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return PartitionRead(error)
+
     def park(self, deadline_ms: int) -> ParkedFetch:
         """Wait for the missing bytes. The caller must finish the returned wait in any case."""
         parked = ParkedFetch(deadline_ms, self._min_bytes - self.bytes_read, committed=self._committed)
@@ -163,10 +194,14 @@ class Fetch:
         return parked
 
     def read_again(self, changed: Iterable[FetchPartition]) -> None:
-        """Read again the partitions that changed while the fetch was parked; the other results are kept."""
+        """Read again the partitions that changed while the fetch was parked; the other results are kept unless the client's
+        permissions have changed."""
         if self.context.is_superseded:
             self.has_news = True
             return
+        if self._gate is not None and self._gate.renew():
+            self.context.decide_by(self._gate.decider)
+            changed = self.context.due
         for wanted in changed:
             before = self.reads.get(wanted)
             if before is not None:

@@ -130,7 +130,7 @@ class FetchRequest(Protocol):
 class FetchSession:
     """What one client fetches, kept between its requests. ``epoch`` is the epoch that its next request must name."""
 
-    __slots__ = ("by_id", "caller", "created_ms", "due", "epoch", "id", "last_used_ms", "partitions", "watchers")
+    __slots__ = ("by_id", "caller", "created_ms", "decider", "due", "epoch", "id", "last_used_ms", "partitions", "watchers")
 
     def __init__(self, session_id: int, partitions: Iterable[FetchPartition], *, by_id: bool, caller: Caller | None, now_ms: int):
         self.id = session_id
@@ -140,6 +140,8 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
+        self.decider: object = None
+        """The permissions by which the partitions that are not due were decided; None when there are none."""
         self.partitions: dict[PartitionKey, FetchPartition] = {}
         self.due: dict[FetchPartition, None] = {}
         """Partitions that the next fetch reads, in this order; a partition that returned records moves to the end."""
@@ -241,7 +243,7 @@ class FetchAnswer:
 class FetchContext:
     """One fetch: the partitions to read, in order, and how their results are answered. ``session`` is None unless incremental."""
 
-    __slots__ = ("_by_id", "_cache", "_creates", "_epoch", "_everything", "caller", "session")
+    __slots__ = ("_by_id", "_cache", "_creates", "_decider", "_epoch", "_everything", "caller", "session")
 
     def __init__(
         self,
@@ -260,6 +262,16 @@ class FetchContext:
         self._epoch = session.epoch if session is not None else FINAL_EPOCH
         self._creates = creates
         self._by_id = by_id
+        self._decider: object = None
+
+    def decide_by(self, decider: object) -> None:
+        """Decide the fetch by these permissions. If the session was decided by others, all of its partitions are due. One that
+        may not be read stays in the session, as any with an error."""
+        self._decider = decider
+        session = self.session
+        if session is not None and session.decider != decider:
+            session.decider = decider
+            session.due.update(dict.fromkeys(session.partitions.values()))
 
     @property
     def due(self) -> Sequence[FetchPartition]:
@@ -305,7 +317,9 @@ class FetchContext:
                 return FetchAnswer(ErrorCode.NONE, NO_SESSION, list(reads.items()))
             for wanted, read in reads.items():
                 wanted.answer(read)
-            created = self._cache.create(self._everything, by_id=self._by_id, caller=self.caller, now_ms=now_ms)
+            created = self._cache.create(
+                self._everything, by_id=self._by_id, caller=self.caller, now_ms=now_ms, decider=self._decider
+            )
             return FetchAnswer(ErrorCode.NONE, created, list(reads.items()))
         if self.is_superseded:
             return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, NO_SESSION)
@@ -380,7 +394,15 @@ class FetchSessionCache:
         session.epoch = epoch + 1 if epoch < MAX_EPOCH else 1
         return FetchContext(self, (), session=session, caller=session.caller)
 
-    def create(self, partitions: Sequence[FetchPartition], *, by_id: bool, caller: Caller | None, now_ms: int) -> int:
+    def create(
+        self,
+        partitions: Sequence[FetchPartition],
+        *,
+        by_id: bool,
+        caller: Caller | None,
+        now_ms: int,
+        decider: object = None,
+    ) -> int:
         """The id of a new session; NO_SESSION when there is no room."""
         if self.partition_count + len(partitions) > MAX_PARTITIONS:
             return NO_SESSION
@@ -389,7 +411,8 @@ class FetchSessionCache:
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._rng.randrange(1, MAX_EPOCH)
-        self._sessions[session_id] = FetchSession(session_id, partitions, by_id=by_id, caller=caller, now_ms=now_ms)
+        session = self._sessions[session_id] = FetchSession(session_id, partitions, by_id=by_id, caller=caller, now_ms=now_ms)
+        session.decider = decider
         return session_id
 
     def _evict(self, size: int, privileged: bool, now_ms: int) -> bool:

@@ -22,7 +22,7 @@ from tidelog.model.errors import StorageFailure
 from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, TopicPartition, Uuid
 from tidelog.model.ports import Rng
 from tidelog.replication.alter_partition_requests import IsrChanges
-from tidelog.replication.fetch import Fetch
+from tidelog.replication.fetch import Fetch, Gate
 from tidelog.replication.fetch_sessions import FetchContext, FetchSessionCache
 from tidelog.replication.flushing import needs_flush, next_flush
 from tidelog.replication.hosted_partitions import HostedPartitions
@@ -240,10 +240,12 @@ class ReplicaManager:
         committed: bool,
         any_replica: bool = False,
         rack: str = "",
+        gate: Gate | None = None,
     ) -> Fetch:
         """Read what ``context`` names, once; the result tells whether that is enough or has to wait.
 
         ``any_replica``: a consumer that may read from a follower; ``rack``: its rack, if it sent one (KIP-392).
+        ``gate``: the client's permissions.
         """
         return Fetch(
             self,
@@ -253,6 +255,7 @@ class ReplicaManager:
             committed=committed,
             any_replica=any_replica,
             rack=rack if self.rack_aware else "",
+            gate=gate,
         )
 
     # -- flushing, failing, keeping house -------------------------------------------------------------------------------

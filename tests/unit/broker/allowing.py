@@ -16,6 +16,13 @@ class Allowing:
 
     permissions: set[Permission] = field(default_factory=set)
     loud: list[Permission] = field(default_factory=list)
+    version: int = 0
+    """Raised by ``change``."""
+
+    def change(self, *permissions: Permission) -> None:
+        """These are allowed from now on, and no others."""
+        self.permissions = set(permissions)
+        self.version += 1
 
     def allows(self, client: Client, operation: int, resource_type: int, name: str, quiet: bool) -> bool:
         asked = (AclOperation(operation), ResourceType(resource_type), name)

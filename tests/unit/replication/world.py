@@ -149,6 +149,7 @@ class World:
         self.clock_set_by_ms = 0
         """How far the wall clock of requests was set from ``now_ms``, which goes on evenly."""
         self.in_touch = True
+        self.access: Any = None
         self.broker_id = broker_id
         self.disk = disk or MemoryDisk()
         self.configs: dict[str, LogConfig] = {}
@@ -232,6 +233,7 @@ class World:
         broker.config = SimpleNamespace(fetch_max_bytes=57_671_680, transaction_partition_verification_enable=True)
         broker.runtime = runtime
         broker.leads = lambda partition: self.in_touch
+        broker.access = self.access
         return RequestContext(broker, Session("PLAINTEXT", "127.0.0.1"), -1, version, 42, client_id)
 
 

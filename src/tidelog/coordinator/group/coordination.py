@@ -12,7 +12,7 @@ from tidelog.coordinator.group.classic.classic_group import ClassicGroup
 from tidelog.coordinator.group.consumer.consumer_group import ConsumerGroup
 from tidelog.coordinator.group.group_kind import Group
 from tidelog.coordinator.group.settings import GroupSettings
-from tidelog.coordinator.group.topic_metadata import TopicMetadata
+from tidelog.coordinator.group.topic_metadata import Describable, TopicMetadata
 from tidelog.model.ids import random_uuid, uuid_to_text
 from tidelog.model.ports import Rng
 
@@ -29,7 +29,7 @@ class Coordination:
         self._rng = rng
         self._topics_created_version = topics_created_version
         self._groups: dict[str, Group] = {}
-        self._regex_jobs: dict[str, None] = {}
+        self._regex_jobs: dict[str, Describable | None] = {}
 
     @property
     def rng(self) -> Rng:
@@ -75,19 +75,21 @@ class Coordination:
         """Records that the current image has new topics."""
         self._topics_created_version = self.topics.version
 
-    def resolve_soon(self, group_id: str) -> None:
-        """Marks the group's patterns to be resolved as soon as possible."""
-        self._regex_jobs[group_id] = None
+    def resolve_soon(self, group_id: str, describable: Describable | None = None) -> None:
+        """Marks the group's patterns to be resolved as soon as possible. They match only topics that are ``describable`` for the
+        member whose request caused it; None: any topic. The result is shared by the group, as in Kafka."""
+        self._regex_jobs[group_id] = describable
 
     def resolves_soon(self, group_id: str | None = None) -> bool:
         """Whether the patterns of that group, or of any, are to be resolved."""
         return bool(self._regex_jobs) if group_id is None else group_id in self._regex_jobs
 
-    def take_regex_job(self) -> ConsumerGroup | None:
-        """The next group whose patterns to resolve; None when it was removed meanwhile. Only while ``resolves_soon``."""
+    def take_regex_job(self) -> tuple[ConsumerGroup | None, Describable | None]:
+        """The next group whose patterns to resolve, None when it was removed meanwhile, and the topics that they may match. Only
+        while ``resolves_soon``."""
         group_id = next(iter(self._regex_jobs))
-        del self._regex_jobs[group_id]
-        return self.consumer(group_id)
+        describable = self._regex_jobs.pop(group_id)
+        return self.consumer(group_id), describable
 
     # -- settings that a group may have of its own ---------------------------------------------------------------------------
 

@@ -203,9 +203,9 @@ class GroupCoordinator:
         outcome: what follows depends on its records."""
         effects = Effects()
         if self._c.resolves_soon():
-            subscribed = self._c.take_regex_job()
+            subscribed, describable = self._c.take_regex_job()
             if subscribed is not None:
-                effects.records += refresh_records(self._c, subscribed, now_ms)
+                effects.records += refresh_records(self._c, subscribed, now_ms, describable)
             return effects.outcome()
         due_groups = []
         while self._timers and self._timers[0][0] <= now_ms:

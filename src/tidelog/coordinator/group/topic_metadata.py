@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import xxhash
 
 from tidelog.coordinator.group.consumer.assignors.spec import TopicSpec, text_order
 from tidelog.metadata.image import GROUP_RESOURCE, NO_CONFIGS, ClusterImage, TopicImage
 from tidelog.model.ids import Uuid
+
+Describable: TypeAlias = Callable[[Iterable[str]], frozenset[str]]
+"""Those of the given topics that a member's client may describe."""
 
 _INT = struct.Struct("<i")
 _LONG = struct.Struct("<Q")

@@ -49,8 +49,8 @@ def test_patterns_wait_in_turn_and_a_group_that_is_gone_is_passed_over() -> None
     c.put(ConsumerGroup("there"))
     c.put(ConsumerGroup("gone"))
     c.resolve_soon("gone")
-    c.resolve_soon("there")
+    c.resolve_soon("there", frozenset)
     c.drop("gone")
     assert c.resolves_soon("there") and c.resolves_soon()
-    assert c.take_regex_job() is None
-    assert c.take_regex_job() is c.groups["there"] and not c.resolves_soon()
+    assert c.take_regex_job() == (None, None)
+    assert c.take_regex_job() == (c.groups["there"], frozenset) and not c.resolves_soon()

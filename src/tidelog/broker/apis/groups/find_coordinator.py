@@ -11,20 +11,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidelog.broker import internal_topics
+from tidelog.broker.authorization import DENIED, allows, require_on_cluster
 from tidelog.broker.node import BrokerContext
 from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.shards import Shards
+from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from tidelog.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 GROUP_KEY = 0
 TRANSACTION_KEY = 1
+SHARE_KEY = 2
 BATCHED_FROM = 4
+SHARE_KEY_FROM = 6
 NOT_SERVED = (
     "This version of tidelog does not serve share groups; groups (key type 0) and transactional ids (1) have a coordinator."
 )
 _NAMES: Mapping[int, str] = {GROUP_KEY: OFFSETS_TOPIC, TRANSACTION_KEY: TRANSACTION_STATE_TOPIC}
+_RESOURCES: Mapping[int, ResourceType] = {GROUP_KEY: ResourceType.GROUP, TRANSACTION_KEY: ResourceType.TRANSACTIONAL_ID}
 
 
 def find_coordinator(ctx: BrokerContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -34,8 +39,11 @@ def find_coordinator(ctx: BrokerContext, request: FindCoordinatorRequest) -> Fin
     The topic gets the replicas that its settings demand (offsets.topic.replication.factor,
     transaction.state.log.replication.factor), so it cannot be created before that many brokers have registered. Errors: 15 while
     the topic is being created, while its partition has no leader, and when this broker is cut off and may have been replaced; 35
-    for unknown key types. The empty name has a coordinator like any other, as in Kafka.
+    for unknown key types; 30 and 53 without DESCRIBE on the group or the transactional id, 31 for a share group's key without
+    CLUSTER_ACTION. The empty name has a coordinator like any other, as in Kafka.
     """
+    if request.key_type == SHARE_KEY and ctx.api_version >= SHARE_KEY_FROM:
+        require_on_cluster(ctx, AclOperation.CLUSTER_ACTION)
     if ctx.api_version >= BATCHED_FROM:
         return FindCoordinatorResponse(coordinators=[_find(ctx, request.key_type, key) for key in request.coordinator_keys])
     found = _find(ctx, request.key_type, request.key)
@@ -52,6 +60,9 @@ def _find(ctx: BrokerContext, key_type: int, key: str) -> Coordinator:
     name = _NAMES.get(key_type)
     if name is None:
         return _none(key, ErrorCode.UNSUPPORTED_VERSION, NOT_SERVED)
+    if not allows(ctx, AclOperation.DESCRIBE, _RESOURCES[key_type], key):
+        denied = DENIED[_RESOURCES[key_type]]
+        return _none(key, denied, denied.text)
     topic = ctx.image.topics.by_name.get(name)
     if topic is None:
         internal_topics.create_in_background(ctx.node, name)

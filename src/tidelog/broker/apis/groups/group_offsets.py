@@ -1,7 +1,8 @@
 """Committed offsets of groups: OffsetCommit, OffsetFetch, OffsetDelete.
 
 Topics are addressed by name up to v9 and by id since v10. A commit for an unknown partition fails for that partition alone; a
-partition without a committed offset is answered -1, not an error.
+partition without a committed offset is answered -1, not an error. Permissions are asked for before anything is looked up, but an
+unknown topic id has no name to ask for and is UNKNOWN_TOPIC_ID.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Coroutine
 from typing import Any
 
 from tidelog.broker.answers import Answer
-from tidelog.broker.apis.groups.groups import ask
+from tidelog.broker.apis.groups.groups import ask, may
+from tidelog.broker.authorization import allowed
 from tidelog.broker.node import BrokerContext
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.records import CommittedOffset, OffsetKey
+from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_OFFSET, ZERO_UUID, Uuid
 from tidelog.model.machine import Outcome, Reply, Token
@@ -52,11 +55,16 @@ GROUPS_FROM = 8
 
 def offset_commit(ctx: BrokerContext, request: OffsetCommitRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """OffsetCommit: consumers, administrators. v6 leader epochs, v7 static members, v9 member epochs, v10 topic ids. Errors:
-    3, 12, 14, 16, 22, 25, 27, 69, 82, 100."""
+    3, 12, 14, 16, 22, 25, 27, 29, 30, 69, 82, 100."""
+    if not may(ctx, AclOperation.READ, request.group_id):
+        return commit_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    resolved = [_resolve(ctx, topic) for topic in request.topics]
+    readable = allowed(ctx, AclOperation.READ, ResourceType.TOPIC, (topic.name for topic in request.topics if topic.name))
     refused: dict[tuple[int, int], ErrorCode] = {}
     known: list[OffsetCommitRequestTopic] = []
-    for place, topic in enumerate(request.topics):
-        error, count = _resolve(ctx, topic)
+    for place, (topic, (error, count)) in enumerate(zip(request.topics, resolved, strict=True)):
+        if topic.name not in readable and error is not ErrorCode.UNKNOWN_TOPIC_ID:
+            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         partitions = []
         for partition in topic.partitions:
             if error is None and 0 <= partition.partition_index < count:
@@ -148,7 +156,8 @@ def _merge(
 
 async def offset_fetch(ctx: BrokerContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """OffsetFetch: one group up to v7, several since v8; v2: a null list of topics means all; v7 require_stable: an error for
-    an offset that an open transaction may change; v9 member epochs; v10 topic ids. Errors: 14, 16, 22, 25, 88, 100, 113."""
+    an offset that an open transaction may change; v9 member epochs; v10 topic ids. Errors: 14, 16, 22, 25, 29, 30, 88, 100,
+    113."""
     if ctx.api_version >= GROUPS_FROM:
         return OffsetFetchResponse(groups=[await _fetch_group(ctx, group, request.require_stable) for group in request.groups])
     topics = request.topics
@@ -186,15 +195,47 @@ async def _fetch_group(ctx: BrokerContext, group: OffsetFetchRequestGroup, requi
     """The answer waits for earlier commits that are not safe yet, so that it never contains an offset that may be lost."""
 
     def read(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
-        return Outcome(replies=(Reply(token, _found(ctx, machine, group, require_stable)),))
+        return Outcome(replies=(Reply(token, _found(ctx, machine, asked, require_stable)),))
 
     def refuse(error: ErrorCode) -> OffsetFetchResponseGroup:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error)
 
+    if not may(ctx, AclOperation.DESCRIBE, group.group_id):
+        return refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    asked, denied = _split_by_permission(ctx, group)
     answer = ask(ctx, group.group_id, read, refuse, writes=False)
     found = await answer if isinstance(answer, Coroutine) else answer
     assert isinstance(found, OffsetFetchResponseGroup)
+    if found.error_code:
+        return found
+    if group.topics is None:
+        visible = allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, [topic.name for topic in found.topics], quiet=True)
+        found.topics = [topic for topic in found.topics if topic.name in visible]
+    found.topics += denied
+    # As in Kafka, unknown topic ids come last.
+    found.topics.sort(key=_is_unknown)
     return found
+
+
+def _split_by_permission(
+    ctx: BrokerContext, group: OffsetFetchRequestGroup
+) -> tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
+    """The request for the topics that the client may describe, and the errors for the others. A null list stays."""
+    if group.topics is None or ctx.node.access is None:
+        return group, []
+    named = [(topic, _name_of(ctx, topic)) for topic in group.topics]
+    visible = allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, (name for _, name in named if name is not None))
+    asked = group.replace(topics=[topic for topic, name in named if name is None or name in visible])
+    hidden = [topic for topic, name in named if name is not None and name not in visible]
+    return asked, [_topic_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED) for topic in hidden]
+
+
+def _name_of(ctx: BrokerContext, topic: OffsetFetchRequestTopics) -> str | None:
+    """The topic's name; None for an unknown id."""
+    if ctx.api_version < TOPIC_IDS_FROM:
+        return topic.name
+    image = ctx.image.topics.by_id.get(Uuid(topic.topic_id))
+    return None if image is None else image.name
 
 
 def _found(
@@ -207,8 +248,6 @@ def _found(
         topics = _all_topics(ctx, machine, group.group_id)
     else:
         topics = [_fetch_topic(ctx, machine, group.group_id, topic) for topic in group.topics]
-        # As in Kafka, unknown topic ids come last.
-        topics.sort(key=_is_unknown)
     if require_stable and machine.offsets.stored.in_transaction(group.group_id):
         for topic in topics:
             topic.partitions = [_stable(machine, group.group_id, topic.name, each) for each in topic.partitions]
@@ -232,18 +271,18 @@ def _stable(
 def _fetch_topic(
     ctx: BrokerContext, machine: GroupCoordinator, group_id: str, topic: OffsetFetchRequestTopics
 ) -> OffsetFetchResponseTopics:
-    name, error = topic.name, ErrorCode.NONE
-    if ctx.api_version >= TOPIC_IDS_FROM:
-        image = ctx.image.topics.by_id.get(Uuid(topic.topic_id))
-        if image is None:
-            error = ErrorCode.UNKNOWN_TOPIC_ID
-        else:
-            name = image.name
-    partitions = []
-    for index in topic.partition_indexes:
-        committed = machine.offsets.stored.get(group_id, name, index) if error is ErrorCode.NONE else None
-        partitions.append(_partition(index, committed, error))
+    name = _name_of(ctx, topic)
+    if name is None:
+        return _topic_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID)
+    partitions = [
+        _partition(index, machine.offsets.stored.get(group_id, name, index), ErrorCode.NONE) for index in topic.partition_indexes
+    ]
     return OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def _topic_refused(topic: OffsetFetchRequestTopics, error: ErrorCode) -> OffsetFetchResponseTopics:
+    partitions = [_partition(index, None, error) for index in topic.partition_indexes]
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
 def _is_unknown(topic: OffsetFetchResponseTopics) -> bool:
@@ -278,22 +317,20 @@ def _partition(index: int, committed: CommittedOffset | None, error: ErrorCode) 
 
 
 def _all_refused(group: OffsetFetchRequestGroup, error: ErrorCode) -> list[OffsetFetchResponseTopics]:
-    return [
-        OffsetFetchResponseTopics(
-            name=topic.name, partitions=[_partition(index, None, error) for index in topic.partition_indexes]
-        )
-        for topic in group.topics or []
-    ]
+    return [_topic_refused(topic, error) for topic in group.topics or []]
 
 
 # -- delete --------------------------------------------------------------------------------------------------------------
 
 
 def offset_delete(ctx: BrokerContext, request: OffsetDeleteRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """OffsetDelete: administrators. Errors: 14, 16, 24, 68, 69; by partition 3 and 86 (a member reads the topic)."""
+    """OffsetDelete: administrators. Errors: 14, 16, 24, 30, 68, 69; by partition 3, 29 and 86 (a member reads the
+    topic)."""
+    if not may(ctx, AclOperation.DELETE, request.group_id):
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    known, missing = _split_by_existence(ctx, request)
+    known, missing = _split_by_permission_and_existence(ctx, request)
     answer = ask(
         ctx,
         request.group_id,
@@ -303,22 +340,22 @@ def offset_delete(ctx: BrokerContext, request: OffsetDeleteRequest) -> Answer | 
     return _add_missing_later(answer, missing) if isinstance(answer, Coroutine) else _add_missing(answer, missing)
 
 
-def _split_by_existence(
+def _split_by_permission_and_existence(
     ctx: BrokerContext, request: OffsetDeleteRequest
 ) -> tuple[OffsetDeleteRequest, list[OffsetDeleteResponseTopic]]:
-    """The request for the partitions that exist, and the errors for the others."""
+    """The request for the readable partitions that exist, and the errors for the others."""
+    readable = allowed(ctx, AclOperation.READ, ResourceType.TOPIC, (topic.name for topic in request.topics))
     known = OffsetDeleteRequest(group_id=request.group_id)
     missing = []
     for topic in request.topics:
         image = ctx.image.topics.by_name.get(topic.name)
-        count = 0 if image is None else len(image.partitions)
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic.name in readable else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        count = 0 if image is None or topic.name not in readable else len(image.partitions)
         there = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
         if there:
             known.topics.append(OffsetDeleteRequestTopic(name=topic.name, partitions=there))
         gone = [
-            OffsetDeleteResponsePartition(
-                partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=error)
             for partition in topic.partitions
             if not 0 <= partition.partition_index < count
         ]

@@ -2,7 +2,8 @@
 
 Each handler passes the request to the shard of ``__consumer_offsets`` that owns the group and returns the coordinator's answer.
 Without a shard the answer is COORDINATOR_LOAD_IN_PROGRESS (14) or NOT_COORDINATOR (16), and COORDINATOR_NOT_AVAILABLE (15) when
-too few replicas are in sync: clients retry.
+too few replicas are in sync: clients retry. A client without the permission for a group gets GROUP_AUTHORIZATION_FAILED (30), and
+no coordinator is asked.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from typing import Any, TypeVar
 
 from tidelog.broker import asking
 from tidelog.broker.answers import Answer
+from tidelog.broker.authorization import allowed, allows, allows_on_cluster, authorized_operations
 from tidelog.broker.node import BrokerContext
-from tidelog.broker.operations import GROUP_OPERATIONS, NOT_ASKED
+from tidelog.broker.operations import NOT_ASKED
 from tidelog.coordinator.group import describing
 from tidelog.coordinator.group.classic import rebalance
 from tidelog.coordinator.group.classic.joining import Join
 from tidelog.coordinator.group.coordinator import GroupCoordinator
+from tidelog.coordinator.group.topic_metadata import Describable
+from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.model.machine import Outcome, Token
 from tidelog.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -30,6 +34,8 @@ from tidelog.protocol.messages.sync_group import SyncGroupRequest
 
 NAMED_PROTOCOL_FROM = 5
 """From this version on SyncGroup has to name the protocol."""
+REPORTS_OPERATIONS_FROM = 3
+_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 Call = Callable[[GroupCoordinator, Token, int], Outcome]
 R = TypeVar("R")
@@ -42,28 +48,47 @@ def ask(
     return asking.ask(ctx, ctx.node.groups, group_id, call, lambda answer: answer, refuse, writes=writes)
 
 
+def may(ctx: BrokerContext, operation: AclOperation, group_id: str) -> bool:
+    """Whether the client may do the operation on the group."""
+    return allows(ctx, operation, ResourceType.GROUP, group_id)
+
+
+def describable(ctx: BrokerContext) -> Describable | None:
+    """The topics that the client may describe, for patterns that its group resolves; None when there is no authorizer."""
+    if ctx.node.access is None:
+        return None
+    return lambda names: allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names, quiet=True)
+
+
 def join_group(ctx: BrokerContext, request: JoinGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """JoinGroup: classic consumers, Connect. v4 assigns the member id first, v5 static members, v7 the protocol type, v8 a
-    reason, v9 lets a static leader skip the assignment. Errors: 14, 16, 23, 24, 25, 26, 79, 81, 82."""
+    reason, v9 lets a static leader skip the assignment. Errors: 14, 16, 23, 24, 25, 26, 30, 79, 81, 82."""
     version = ctx.api_version
+    if not may(ctx, AclOperation.READ, request.group_id):
+        return rebalance.join_error(version, "", _DENIED)
 
     def call(machine: GroupCoordinator, token: Token, now_ms: int) -> Outcome:
-        return machine.join(Join(token, version, ctx.client_id or "", f"/{ctx.peer_host}", request), now_ms)
+        join = Join(token, version, ctx.client_id or "", f"/{ctx.peer_host}", request, describable(ctx))
+        return machine.join(join, now_ms)
 
     return ask(ctx, request.group_id, call, lambda error: rebalance.join_error(version, request.member_id, error))
 
 
 def sync_group(ctx: BrokerContext, request: SyncGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
     """SyncGroup: the leader sends the assignments, each member receives its own. v5 names the protocol. Errors: 14, 16, 22,
-    23, 25, 27, 82."""
+    23, 25, 27, 30, 82."""
     if ctx.api_version >= NAMED_PROTOCOL_FROM and (request.protocol_type is None or request.protocol_name is None):
         return rebalance.sync_error(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    if not may(ctx, AclOperation.READ, request.group_id):
+        return rebalance.sync_error(_DENIED)
     return ask(ctx, request.group_id, lambda machine, token, now: machine.sync(token, request, now), rebalance.sync_error)
 
 
 def heartbeat(ctx: BrokerContext, request: HeartbeatRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """Heartbeat. v3 added static members. Errors: 16, 22, 25, 27 (join again), 82. While the group is loading its members are
+    """Heartbeat. v3 added static members. Errors: 16, 22, 25, 27 (join again), 30, 82. While the group is loading its members are
     unknown, so the answer is no error, as in Kafka: aiokafka stops its heartbeats after a 14."""
+    if not may(ctx, AclOperation.READ, request.group_id):
+        return HeartbeatResponse(error_code=_DENIED)
 
     def refuse(error: ErrorCode) -> HeartbeatResponse:
         return HeartbeatResponse(error_code=ErrorCode.NONE if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error)
@@ -72,8 +97,10 @@ def heartbeat(ctx: BrokerContext, request: HeartbeatRequest) -> Answer | Corouti
 
 
 def leave_group(ctx: BrokerContext, request: LeaveGroupRequest) -> Answer | Coroutine[Any, Any, Answer]:
-    """LeaveGroup: one member up to v2, several since v3, by id or by instance (administrators). Errors: 14, 16, 25, 82."""
+    """LeaveGroup: one member up to v2, several since v3, by id or by instance (administrators). Errors: 14, 16, 25, 30, 82."""
     version = ctx.api_version
+    if not may(ctx, AclOperation.READ, request.group_id):
+        return LeaveGroupResponse(error_code=_DENIED)
     return ask(
         ctx,
         request.group_id,
@@ -84,8 +111,12 @@ def leave_group(ctx: BrokerContext, request: LeaveGroupRequest) -> Answer | Coro
 
 async def describe_groups(ctx: BrokerContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
     """DescribeGroups: administrators. v3 authorized operations, v4 static members, v6 an error for an unknown group. Errors by
-    group: 14, 15, 16, 69."""
-    return DescribeGroupsResponse(groups=[await _describe(ctx, request, group_id) for group_id in request.groups])
+    group: 14, 15, 16, 30, 69. Groups that are refused come first."""
+    named = list(request.groups)
+    described = allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, named)
+    groups = [DescribedGroup(group_id=each, error_code=_DENIED) for each in named if each not in described]
+    groups += [await _describe(ctx, request, each) for each in named if each in described]
+    return DescribeGroupsResponse(groups=groups)
 
 
 async def _describe(ctx: BrokerContext, request: DescribeGroupsRequest, group_id: str) -> DescribedGroup:
@@ -99,13 +130,16 @@ async def _describe(ctx: BrokerContext, request: DescribeGroupsRequest, group_id
     )
     group = await answer if isinstance(answer, Coroutine) else answer
     assert isinstance(group, DescribedGroup)
-    if version >= 3:
-        group.authorized_operations = GROUP_OPERATIONS if request.include_authorized_operations else NOT_ASKED
+    if version >= REPORTS_OPERATIONS_FROM:
+        wanted = request.include_authorized_operations and not group.error_code
+        group.authorized_operations = authorized_operations(ctx, ResourceType.GROUP, group_id) if wanted else NOT_ASKED
     return group
 
 
 async def list_groups(ctx: BrokerContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    """ListGroups: the groups that this broker coordinates. v4 filters by state, v5 by type. Errors: 14, 15, 16."""
+    """ListGroups: the groups that this broker coordinates. v4 filters by state, v5 by type. A client without DESCRIBE on the
+    cluster sees the groups that it may describe. Errors: 14, 15, 16."""
+    sees_all = allows_on_cluster(ctx, AclOperation.DESCRIBE, quiet=True)
 
     def listed(machine: GroupCoordinator) -> list[ListedGroup]:
         return describing.list_groups(machine, request.states_filter, request.types_filter)
@@ -113,14 +147,18 @@ async def list_groups(ctx: BrokerContext, request: ListGroupsRequest) -> ListGro
     groups = await asking.ask_every(ctx, ctx.node.groups, listed)
     if isinstance(groups, ErrorCode):
         return ListGroupsResponse(error_code=groups)
+    if not sees_all:
+        visible = allowed(ctx, AclOperation.DESCRIBE, ResourceType.GROUP, [each.group_id for each in groups], quiet=True)
+        groups = [each for each in groups if each.group_id in visible]
     return ListGroupsResponse(groups=groups)
 
 
 async def delete_groups(ctx: BrokerContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    """DeleteGroups: groups without members, with their offsets. Errors by group: 14, 16, 68, 69."""
-    results = []
-    for group_id in dict.fromkeys(request.groups_names):
-        results.append(await _delete_group(ctx, group_id))
+    """DeleteGroups: groups without members, with their offsets. Errors by group: 14, 16, 30, 68, 69."""
+    named = list(dict.fromkeys(request.groups_names))
+    deletable = allowed(ctx, AclOperation.DELETE, ResourceType.GROUP, named)
+    results = [await _delete_group(ctx, each) for each in named if each in deletable]
+    results += [DeletableGroupResult(group_id=each, error_code=_DENIED) for each in named if each not in deletable]
     return DeleteGroupsResponse(results=results)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from tidelog.broker.answers import Answer, Frame, Outgoing, Waiting
+from tidelog.broker.apis.records.readable import ReadGate
 from tidelog.broker.apis.topics.leadership import current_leader, node_endpoints
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.refusals import REGULAR
@@ -19,7 +20,7 @@ from tidelog.model.ids import Uuid
 from tidelog.protocol.fastpath import FetchResult, FetchTopicResult, FetchView, encode_fetch_response
 from tidelog.protocol.messages.fetch import FetchRequest
 from tidelog.replication.fetch import Fetch
-from tidelog.replication.fetch_sessions import FetchPartition
+from tidelog.replication.fetch_sessions import INITIAL_EPOCH, FetchPartition
 from tidelog.replication.purgatory import ParkedFetch
 from tidelog.replication.reads import PartitionRead
 from tidelog.replication.replica import Caller
@@ -37,11 +38,18 @@ def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any
     topic ids, v15 the replica id in a tag, v16 the new leader.
 
     Waits up to ``max_wait_ms`` for ``min_bytes``, but not when there is an error. Errors of the request: 70, 71, 106. Of a
-    partition: 1, 3, 6, 56, 74, 75, 76, 100, 103.
+    partition: 1, 3, 6, 29, 56, 74, 75, 76, 100, 103.
+
+    A request with a replica id needs CLUSTER_ACTION, because it moves the high watermark (CVE-2018-1288). Without it no session
+    is opened or used: a request that continues one gets 70, and any other gets 29 for each partition.
     """
     replicas = ctx.node.replicas
     even_ms = ctx.node.runtime.even_ms()
     caller = Caller(request.replica_id, request.replica_epoch, even_ms) if request.replica_id >= 0 else None
+    access = ctx.node.access
+    gate = None if access is None else ReadGate(ctx, access, follower=caller is not None)
+    if gate is not None and caller is not None and gate.refuses(None):
+        return _denied_follower(ctx, request)
     context = replicas.sessions.open(request, even_ms, by_id=ctx.api_version >= _BY_ID_FROM, caller=caller)
     if isinstance(context, ErrorCode):
         parts, _ = encode_fetch_response(ctx.correlation_id, ctx.api_version, (), error_code=context)
@@ -53,12 +61,19 @@ def fetch(ctx: BrokerContext, request: FetchView) -> Answer | Coroutine[Any, Any
         committed=request.isolation_level == _READ_COMMITTED,
         any_replica=caller is None and ctx.api_version >= _FROM_FOLLOWERS,
         rack=request.rack_id if caller is None else "",
+        gate=gate,
     )
     if work.cold:
         return _warmed(ctx, work, even_ms + request.max_wait_ms)
     if work.is_complete or request.max_wait_ms <= 0:
         return _answer(ctx, work, even_ms)
     return _Poll(ctx, work, even_ms + request.max_wait_ms)
+
+
+def _denied_follower(ctx: BrokerContext, request: FetchView) -> Answer:
+    if request.session_epoch > INITIAL_EPOCH:
+        return encode_fetch_response(ctx.correlation_id, ctx.api_version, (), error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)[0]
+    return refuse(ctx, request, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
 
 
 def refuse(ctx: BrokerContext, request: FetchView | FetchRequest, error: KafkaError) -> Answer:

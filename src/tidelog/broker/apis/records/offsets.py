@@ -12,8 +12,10 @@ from functools import partial
 from typing import Any
 
 from tidelog.broker.answers import Answer
+from tidelog.broker.authorization import allowed, allows_on_cluster
 from tidelog.broker.node import BrokerContext
 from tidelog.model import ids
+from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, StorageFailure
 from tidelog.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -59,8 +61,10 @@ def list_offsets(ctx: BrokerContext, request: ListOffsetsRequest) -> Answer | Co
     """Sent by consumers without a position, and by tools. v4 fences by leader epoch and returns the epoch of the record found,
     v5 may answer OFFSET_NOT_AVAILABLE, v7, v8, v9 and v11 each added a special timestamp, v10 a timeout.
 
-    A search by time reads batches, so it runs in a thread. Errors, per partition: 3, 5, 6, 35, 42, 56, 74, 75, 78.
+    A search by time reads batches, so it runs in a thread. Errors, per partition: 3, 5, 6, 29, 35, 42, 56, 74,
+    75, 78. Followers need DESCRIBE on the topic, too.
     """
+    describable = allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, (topic.name for topic in request.topics))
     response = ListOffsetsResponse()
     lookups: list[tuple[ListOffsetsPartitionResponse, TimestampLookup]] = []
     named = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
@@ -70,6 +74,9 @@ def list_offsets(ctx: BrokerContext, request: ListOffsetsRequest) -> Answer | Co
         for wanted in topic.partitions:
             result = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
             results.append(result)
+            if topic.name not in describable:
+                result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                continue
             if named[topic.name, wanted.partition_index] > 1:
                 result.error_code = ErrorCode.INVALID_REQUEST
                 continue
@@ -125,13 +132,21 @@ def _fill(result: ListOffsetsPartitionResponse, answer: OffsetAnswer, version: i
 
 def offset_for_leader_epoch(ctx: BrokerContext, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
     """Sent by consumers after a change of leader, and by followers that know no epoch: where did this epoch end? v3 added the
-    replica id. Errors, per partition: 3, 6, 56, 74, 75; an unknown epoch is answered -1, -1."""
+    replica id. Errors, per partition: 3, 6, 29, 56, 74, 75; an unknown epoch is answered -1, -1. CLUSTER_ACTION is enough for all
+    topics."""
+    names = {topic.topic for topic in request.topics}
+    if not allows_on_cluster(ctx, AclOperation.CLUSTER_ACTION, quiet=True):
+        names &= allowed(ctx, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
         results: list[EpochEndOffset] = []
         response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=results))
         for wanted in topic.partitions:
-            partition = ctx.node.replicas.by_name(topic.topic, wanted.partition)
+            partition = (
+                ctx.node.replicas.by_name(topic.topic, wanted.partition)
+                if topic.topic in names
+                else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            )
             if isinstance(partition, ErrorCode):
                 results.append(EpochEndOffset(error_code=partition, partition=wanted.partition))
                 continue
@@ -151,8 +166,9 @@ def delete_records(ctx: BrokerContext, request: DeleteRecordsRequest) -> Answer 
     """Sent by tools and Kafka Streams: raises the log start offset, which deletes older records everywhere. Offset -1 is the
     high watermark. Waits up to ``timeout_ms`` for the replicas on live brokers.
 
-    Errors, per partition: 1, 3, 6, 7, 17, 44, 56.
+    Errors, per partition: 1, 3, 6, 7, 17, 29, 44, 56.
     """
+    deletable = allowed(ctx, AclOperation.DELETE, ResourceType.TOPIC, (topic.name for topic in request.topics))
     response = DeleteRecordsResponse()
     waiting: list[tuple[Partition, DeleteRecordsPartitionResult]] = []
     for topic in request.topics:
@@ -161,7 +177,11 @@ def delete_records(ctx: BrokerContext, request: DeleteRecordsRequest) -> Answer 
         for wanted in topic.partitions:
             result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
             results.append(result)
-            partition = ctx.node.replicas.by_name(topic.name, wanted.partition_index)
+            partition = (
+                ctx.node.replicas.by_name(topic.name, wanted.partition_index)
+                if topic.name in deletable
+                else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            )
             if isinstance(partition, ErrorCode):
                 result.error_code = partition
             elif partition.is_internal:

@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Any
 
 from tidelog.broker.answers import CLOSE_CONNECTION, NO_RESPONSE, Answer, Frame, Outgoing, Signal, Waiting
+from tidelog.broker.apis.records.writable import denial, refusals
 from tidelog.broker.apis.topics.leadership import current_leader, node_endpoints
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.transaction_verification import Operation, operation_of_produce, produce_error, verify_or_add
@@ -53,7 +54,7 @@ def produce(ctx: BrokerContext, request: ProduceView) -> Answer | Coroutine[Any,
 
     acks=0 gets no response; an error closes the connection so that the producer notices. acks=-1 waits until all in-sync replicas
     have the records, acks=1 only for the leader; both wait for a flush if the topic demands one. Errors, per partition: 2, 3, 6,
-    7, 10, 17, 18, 19, 20, 21, 32, 45, 47, 48, 49, 51, 53, 56, 76, 87, 100, 120.
+    7, 10, 17, 18, 19, 20, 21, 29, 32, 45, 47, 48, 49, 51, 53, 56, 76, 87, 100, 120.
     """
     acks = request.acks
     topics = request.topics
@@ -63,7 +64,10 @@ def produce(ctx: BrokerContext, request: ProduceView) -> Answer | Coroutine[Any,
         partition = replicas.by_id(topic_id, index) if name is None else replicas.by_name(name, index)
         if partition.__class__ is Partition:
             assert isinstance(partition, Partition)
-            result = _append(ctx, request, partition, records)
+            if ctx.node.access is None or not (denied := denial(ctx, request, partition.topic, records)):
+                result = _append(ctx, request, partition, records)
+            else:
+                result = refused(denied)
             if result.__class__ is AppendResult:
                 assert isinstance(result, AppendResult)
                 version = ctx.api_version
@@ -168,34 +172,23 @@ def _append_transactional(ctx: BrokerContext, request: ProduceView, partition: P
     return _Unverified(records, producer_id, epoch, proof)
 
 
-def _refused_as_a_whole(request: ProduceView) -> ErrorCode:
-    """The error of a request whose transactional batches have different producers or epochs. The coordinator is asked about
-    one producer at one epoch; a batch at another epoch would never be completed."""
-    producers: set[tuple[int, int]] = set()
-    for _, _, wanted in request.topics:
-        for _, records in wanted:
-            if records is not None and len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL_BIT:
-                producers.add(read_producer(records)[:2])
-    if producers and request.transactional_id is None:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers) > 1 else _NONE
-
-
 def _append_all(ctx: BrokerContext, request: ProduceView) -> list[_Entry]:
     """Append to each partition that the request names; one named twice is refused."""
     replicas = ctx.node.replicas
     entries: list[_Entry] = []
     seen: set[Partition] = set()
     known_acks = request.acks in (-1, 0, 1)
-    refusal = _refused_as_a_whole(request)
-    for name, topic_id, wanted in request.topics:
+    whole, of_topics = refusals(ctx, request)
+    for place, (name, topic_id, wanted) in enumerate(request.topics):
+        refusal = whole or of_topics[place]
         for index, records in wanted:
+            if refusal:
+                entries.append(_Entry(name, topic_id, index, None, refused(refusal)))
+                continue
             found = replicas.by_id(topic_id, index) if name is None else replicas.by_name(name, index)
             result: _Result
             if not known_acks:
                 result = refused(ErrorCode.INVALID_REQUIRED_ACKS)
-            elif refusal:
-                result = refused(refusal)
             elif not isinstance(found, Partition):
                 result = refused(found)
             elif found in seen:

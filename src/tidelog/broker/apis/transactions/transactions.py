@@ -14,12 +14,14 @@ from typing import Any
 
 from tidelog.broker.answers import Answer
 from tidelog.broker.asking import ask, close_all
+from tidelog.broker.authorization import allowed, allows, allows_on_any, allows_on_cluster, require_on_cluster
 from tidelog.broker.node import Broker, BrokerContext
 from tidelog.controller.quorum_controller import QuorumController
 from tidelog.coordinator.placement import partition_of
 from tidelog.coordinator.transaction import coordinator
 from tidelog.coordinator.transaction.metadata import TV0, TV2
 from tidelog.coordinator.transaction.transitions import Producer
+from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.ids import INTERNAL_TOPICS, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, OFFSETS_TOPIC, TopicPartition
 from tidelog.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -48,6 +50,11 @@ BUMPING_FROM = 5
 """The versions of EndTxn whose response carries the next epoch (KIP-890)."""
 
 
+def may_write(ctx: BrokerContext, transactional_id: str) -> bool:
+    """Whether the client may use the transactional id. This includes its producer ids."""
+    return allows(ctx, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+
+
 def _told(ctx: BrokerContext, error: ErrorCode, fenced_from: int) -> ErrorCode:
     old = error is ErrorCode.PRODUCER_FENCED and ctx.api_version < fenced_from
     return ErrorCode.INVALID_PRODUCER_EPOCH if old else error
@@ -60,8 +67,15 @@ def init_producer_id(ctx: BrokerContext, request: InitProducerIdRequest) -> Late
     """Idempotent and transactional producers. v3 added the current id and epoch (KIP-360), v4 PRODUCER_FENCED, v5
     TRANSACTION_ABORTABLE. v6 (two-phase commit) is unstable and not offered.
 
-    Errors: 14 also while no block of ids is available, 16, 42, 47, 50, 51 while an open transaction is being aborted, 90.
+    A producer without a transactional id needs IDEMPOTENT_WRITE on the cluster or WRITE on any topic (KIP-679).
+
+    Errors: 14 also while no block of ids is available, 16, 31, 42, 47, 50, 51 while an open transaction is being aborted, 53, 90.
     """
+    if request.transactional_id is not None:
+        if not may_write(ctx, request.transactional_id):
+            return _no_id(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    elif not _may_be_idempotent(ctx):
+        return _no_id(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     named = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_PRODUCER_EPOCH
     if named[0] != named[1] or request.transactional_id == "":
         return _no_id(ErrorCode.INVALID_REQUEST)
@@ -75,6 +89,11 @@ def init_producer_id(ctx: BrokerContext, request: InitProducerIdRequest) -> Late
     return _with_ids(
         ctx, lambda: _init_transactional(ctx, request.transactional_id or "", request.transaction_timeout_ms, expected)
     )
+
+
+def _may_be_idempotent(ctx: BrokerContext) -> bool:
+    on_cluster = allows_on_cluster(ctx, AclOperation.IDEMPOTENT_WRITE, quiet=True)
+    return on_cluster or allows_on_any(ctx, AclOperation.WRITE, ResourceType.TOPIC)
 
 
 def _with_ids(ctx: BrokerContext, answer: Callable[[], Later]) -> Later:
@@ -162,10 +181,11 @@ def add_partitions_to_txn(ctx: BrokerContext, request: AddPartitionsToTxnRequest
     """v0 to v3: a producer below transaction.version 2 adds partitions to its transaction. v4 and v5: a broker adds them, or
     asks whether they belong to it (``verify_only``), for several transactions at once (KIP-890).
 
-    Errors: 3 and, if a client names an internal topic, 29, with 55 for the other partitions; 14, 16, 42, 47, 49, 51, 90, 120 for
-    partitions that are not in the transaction.
+    Errors: 3, and 29 for a topic that the client may not write or that is internal, with 55 for the other partitions; 14, 16, 42,
+    47, 49, 51, 53, 90, 120 for partitions that are not in the transaction. 31 for a batched request without CLUSTER_ACTION.
     """
     if ctx.api_version >= BATCHED_FROM:
+        require_on_cluster(ctx, AclOperation.CLUSTER_ACTION)
         return _add_batched(ctx, request)
     asked = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
@@ -173,6 +193,9 @@ def add_partitions_to_txn(ctx: BrokerContext, request: AddPartitionsToTxnRequest
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
+    if not may_write(ctx, asked.transactional_id):
+        denied = _results(asked.topics, lambda _: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=denied)
     answer = _add_one(ctx, asked, TV0)
     if isinstance(answer, Coroutine):
         return _later_v3(answer)
@@ -199,7 +222,8 @@ def _add_one(ctx: BrokerContext, asked: AddPartitionsToTxnTransaction, client_ve
     """The results of one transaction by topic, or a coroutine that returns them. If one partition is refused, all fail."""
     producer = Producer(asked.producer_id, asked.producer_epoch)
     partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
-    refused = {partition: _refusal(ctx, partition) for partition in partitions}
+    writable = _writable(ctx, asked)
+    refused = {partition: _refusal(ctx, partition, writable) for partition in partitions}
     if any(refused.values()):
         return _results(asked.topics, lambda partition: refused[partition] or ErrorCode.OPERATION_NOT_ATTEMPTED)
 
@@ -219,10 +243,18 @@ def _add_one(ctx: BrokerContext, asked: AddPartitionsToTxnTransaction, client_ve
     return ask(ctx, ctx.node.transactions, asked.transactional_id, call, respond, respond, writes=not asked.verify_only)
 
 
-def _refusal(ctx: BrokerContext, partition: TopicPartition) -> ErrorCode:
-    """Why a partition cannot join a transaction; NONE when it can. Clients do not write to internal topics: they announce a
-    group's offsets with AddOffsetsToTxn, and brokers add that partition themselves."""
-    if ctx.api_version < BATCHED_FROM and partition.topic in INTERNAL_TOPICS:
+def _writable(ctx: BrokerContext, asked: AddPartitionsToTxnTransaction) -> frozenset[str]:
+    """The topics that the sender may add. Clients do not write to internal topics: they announce a group's offsets with
+    AddOffsetsToTxn, and brokers add that partition themselves."""
+    names = frozenset(topic.name for topic in asked.topics)
+    if ctx.api_version >= BATCHED_FROM:
+        return names
+    return allowed(ctx, AclOperation.WRITE, ResourceType.TOPIC, names.difference(INTERNAL_TOPICS))
+
+
+def _refusal(ctx: BrokerContext, partition: TopicPartition, writable: frozenset[str]) -> ErrorCode:
+    """Why a partition cannot join a transaction; NONE when it can."""
+    if partition.topic not in writable:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     topic = ctx.image.topics.by_name.get(partition.topic)
     exists = topic is not None and 0 <= partition.partition < len(topic.partitions)
@@ -248,7 +280,11 @@ def _results(
 
 def add_offsets_to_txn(ctx: BrokerContext, request: AddOffsetsToTxnRequest) -> Later:
     """A producer below transaction.version 2 is about to commit a group's offsets: the group's partition of
-    ``__consumer_offsets`` joins the transaction. Errors as for AddPartitionsToTxn."""
+    ``__consumer_offsets`` joins the transaction. Errors as for AddPartitionsToTxn, and 30."""
+    if not may_write(ctx, request.transactional_id):
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not allows(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     producer = Producer(request.producer_id, request.producer_epoch)
     topic = ctx.image.topics.by_name.get(OFFSETS_TOPIC)
     count = ctx.config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
@@ -274,7 +310,9 @@ def add_offsets_to_txn(ctx: BrokerContext, request: AddOffsetsToTxnRequest) -> L
 
 def end_txn(ctx: BrokerContext, request: EndTxnRequest) -> Later:
     """Commit or abort. v5 implies transaction.version 2: the answer carries the producer's next epoch, and a retry with the
-    previous epoch gets the same answer (KIP-890). Errors: 14, 16, 42, 47, 48, 49, 51 while it is being completed, 90."""
+    previous epoch gets the same answer (KIP-890). Errors: 14, 16, 42, 47, 48, 49, 51 while it is being completed, 53, 90."""
+    if not may_write(ctx, request.transactional_id):
+        return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     producer = Producer(request.producer_id, request.producer_epoch)
     bumping = ctx.api_version >= BUMPING_FROM
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from tidelog.broker.asking import close_all
+from tidelog.broker.authorization import allows_on_cluster, require_on_cluster
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.transaction_markers import write_marker
+from tidelog.model.acl import AclOperation
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol.messages.write_txn_markers import (
@@ -27,8 +29,10 @@ async def write_txn_markers(ctx: BrokerContext, request: WriteTxnMarkersRequest)
 
     v2 added the transaction version, which decides how a marker's epoch is checked (KIP-1228); v1 counts as version 0. Markers of
     one producer are answered once per partition, with the result of the last one. Errors per partition: 3, 6, 7, 19, 42 for
-    impossible producer ids and epochs, 47, 52, 56.
+    impossible producer ids and epochs, 47, 52, 56; 31 without ALTER and without CLUSTER_ACTION on the cluster.
     """
+    if not allows_on_cluster(ctx, AclOperation.ALTER, quiet=True):
+        require_on_cluster(ctx, AclOperation.CLUSTER_ACTION)
     now_ms = ctx.now_ms()
     begun: dict[int, dict[TopicPartition, Outcome]] = {}
     try:

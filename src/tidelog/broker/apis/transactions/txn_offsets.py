@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from tidelog.broker.apis.transactions.transactions import may_write
+from tidelog.broker.authorization import allowed, allows
 from tidelog.broker.node import BrokerContext
 from tidelog.broker.transaction_verification import Operation, operation_of_offset_commit, verify_or_add
 from tidelog.coordinator.group.coordinator import GroupCoordinator
 from tidelog.coordinator.group.offsets.transactional_offsets import answer
 from tidelog.coordinator.shard import Shard, WithinTransaction
+from tidelog.model.acl import AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -34,21 +37,33 @@ async def txn_offset_commit(ctx: BrokerContext, request: TxnOffsetCommitRequest)
     generation (KIP-447), v4 may answer TRANSACTION_ABORTABLE, v5 adds the group's partition to the transaction implicitly
     (KIP-890).
 
-    Errors: 3, 12, 14, 15, 16, 22, 24, 25, 47, 48, 49, 51, 82, 120.
+    Errors: 3, 12, 14, 15, 16, 22, 24, 25, 29, 30, 47, 48, 49, 51, 53, 82, 120.
     """
-    known = _existing(ctx, request)
+    if not may_write(ctx, request.transactional_id):
+        return answer(request, lambda name, index: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not allows(ctx, AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return answer(request, lambda name, index: ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    readable = allowed(ctx, AclOperation.READ, ResourceType.TOPIC, (topic.name for topic in request.topics))
+    known = _existing(ctx, request, readable)
     response = await _commit(ctx, known) if known.topics else TxnOffsetCommitResponse()
     told = {(topic.name, each.partition_index): each.error_code for topic in response.topics for each in topic.partitions}
-    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return answer(request, lambda name, index: ErrorCode(told.get((name, index), unknown)))
+
+    def error_of(name: str, index: int) -> ErrorCode:
+        if name not in readable:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return ErrorCode(told.get((name, index), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+
+    return answer(request, error_of)
 
 
-def _existing(ctx: BrokerContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRequest:
-    """The request, reduced to the partitions that exist."""
+def _existing(ctx: BrokerContext, request: TxnOffsetCommitRequest, readable: frozenset[str]) -> TxnOffsetCommitRequest:
+    """The request, reduced to the readable partitions that exist."""
     topics = []
     for topic in request.topics:
         partitions = [
-            each for each in topic.partitions if ctx.image.topics.partition(topic.name, each.partition_index) is not None
+            each
+            for each in topic.partitions
+            if topic.name in readable and ctx.image.topics.partition(topic.name, each.partition_index) is not None
         ]
         if partitions:
             topics.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=partitions))

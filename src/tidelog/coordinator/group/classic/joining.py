@@ -14,6 +14,7 @@ from tidelog.coordinator.group.classic.classic_group import ClassicGroup, GroupS
 from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.records import group_record
 from tidelog.coordinator.group.settings import GroupSettings
+from tidelog.coordinator.group.topic_metadata import Describable
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import random_uuid, uuid_to_text
 from tidelog.model.machine import Token
@@ -37,6 +38,8 @@ class Join:
     client_id: str
     client_host: str
     request: JoinGroupRequest
+    describable: Describable | None = None
+    """The topics that a pattern of the group may match when this join has the patterns resolved; None: any."""
 
     @property
     def protocols(self) -> tuple[tuple[str, bytes], ...]:

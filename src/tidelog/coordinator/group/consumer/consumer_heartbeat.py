@@ -27,6 +27,7 @@ from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.effects import Effects
 from tidelog.coordinator.group.migration.migration import Opening, open_group
 from tidelog.coordinator.group.records import GroupRecord
+from tidelog.coordinator.group.topic_metadata import Describable
 from tidelog.model.errors import ErrorCode, KafkaError
 from tidelog.model.machine import Token
 from tidelog.protocol.messages.consumer_group_heartbeat import (
@@ -46,6 +47,8 @@ class Beat:
     client_id: str
     client_host: str
     request: ConsumerGroupHeartbeatRequest
+    describable: Describable | None = None
+    """The topics that a pattern of this client may match; None: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class Change:
     member: ConsumerMember
     updated: ConsumerMember
     reported: Reported | None
+    describable: Describable | None = None
 
 
 def heartbeat(c: Coordination, beat: Beat, effects: Effects, now_ms: int) -> None:
@@ -75,7 +79,7 @@ def heartbeat(c: Coordination, beat: Beat, effects: Effects, now_ms: int) -> Non
     else:
         member = known_static(group, member_id, request.instance_id)
         check_epoch(member, request.member_epoch, reported)
-    change = Change(member, _updated(member, beat), reported)
+    change = Change(member, _updated(member, beat), reported, beat.describable)
     updated = advance(c, group, change, records, now_ms)
     check_sizes(c, records)
     take_over(c, opening, effects, now_ms)
@@ -152,7 +156,7 @@ def change_member(
         records.append(member_record(group.group_id, updated))
     regex_changed, refresh = change_regex(c, group, member, updated, records, now_ms)
     if refresh:
-        c.resolve_soon(group.group_id)
+        c.resolve_soon(group.group_id, change.describable)
     return updated.topics != member.topics, regex_changed
 
 

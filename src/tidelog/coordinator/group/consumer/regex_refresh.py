@@ -2,12 +2,14 @@
 
 A new pattern is checked immediately and resolved right after the heartbeat that brought it, as a separate event: the group's
 epoch rises when the topics are known. All patterns of a group are resolved together, at most every ten seconds: when one is not
-resolved yet, when topics were created since, or when the refresh interval has passed. Source: KIP-848.
+resolved yet, when topics were created since, or when the refresh interval has passed. They match the topics that the member whose
+heartbeat caused it may describe; the whole group gets the result. Source: KIP-848.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from enum import Enum
 
 from tidelog.coordinator.group.consumer.consumer_group import NOT_RESOLVED, ConsumerGroup, ConsumerMember, ResolvedRegex
@@ -15,6 +17,7 @@ from tidelog.coordinator.group.consumer.consumer_records import epoch_record, re
 from tidelog.coordinator.group.consumer.subscription_regex import InvalidRegex, resolve
 from tidelog.coordinator.group.coordination import Coordination
 from tidelog.coordinator.group.records import GroupRecord
+from tidelog.coordinator.group.topic_metadata import Describable
 from tidelog.model.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)
@@ -83,9 +86,13 @@ def dropped_regexes(group: ConsumerGroup, leaving: list[ConsumerMember]) -> list
     return [pattern for pattern in patterns if group.subscribers(pattern) == sum(member.regex == pattern for member in leaving)]
 
 
-def refresh_records(c: Coordination, group: ConsumerGroup, now_ms: int) -> list[GroupRecord]:
+def refresh_records(
+    c: Coordination, group: ConsumerGroup, now_ms: int, describable: Describable | None = None
+) -> list[GroupRecord]:
     """Resolves the group's patterns; the epoch rises if their topics changed."""
-    names = list(c.topics.names())
+    names: Collection[str] = list(c.topics.names())
+    if describable is not None:
+        names = describable(names)
     records: list[GroupRecord] = []
     subscribed = {topic for member in group.members.values() for topic in member.topics}
     changed = False

@@ -70,7 +70,7 @@ def join(c: Coordination, group: ConsumerGroup, join: Join, effects: Effects, no
     former = group.static_member(request.group_instance_id)
     turns_back = former is not None and may_downgrade(c, group, [former.member_id], replaced=True)
     reported = by_topic_id(subscription.owned_partitions, c.topics)
-    change = Change(member, _updated(member, join, subscription), reported)
+    change = Change(member, _updated(member, join, subscription), reported, join.describable)
     names_changed, regex_changed = change_member(c, group, change, records, now_ms)
     changed = names_changed or regex_changed is not RegexChange.NONE
     epoch = bump_epoch(c, group, change.updated, changed, records)

@@ -153,6 +153,6 @@ def test_a_join_waits_for_the_others_while_other_connections_are_served(broker: 
 )
 def test_a_heartbeat_to_a_group_that_is_still_loading_is_taken_without_a_look(found: E, answered: E) -> None:
     shards = SimpleNamespace(find=lambda _group, writes: found)
-    ctx = SimpleNamespace(node=SimpleNamespace(groups=shards))
+    ctx = SimpleNamespace(node=SimpleNamespace(groups=shards, access=None))
     answer = heartbeat(ctx, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))  # type: ignore[arg-type]
     assert answer.error_code == answered  # type: ignore[union-attr]

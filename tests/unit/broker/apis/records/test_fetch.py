@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from tests.unit.broker.allowing import Allowing
 from tests.unit.replication.followed import led
 from tests.unit.replication.world import NOW_MS, Pending, World, batch, led_by_us, topic_id
 from tidelog.broker.apis.records.fetch import fetch
 from tidelog.broker.request import Context
 from tidelog.metadata.image import PartitionImage
+from tidelog.model.acl import CLUSTER_NAME, AclOperation, ResourceType
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_UUID, Uuid
 from tidelog.model.ports import FileSlice
@@ -308,3 +310,68 @@ def test_a_follower_is_counted_apart_from_consumers_and_may_only_be_one_that_is_
     stats = world.manager.hosted.topic_stats()["t"]
     assert stats.replication_bytes_out > 0 and stats.bytes_out == 0
     assert errors(decode(send(world, view(("t", 0, 0), replica_id=9))[1])) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+READ = (AclOperation.READ, ResourceType.TOPIC, "t")
+
+
+def test_a_long_poll_does_not_return_what_the_client_may_not_read_any_more() -> None:
+    world = World()
+    world.create("t")
+    world.create("u")
+    access = world.access = Allowing({READ, (AclOperation.READ, ResourceType.TOPIC, "u")})
+    world.partition("t").append(batch(b"secret"), NOW_MS, 1)
+    pending = Pending(*send(world, view(("t", 0, 0), ("u", 0, 0), min_bytes=10_000)))
+    assert pending.parked is not None
+    access.change((AclOperation.READ, ResourceType.TOPIC, "u"))
+    world.partition("u").append(batch(b"x" * 10_000), NOW_MS, 1)
+    pending.go_on()
+    response = decode(pending.answer)
+    assert errors(response) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED, 0]
+    assert values(response) == [b"x" * 10_000]
+
+
+def test_a_long_poll_that_expires_obeys_the_new_permissions_in_a_session_too() -> None:
+    world = World()
+    world.create("t")
+    access = world.access = Allowing({READ})
+    session = decode(send(world, view(("t", 0, 0), session_epoch=0, max_wait_ms=0))[1]).session_id
+    pending = Pending(*send(world, view(session_id=session, session_epoch=1)))
+    assert pending.parked is not None
+    access.change()
+    pending.expire()
+    assert errors(decode(pending.answer)) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    access.change(READ)
+    world.partition("t").append(batch(b"a"), NOW_MS, 1)
+    _, answer = send(world, view(session_id=session, session_epoch=2))
+    assert errors(decode(answer)) == [0] and values(decode(answer)) == [b"a"]
+
+
+def test_a_session_asks_again_only_for_what_is_due_while_the_acls_stay() -> None:
+    world = World()
+    for name in ("t", "u"):
+        world.create(name)
+    access = world.access = Allowing({READ, (AclOperation.READ, ResourceType.TOPIC, "u")})
+    session = decode(send(world, view(("t", 0, 0), ("u", 0, 0), session_epoch=0, max_wait_ms=0))[1]).session_id
+    decode(send(world, view(session_id=session, session_epoch=1, max_wait_ms=0))[1])
+    access.loud.clear()
+    world.partition("t").append(batch(b"a"), NOW_MS, 1)
+    assert errors(decode(send(world, view(session_id=session, session_epoch=2, max_wait_ms=0))[1])) == [0]
+    assert access.loud == [READ]
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_replica_id_without_permission_does_not_move_the_high_watermark(allowed: bool) -> None:
+    """CVE-2018-1288: a plain client that says it is a follower."""
+    world = World()
+    world.create("t", led())
+    partition = world.partition("t")
+    partition.append(batch(b"a"), NOW_MS, 1)
+    action = (AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+    world.access = Allowing({action} if allowed else {(AclOperation.READ, ResourceType.TOPIC, partition.topic)})
+    request = view((partition.topic, 0, 1), ("none", 0, 0), replica_id=2, replica_epoch=-1, max_wait_ms=0)
+    response = decode(send(world, request)[1])
+    assert partition.log is not None
+    assert partition.log.high_watermark == (1 if allowed else 0)
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert errors(response) == ([0, ErrorCode.UNKNOWN_TOPIC_ID] if allowed else [denied, denied])
