@@ -56,6 +56,11 @@ class AclAccessControl:
         """Questions answered "no"."""
 
     @property
+    def version(self) -> int:
+        """Rises with each change of the ACLs."""
+        return self._authorizer.version
+
+    @property
     def acls(self) -> int:
         """How many ACLs there are."""
         return len(self._authorizer)

@@ -154,3 +154,12 @@ def test_a_question_about_any_resource_is_counted() -> None:
     world.commit(acl_record(identity(1), acl("t", operation=Op.WRITE)))
     assert world.access.allows_any(Client(), Op.WRITE, TOPIC)
     assert (world.access.allowed, world.access.denied) == (1, 1)
+
+
+def test_the_version_rises_with_a_change_of_the_acls_and_with_no_other_commit() -> None:
+    world = World()
+    before = world.access.version
+    world.commit()
+    assert world.access.version == before
+    world.commit(acl_record(identity(1), acl("t")))
+    assert world.access.version > before
