@@ -53,7 +53,10 @@ class Leadership:
                 replica.falls_behind()
 
     def fetched(self, replica: Replica, offset: int, log_start_offset: int, leader_end: int, caller: Caller) -> None:
-        """A follower fetches from ``offset``, so it holds everything below."""
+        """A follower fetches from ``offset``, so it holds everything below; a parked fetch of a session that it lost says
+        nothing."""
+        if replica.is_known_later(caller):
+            return
         replica.fetched(offset, log_start_offset, leader_end, caller)
         if offset >= leader_end:
             self.quiet = True

@@ -63,6 +63,11 @@ class Replica:
         self.log_end_offset = offset
         self.log_start_offset = log_start_offset
 
+    def is_known_later(self, caller: Caller) -> bool:
+        """Whether the follower has opened another session since this caller's last fetch: what a fetch of the old one that
+        was parked says about the follower's position is out of date."""
+        return self._caller is not None and self._caller is not caller and caller.last_fetch_ms < self._caller.last_fetch_ms
+
     def falls_behind(self) -> None:
         """The leader is about to append, and this follower held everything until now."""
         if self._caller is not None:

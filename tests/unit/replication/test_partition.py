@@ -101,6 +101,23 @@ def test_with_another_replica_in_sync_the_high_watermark_waits_for_it() -> None:
     assert partition.is_safe(0, -1)
 
 
+def test_a_parked_fetch_of_a_lost_session_does_not_take_back_what_the_follower_said_since() -> None:
+    world = World()
+    world.create("t", PartitionImage((1, 2), (1, 2), 1, directories=(b"A" * 16, b"C" * 16)))
+    partition = world.partition("t")
+    lost, new = Caller(2, -1, NOW_MS), Caller(2, -1, NOW_MS + 10)
+    read_partition(partition, 0, 100, min_one=True, caller=lost)
+    append(partition, batch())
+    read_partition(partition, 1, 100, min_one=True, caller=new)
+    assert partition.leadership is not None
+    follower = partition.leadership.replicas[2]
+    assert read_partition(partition, 0, 100, min_one=True, caller=lost).size > 0, "it may be read, for a socket that is gone"
+    assert follower.log_end_offset == 1
+    lost.last_fetch_ms = NOW_MS + 20
+    read_partition(partition, 0, 100, min_one=True, caller=lost)
+    assert follower.log_end_offset == 0, "a fetch that came later says where the follower is now"
+
+
 def test_records_that_must_be_flushed_are_neither_visible_nor_acknowledged_before() -> None:
     world, partition = one_partition(LogConfig(flush_messages=1))
     append(partition, batch(b"a"))
