@@ -1,8 +1,7 @@
 """Broker options: authorizer, principals, SASL, SSL, delegation tokens.
 
-PLAIN and SCRAM are served. What is not enforced and would silently leave a node open carries ``refuses``; what belongs to another
-mechanism or to an SSL listener is ``inert``, because such a mechanism or listener is refused (``config.listener_sasl``,
-``config.listeners``).
+PLAIN, SCRAM, OAUTHBEARER and TLS are served. What is not enforced and would silently leave a node open carries
+``refuses``; what belongs to another mechanism is ``inert``, because such a mechanism is refused (``config.listener_sasl``).
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from tidelog.config.options import (
     Option,
 )
 
-SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SASL_PLAINTEXT"})
+SERVED_PROTOCOLS: Final = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 """Security protocols that a listener may speak."""
 NO_SASL = "PLAIN, SCRAM and OAUTHBEARER are the SASL mechanisms that are served"
-NO_SSL = "TLS is not supported yet; a node with an SSL listener does not start"
+JAVA_TLS = "it chooses among classes of Java; TLS is OpenSSL's here"
 NO_TOKENS = "delegation tokens are not issued yet"
 NOT_BUILT = "it is not enforced yet, so the node would be open where you expect it to be closed"
 
@@ -142,38 +141,32 @@ OPTIONS = (
            "How OAUTHBEARER checks tokens: one of the names of two Java classes, which stand for rules and are not loaded."),
     Option("sasl.server.max.receive.size", INT, 524288, MEDIUM, READ_ONLY, "Largest message of a login, in bytes."),
     Option("ssl.allow.dn.changes", BOOLEAN, False, LOW, READ_ONLY,
-           "Whether a new certificate may have another distinguished name.",
-           inert=NO_SSL),
+           "Whether a new certificate may have another distinguished name."),
     Option("ssl.allow.san.changes", BOOLEAN, False, LOW, READ_ONLY,
-           "Whether a new certificate may have other alternative names.", inert=NO_SSL),
+           "Whether a new certificate may have other alternative names."),
     Option("ssl.cipher.suites", LIST, (), MEDIUM, PER_BROKER,
-           "Cipher suites on offer; empty leaves the choice to the TLS library.", inert=NO_SSL),
+           "Cipher suites on offer; empty leaves the choice to the TLS library."),
     Option("ssl.client.auth", STRING, "none", MEDIUM, PER_BROKER,
-           "Whether clients show certificates: required, requested or none.", check=OneOf("required", "requested", "none"),
-           inert=NO_SSL),
-    Option("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), MEDIUM, PER_BROKER, "TLS versions on offer.", inert=NO_SSL),
+           "Whether clients show certificates: required, requested or none.", check=OneOf("required", "requested", "none")),
+    Option("ssl.enabled.protocols", LIST, ("TLSv1.2", "TLSv1.3"), MEDIUM, PER_BROKER, "TLS versions on offer."),
     Option("ssl.endpoint.identification.algorithm", STRING, "https", LOW, PER_BROKER,
-           "How a server's host name is verified; empty disables it.", inert=NO_SSL),
-    Option("ssl.engine.factory.class", CLASS, None, LOW, PER_BROKER, "Java class that makes TLS engines.", inert=NO_SSL),
-    Option("ssl.key.password", PASSWORD, None, MEDIUM, PER_BROKER, "Password of the private key.", inert=NO_SSL),
-    Option("ssl.keymanager.algorithm", STRING, "SunX509", MEDIUM, PER_BROKER, "Java's key manager.", inert=NO_SSL),
-    Option("ssl.keystore.certificate.chain", PASSWORD, None, MEDIUM, PER_BROKER, "The node's certificates as PEM text.",
-           inert=NO_SSL),
-    Option("ssl.keystore.key", PASSWORD, None, MEDIUM, PER_BROKER, "The node's private key as PEM text.", inert=NO_SSL),
-    Option("ssl.keystore.location", STRING, None, MEDIUM, PER_BROKER, "File with the node's key and certificates.",
-           inert=NO_SSL),
-    Option("ssl.keystore.password", PASSWORD, None, MEDIUM, PER_BROKER, "Password of that file.", inert=NO_SSL),
-    Option("ssl.keystore.type", STRING, "JKS", MEDIUM, PER_BROKER, "Format of that file.", inert=NO_SSL),
-    Option("ssl.principal.mapping.rules", STRING, "DEFAULT", LOW, READ_ONLY, "How certificate names become user names.",
-           inert=NO_SSL),
-    Option("ssl.protocol", STRING, "TLSv1.3", MEDIUM, PER_BROKER, "TLS version preferred.", inert=NO_SSL),
-    Option("ssl.provider", STRING, None, MEDIUM, PER_BROKER, "Java's TLS provider.", inert=NO_SSL),
-    Option("ssl.secure.random.implementation", STRING, None, LOW, PER_BROKER, "Java's random source for TLS.", inert=NO_SSL),
-    Option("ssl.trustmanager.algorithm", STRING, "PKIX", MEDIUM, PER_BROKER, "Java's trust manager.", inert=NO_SSL),
-    Option("ssl.truststore.certificates", PASSWORD, None, MEDIUM, PER_BROKER, "Certificates that are trusted, as PEM text.",
-           inert=NO_SSL),
-    Option("ssl.truststore.location", STRING, None, MEDIUM, PER_BROKER, "File with certificates that are trusted.",
-           inert=NO_SSL),
-    Option("ssl.truststore.password", PASSWORD, None, MEDIUM, PER_BROKER, "Password of that file.", inert=NO_SSL),
-    Option("ssl.truststore.type", STRING, "JKS", MEDIUM, PER_BROKER, "Format of that file.", inert=NO_SSL),
+           "How a server's host name is verified; empty disables it."),
+    Option("ssl.engine.factory.class", CLASS, None, LOW, PER_BROKER, "Java class that makes TLS engines."),
+    Option("ssl.key.password", PASSWORD, None, MEDIUM, PER_BROKER, "Password of the private key."),
+    Option("ssl.keymanager.algorithm", STRING, "SunX509", MEDIUM, PER_BROKER, "Java's key manager.", inert=JAVA_TLS),
+    Option("ssl.keystore.certificate.chain", PASSWORD, None, MEDIUM, PER_BROKER, "The node's certificates as PEM text."),
+    Option("ssl.keystore.key", PASSWORD, None, MEDIUM, PER_BROKER, "The node's private key as PEM text."),
+    Option("ssl.keystore.location", STRING, None, MEDIUM, PER_BROKER, "File with the node's key and certificates."),
+    Option("ssl.keystore.password", PASSWORD, None, MEDIUM, PER_BROKER, "Password of that file."),
+    Option("ssl.keystore.type", STRING, "JKS", MEDIUM, PER_BROKER, "Format of that file."),
+    Option("ssl.principal.mapping.rules", STRING, "DEFAULT", LOW, READ_ONLY, "How certificate names become user names."),
+    Option("ssl.protocol", STRING, "TLSv1.3", MEDIUM, PER_BROKER, "TLS version preferred.",
+           inert="ssl.enabled.protocols decides"),
+    Option("ssl.provider", STRING, None, MEDIUM, PER_BROKER, "Java's TLS provider.", inert=JAVA_TLS),
+    Option("ssl.secure.random.implementation", STRING, None, LOW, PER_BROKER, "Java's random source for TLS.", inert=JAVA_TLS),
+    Option("ssl.trustmanager.algorithm", STRING, "PKIX", MEDIUM, PER_BROKER, "Java's trust manager.", inert=JAVA_TLS),
+    Option("ssl.truststore.certificates", PASSWORD, None, MEDIUM, PER_BROKER, "Certificates that are trusted, as PEM text."),
+    Option("ssl.truststore.location", STRING, None, MEDIUM, PER_BROKER, "File with certificates that are trusted."),
+    Option("ssl.truststore.password", PASSWORD, None, MEDIUM, PER_BROKER, "Password of that file."),
+    Option("ssl.truststore.type", STRING, "JKS", MEDIUM, PER_BROKER, "Format of that file."),
 )  # fmt: skip

@@ -6,13 +6,16 @@ problem, never a warning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.broker_security import SERVED_PROTOCOLS
 from tidelog.config.leftovers import explain_unknown
 from tidelog.config.listener_sasl import sasl_settings
+from tidelog.config.listener_tls import PROTOCOLS as TLS_PROTOCOLS
+from tidelog.config.listener_tls import serving_tls, tls_settings
 from tidelog.config.listeners import check_advertised, check_listeners
 from tidelog.config.options import Option
 from tidelog.config.values import NodeValues
@@ -162,11 +165,25 @@ def _listeners(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
         yield f"inter.broker.listener.name is {inter}, which is not among the listeners for clients ({clients})."
     if (protocol := config.security_inter_broker_protocol) not in SERVED_PROTOCOLS:
         served = " or ".join(sorted(SERVED_PROTOCOLS))
-        yield f"security.inter.broker.protocol is {protocol}, which is not served yet. Set {served}."
-    for point in config.endpoints:
-        if point.protocol.startswith("SASL_"):
+        yield f"security.inter.broker.protocol is {protocol}, which does not exist. Set {served}."
+    yield from _secured(config, given)
+
+
+def _secured(config: NodeValues, given: Mapping[str, str]) -> Iterator[str]:
+    """What is missing on listeners with SASL or TLS, and for connections to listeners that only other nodes have."""
+    own = {point.listener for point in config.endpoints}
+    protocols = config.protocol_map
+    others = [] if config.embedded else [name for name in map(str.upper, config.controller_listener_names[:1]) if name not in own]
+    for name in (*(point.listener for point in config.endpoints), *others):
+        protocol = protocols.get(name, "PLAINTEXT")
+        questions: list[Callable[[], object]] = []
+        if protocol.startswith("SASL_") and name in own:
+            questions.append(partial(sasl_settings, given, name))
+        if protocol in TLS_PROTOCOLS:
+            questions.append(partial(serving_tls if name in own else tls_settings, given, name, protocol))
+        for question in questions:
             try:
-                sasl_settings(given, point.listener)
+                question()
             except ConfigError as problem:
                 yield str(problem)
 

@@ -43,8 +43,9 @@ _OF_LISTENERS: Final = (
     ".sasl.jaas.config",
     ".sasl.server.max.receive.size",
     ".connection.failed.authentication.delay.ms",
+    *(f".{name}" for name, option in BROKER_OPTIONS.items() if name.startswith("ssl.") and option.inert is None),
 )
-"""Options that a listener may have for itself (``config.listener_sasl``)."""
+"""Options that a listener may have for itself (``config.listener_sasl``, ``config.listener_tls``)."""
 
 _PREFIXES: Final = ("listener.name.", "rlmm.config.", "rsm.config.", "config.providers.")
 

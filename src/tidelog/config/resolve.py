@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from tidelog.config.broker import BROKER_OPTIONS
 from tidelog.config.checks import dynamic_problems, start_problems
 from tidelog.config.leftovers import AUTHORIZER_SETTINGS, explain_unknown, unknown_topic_option
+from tidelog.config.listener_tls import tls_warnings
 from tidelog.config.options import Dynamic, Value
 from tidelog.config.topic import TOPIC_OPTIONS
 from tidelog.config.topic_config import TopicConfig
@@ -52,7 +53,7 @@ class BrokerConfig(NodeValues):
         problems = start_problems(config, properties)
         if problems:
             raise ConfigError("\n".join(problems))
-        config.warnings = _warnings(properties)
+        config.warnings = (*_warnings(properties), *tls_warnings(properties, config.endpoints, config.protocol_map))
         return config
 
     def __repr__(self) -> str:

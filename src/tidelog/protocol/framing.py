@@ -25,6 +25,8 @@ MAX_PLAIN_REQUEST_BYTES = 16 * 1024 * 1024
 """Limit for requests other than Produce. Only Produce carries bulk data as bytes; other requests are decoded, and the smallest
 structures take up to 64 times their size as objects, so that a frame of the full size could exhaust the memory."""
 
+_TLS_HANDSHAKE = b"\x16\x03"
+"""The first bytes of a TLS connection; as the size of a frame, more than 369 million."""
 _SIZE = struct.Struct(">i")
 _SIZE_AND_KEY = struct.Struct(">ih")
 _REQUEST = struct.Struct(">hhih")
@@ -204,6 +206,8 @@ class FrameReader:
             return None
         (size,) = _SIZE.unpack_from(self._buffer, start)
         if not 0 <= size <= self._max:
+            if self._view[start : start + 2] == _TLS_HANDSHAKE:
+                raise ProtocolViolation("a TLS handshake, but this listener speaks plain text (security.protocol of the client)")
             raise ProtocolViolation(f"a frame of {size} bytes, allowed are 0 to {self._max} (socket.request.max.bytes)")
         if size > self._max_plain and self._end - start >= 6:
             _, api_key = _SIZE_AND_KEY.unpack_from(self._buffer, start)

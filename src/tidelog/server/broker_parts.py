@@ -28,13 +28,14 @@ from tidelog.server.cluster.coordinators import Coordinators
 from tidelog.server.cluster.log_dir_reports import LogDirReports, cordoned
 from tidelog.server.cluster.metadata_publisher import MetadataPublisher
 from tidelog.server.cluster.metadata_replica import MetadataReplica
+from tidelog.server.cluster.node_login import NodeLogin
 from tidelog.server.cluster.other_brokers import ChannelsToBrokers
 from tidelog.server.cluster.quorum_opening import MetadataDir, open_member
 from tidelog.server.log_dirs import OpenLogs
 from tidelog.server.replication.replica_creation import Creating
 from tidelog.server.replication.replica_fetcher_manager import Replication
 from tidelog.server.runtime import LoopRuntime
-from tidelog.server.serving.authenticating import broker_login, controller_login, sasl_of
+from tidelog.server.serving.authenticating import broker_login, sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.upkeep import settings
 from tidelog.server.upkeep.compaction import Compaction
@@ -71,8 +72,9 @@ def join_cluster(
     where = MetadataDir(fs, logs.metadata_dir.path, logs.metadata_dir.directory_id, logs.cluster_id)
     member = open_member(config, runtime, where, ports=ports, partition_dir=partition_dir)
     replica = MetadataReplica(config, runtime, member, logs.cluster_id, on_failure)
-    channels = Channels(runtime, str(config.node_id), broker_login(config))
-    to_controllers = Channels(runtime, str(config.node_id), controller_login(config))
+    tls = None if replica.tls is None or config.embedded else replica.tls.towards(config.inter_broker_listener)
+    channels = Channels(runtime, str(config.node_id), NodeLogin(broker_login(config), tls))
+    to_controllers = Channels(runtime, str(config.node_id), replica.controller_login)
     controller = ControllerLink(replica, to_controllers, runtime, config.controller_socket_timeout_ms)
     life = BrokerLife(config, controller, replica, runtime, lambda: cordoned(config, logs))
     return Membership(replica, channels, to_controllers, controller, life)
@@ -197,5 +199,6 @@ def _listeners(
     made = []
     for name, bound in sockets.items():
         sasl = sasl_of(name, broker, config, runtime)
-        made.append(Listener(name, bound, broker, runtime, limits=limits, count=count, sasl=sasl))
+        tls = None if replica.tls is None else replica.tls.listener(name)
+        made.append(Listener(name, bound, broker, runtime, limits=limits, count=count, sasl=sasl, tls=tls))
     return tuple(replica.quotas.add(listener, broker) for listener in made)

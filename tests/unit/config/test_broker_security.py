@@ -5,6 +5,27 @@ from __future__ import annotations
 from tidelog.config.broker_security import OPTIONS
 from tidelog.config.options import Type
 
+TLS = [
+    "allow.dn.changes",
+    "allow.san.changes",
+    "cipher.suites",
+    "client.auth",
+    "enabled.protocols",
+    "endpoint.identification.algorithm",
+    "engine.factory.class",
+    "key.password",
+    "keystore.certificate.chain",
+    "keystore.key",
+    "keystore.location",
+    "keystore.password",
+    "keystore.type",
+    "principal.mapping.rules",
+    "truststore.certificates",
+    "truststore.location",
+    "truststore.password",
+    "truststore.type",
+]
+
 
 def test_every_security_option_acts_or_refuses_to_start_or_says_that_it_has_no_effect() -> None:
     acting = {option.name for option in OPTIONS if option.inert is None and option.refuses is None}
@@ -26,6 +47,7 @@ def test_every_security_option_acts_or_refuses_to_start_or_says_that_it_has_no_e
         "sasl.oauthbearer.sub.claim.name",
         "sasl.server.callback.handler.class",
         "sasl.server.max.receive.size",
+        *(f"ssl.{name}" for name in TLS),
     }
 
 

@@ -157,10 +157,11 @@ def test_a_dynamic_word_on_what_cannot_change_while_running_is_not_heard() -> No
         ({"create.topic.policy.class.name": "com.example.Mine"}, "create.topic.policy.class.name is set"),
         ({"client.quota.callback.class": "com.example.Mine"}, "client.quota.callback.class is set"),
         ({"remote.log.storage.system.enable": "true"}, "remote.log.storage.system.enable is set"),
-        ({"listeners": "SSL://:9092,CONTROLLER://:9093"}, "speaks SSL, which is not served yet"),
-        ({"listeners": "SASL_SSL://:9092,CONTROLLER://:9093"}, "speaks SASL_SSL, which is not served yet"),
+        ({"listeners": "SSL://:9092,CONTROLLER://:9093"}, "listener SSL speaks SSL, but has no certificate"),
+        ({"listeners": "SASL_SSL://:9092,CONTROLLER://:9093"}, "listener SASL_SSL speaks SASL_SSL, but has no certificate"),
+        ({"listeners": "SSL://:9092,CONTROLLER://:9093", "ssl.engine.factory.class": "a.B"}, "names a Java class"),
         ({"listeners": "SASL_PLAINTEXT://:9092,CONTROLLER://:9093"}, "listener SASL_PLAINTEXT offers GSSAPI"),
-        ({"listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT"}, "CONTROLLER://:9093 speaks SSL"),
+        ({"listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT"}, "CONTROLLER speaks SSL, but has no"),
     ],
 )
 def test_what_would_leave_the_node_open_in_silence_stops_the_start(properties: dict[str, str], named: str) -> None:

@@ -18,17 +18,14 @@ import socket
 from collections import deque
 from enum import Enum
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.line import Asked, Line
 from tidelog.model.errors import ProtocolViolation
-from tidelog.server.cluster.node_login import open_line
+from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, open_line
 from tidelog.server.runtime import LoopRuntime
-
-if TYPE_CHECKING:
-    from tidelog.client.settings import Sasl
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +63,7 @@ class Channel:
     """One connection to one node for one purpose; created by ``Channels.to``."""
 
     def __init__(
-        self, runtime: LoopRuntime, client_id: str, host: str, port: int, purpose: str, login: Sasl | None = None
+        self, runtime: LoopRuntime, client_id: str, host: str, port: int, purpose: str, login: NodeLogin = PLAIN_TEXT
     ) -> None:
         self._runtime = runtime
         self._login = login
@@ -152,8 +149,7 @@ class Channel:
         line = Line(ClientConnection(self._client_id), self.line_lost, self.pump, _without_answer)
         try:
             async with asyncio.timeout(SETUP_TIMEOUT_S):
-                await self._connect(line)
-                await open_line(line, self._login, f"{self.host}:{self.port}", self._runtime.loop)
+                await open_line(self._runtime, line, self._login, self.host, self.port, await self._address())
         except (OSError, ValueError, ProtocolViolation, NotAuthenticated) as error:  # ValueError: a name that cannot be one
             self._failures += 1
             if isinstance(error, NotAuthenticated) and self._failures == 1:
@@ -170,16 +166,14 @@ class Channel:
             self._opening, self._line = None, line
             self.pump()
 
-    async def _connect(self, line: Line) -> None:
+    async def _address(self) -> str:
         if is_address(self.host):
             # No thread needed: all threads may be waiting for a slow disk.
-            await self._runtime.loop.create_connection(lambda: line, self.host, self.port)
-            return
+            return self.host
         # Looked up by the system in one of our worker threads, so that a stop can wait for it.
         found = await self._runtime.run_blocking(lambda: socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM))
         addresses = sorted(found, key=lambda each: each[0] != socket.AF_INET)
-        address = addresses[self._failures % len(addresses)][4]
-        await self._runtime.loop.create_connection(lambda: line, str(address[0]), self.port)
+        return str(addresses[self._failures % len(addresses)][4][0])
 
     def line_lost(self, line: Line, reason: Exception) -> None:
         """Handles a lost line, or ends one."""
@@ -226,8 +220,8 @@ def is_address(host: str) -> bool:
 class Channels:
     """The channels of one node."""
 
-    def __init__(self, runtime: LoopRuntime, client_id: str, login: Sasl | None = None) -> None:
-        """``login``: how this node authenticates; None on listeners without SASL."""
+    def __init__(self, runtime: LoopRuntime, client_id: str, login: NodeLogin = PLAIN_TEXT) -> None:
+        """``login``: what the listeners ask of this node."""
         self._runtime = runtime
         self._client_id = client_id
         self._login = login

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from tidelog.broker.node import ControllerSide
 from tidelog.broker.table import CONTROLLER_APIS
@@ -22,14 +23,19 @@ from tidelog.server.cluster.authorizing import access_control
 from tidelog.server.cluster.dead_brokers import DeadBrokers
 from tidelog.server.cluster.metadata_news import MetadataNews
 from tidelog.server.cluster.metadata_snapshots import SnapshotWriting
+from tidelog.server.cluster.node_login import NodeLogin
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.cluster.standby import Registration
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.authenticating import controller_login, sasl_of
 from tidelog.server.serving.listener import ConnectionCount, Listener
 from tidelog.server.serving.quota_enforcement import QuotaEnforcement
+from tidelog.server.serving.securing import node_tls
 from tidelog.server.upkeep import settings
 from tidelog.server.upkeep.metadata_scrub import MetadataScrub
+
+if TYPE_CHECKING:
+    from tidelog.server.serving.node_tls import TlsClient
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +67,11 @@ class MetadataReplica:
         self.on_leader: list[Callable[[], None]] = [self.dead_brokers.leader_changed]
         """Called when the leader changes, and when this process becomes the active controller."""
         self.quotas = QuotaEnforcement(config, runtime)
-        self._login = controller_login(config)
-        self.runner = RaftRunner(member, runtime, self._failed, self._leader_changed, self._login)
+        self.tls = node_tls(config)
+        """The TLS of this node's listeners and connections; None without any."""
+        self.controller_login = NodeLogin(controller_login(config), self._tls_to_controllers())
+        """What the controllers' listener asks of this node."""
+        self.runner = RaftRunner(member, runtime, self._failed, self._leader_changed, self.controller_login)
         self.snapshots = SnapshotWriting(member, runtime, self.runner)
         self._on_failure = on_failure
         self._timers: dict[str, Alarm] = {}
@@ -105,7 +114,8 @@ class MetadataReplica:
         count, limits = count or ConnectionCount(), settings.limits(self.config)
         for name, listening in sockets.items():
             sasl = sasl_of(name, side, self.config, runtime)
-            listener = Listener(name, listening, side, runtime, limits=limits, count=count, sasl=sasl)
+            tls = None if self.tls is None else self.tls.listener(name)
+            listener = Listener(name, listening, side, runtime, limits=limits, count=count, sasl=sasl, tls=tls)
             listener.start()
             self.listeners.append(self.quotas.add(listener))
 
@@ -116,7 +126,7 @@ class MetadataReplica:
         self._every("metadata snapshots", SNAPSHOT_CHECK_S, self.snapshots.step)
         if not self.config.is_controller:
             return
-        registration = Registration(self.runner, self.runtime, self._login)
+        registration = Registration(self.runner, self.runtime, self.controller_login)
         self._ends.append(registration.close)
         self._every("registration", REGISTRATION_S, registration.step)
         if self.config.controller_endpoints:
@@ -165,6 +175,10 @@ class MetadataReplica:
             await entry[1]
         finally:
             self._waiting.remove(entry)
+
+    def _tls_to_controllers(self) -> TlsClient | None:
+        names = self.config.controller_listener_names
+        return None if self.tls is None or self.config.embedded or not names else self.tls.towards(names[0].upper())
 
     def _tell_if_replaced(self) -> None:
         """Warns when the vote of this node's id belongs to another directory; otherwise that goes unnoticed until the next

@@ -11,18 +11,15 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from tidelog.client.connection import ClientConnection, UnsupportedByBroker
 from tidelog.client.failures import NotAuthenticated
 from tidelog.client.net.line import Asked, Line
 from tidelog.model.errors import ErrorCode, ProtocolViolation
 from tidelog.raft.effects import Node
-from tidelog.server.cluster.node_login import open_line
+from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin, open_line
 from tidelog.server.runtime import LoopRuntime
-
-if TYPE_CHECKING:
-    from tidelog.client.settings import Sasl
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +33,8 @@ class Answers(Protocol):
 
 
 class Peers:
-    def __init__(self, runtime: LoopRuntime, answers: Answers, client_id: str, login: Sasl | None = None) -> None:
-        """``login``: how this node authenticates; None on listeners without SASL."""
+    def __init__(self, runtime: LoopRuntime, answers: Answers, client_id: str, login: NodeLogin = PLAIN_TEXT) -> None:
+        """``login``: what the listeners ask of this node."""
         self._login = login
         self._runtime = runtime
         self._answers = answers
@@ -111,8 +108,7 @@ class Peers:
         found = await self._runtime.run_blocking(lambda: socket.getaddrinfo(to.host, to.port, type=socket.SOCK_STREAM))
         address = min(found, key=lambda each: each[0] != socket.AF_INET)[4]
         line = self._lines[to] = Line(ClientConnection(self._client_id), Line.close)
-        await self._runtime.loop.create_connection(lambda: line, str(address[0]), to.port)
-        await open_line(line, self._login, f"{to.host}:{to.port}", self._runtime.loop)
+        await open_line(self._runtime, line, self._login, to.host, to.port, str(address[0]))
         self._refusing.discard(to)
         return line
 

@@ -15,7 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidelog.controller.quorum_member import QuorumMember
 from tidelog.metadata.features import UnsupportedFeatureLevel
@@ -35,14 +35,12 @@ from tidelog.raft.raft_log import QuorumFault
 from tidelog.raft.shared_reads import SharedReads
 from tidelog.server.cluster.controller_runner import ControllerRunner
 from tidelog.server.cluster.metadata_sync import MetadataSync
+from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin
 from tidelog.server.cluster.peers import Peers
 from tidelog.server.cluster.quorum_requests import QuorumRequests
 from tidelog.server.cluster.raft_files import Job, RaftFiles
 from tidelog.server.deadline import Deadline
 from tidelog.server.runtime import LoopRuntime
-
-if TYPE_CHECKING:
-    from tidelog.client.settings import Sasl
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +61,9 @@ class RaftRunner:
         runtime: LoopRuntime,
         on_failure: Callable[[Exception], None],
         on_leader: Callable[[], None],
-        login: Sasl | None = None,
+        login: NodeLogin = PLAIN_TEXT,
     ) -> None:
-        """``login``: how this node authenticates on controllers; None on listeners without SASL."""
+        """``login``: what the controllers' listener asks of this node."""
         self.member = member
         self.controller = ControllerRunner(member, runtime, self)
         self.requests = QuorumRequests(member, runtime, self.do)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidelog.metadata.features import CONTROLLER_REGISTRATION_MV
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.controller_registration import ControllerRegistrationRequest, Feature, Listener
 from tidelog.raft.effects import Node
+from tidelog.server.cluster.node_login import PLAIN_TEXT, NodeLogin
 from tidelog.server.cluster.peers import Peers
 from tidelog.server.cluster.raft_runner import RaftRunner
 from tidelog.server.runtime import LoopRuntime
-
-if TYPE_CHECKING:
-    from tidelog.client.settings import Sasl
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +20,7 @@ log = logging.getLogger(__name__)
 class Registration:
     """The registration of one controller process."""
 
-    def __init__(self, runner: RaftRunner, runtime: LoopRuntime, login: Sasl | None = None) -> None:
+    def __init__(self, runner: RaftRunner, runtime: LoopRuntime, login: NodeLogin = PLAIN_TEXT) -> None:
         self._runner = runner
         self._me = runner.member.config.controller
         self._peers = Peers(runtime, self, f"quorum-controller-{self._me.id}-registration-", login)

@@ -26,7 +26,7 @@ from tidelog.server.runtime import Alarm, Driver, LoopRuntime
 from tidelog.server.serving.connection_machine import ConnectionMachine
 from tidelog.server.serving.connection_states import Event, State
 from tidelog.server.serving.sending import COLD, PEER_SLOW, SENT, TURN_OVER, Output, Part
-from tidelog.server.serving.transport import PlainTransport
+from tidelog.server.serving.transport import Transport
 from tidelog.server.serving.turn import Turn
 from tidelog.server.serving.violations import Violations
 
@@ -86,7 +86,7 @@ class Connection:
         "peer_host",
     )
 
-    def __init__(self, owner: Owner, transport: PlainTransport, session: Session, max_request_bytes: int) -> None:
+    def __init__(self, owner: Owner, transport: Transport, session: Session, max_request_bytes: int) -> None:
         self.peer_host = session.peer_host
         self.idle_since_ms = owner.runtime.real_ms()
         self._session = session

@@ -9,7 +9,6 @@ from enum import Enum
 class State(Enum):
     """What a connection is at."""
 
-    HANDSHAKING = "the peers agree on TLS; no request is read"
     AUTHENTICATING = "only requests that authenticate are served"
     OPEN = "requests are handled"
     THROTTLED = "answers leave, no request is handled until the client has waited"
@@ -20,7 +19,6 @@ class State(Enum):
 class Event(Enum):
     """What changes a connection's state."""
 
-    SECURED = 0
     AUTHENTICATED = 1
     THROTTLE = 2
     THROTTLE_OVER = 3
@@ -35,7 +33,6 @@ _ENDS: dict[tuple[State, Event], State] = {
     for event, end in ((Event.DRAIN, State.DRAINING), (Event.CLOSE, State.CLOSED))
 }
 TRANSITIONS: Mapping[tuple[State, Event], State] = {
-    (State.HANDSHAKING, Event.SECURED): State.AUTHENTICATING,
     (State.AUTHENTICATING, Event.AUTHENTICATED): State.OPEN,
     (State.OPEN, Event.THROTTLE): State.THROTTLED,
     (State.THROTTLED, Event.THROTTLE_OVER): State.OPEN,

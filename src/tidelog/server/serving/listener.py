@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidelog.broker.authentication import SaslListener
 from tidelog.broker.dispatch import Dispatcher
@@ -24,13 +24,18 @@ from tidelog.broker.quotas.metering import Metering
 from tidelog.broker.request import Session
 from tidelog.broker.request_times import RequestTimes
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.security.principal import KafkaPrincipal
 from tidelog.server.disk import descriptors_allowed
 from tidelog.server.runtime import Alarm, LoopRuntime
 from tidelog.server.serving.binding import unavailable
 from tidelog.server.serving.connection import Connection
-from tidelog.server.serving.transport import PlainTransport
+from tidelog.server.serving.transport import PlainTransport, Transport
 from tidelog.server.serving.turn import Turn
 from tidelog.server.serving.violations import Violations
+
+if TYPE_CHECKING:
+    from tidelog.server.serving.tls_listener import TlsListener
+    from tidelog.server.serving.tls_transport import TlsTransport
 
 log = logging.getLogger(__name__)
 
@@ -94,9 +99,12 @@ class Listener:
         limits: Limits,
         count: ConnectionCount,
         sasl: SaslListener | None = None,
+        tls: TlsListener | None = None,
     ) -> None:
         self.name = name
         self.sasl = sasl
+        self.tls = tls
+        """None for plain text."""
         self.port: int = listening.getsockname()[1]
         """The actual port; the system chooses one when 0 is configured."""
         self.runtime = runtime
@@ -112,7 +120,7 @@ class Listener:
         self.metering: Metering | None = None
         """Enforces client quotas, where there are any."""
         self._connected: Callable[[str], int] | None = None
-        self._held: dict[PlainTransport, Alarm] = {}
+        self._held: dict[Transport, Alarm] = {}
         self._listening = listening
         self._limits = limits
         self._count = count
@@ -122,6 +130,11 @@ class Listener:
         self._last_descriptor = max(descriptors_allowed() - DESCRIPTORS_FOR_FILES, DESCRIPTORS_FOR_FILES)
         self._sweep_s = min(30.0, max(0.05, limits.max_idle_ms / 4000)) if limits.max_idle_ms >= 0 else 30.0
         self._sweeping: asyncio.TimerHandle | None = None
+        self._handshakes = None
+        if tls is not None:
+            from tidelog.server.serving.tls_handshake import Handshakes  # a listener in plain text needs none of it
+
+            self._handshakes = Handshakes(tls, runtime, self._secured, count.remove)
 
     def change_limits(self, limits: Limits) -> None:
         """Applies to new connections; existing ones stay. The backlog and the buffers of the reader are fixed at the start."""
@@ -175,6 +188,8 @@ class Listener:
             self.runtime.loop.remove_reader(self._listening.fileno())
         for held in list(self._held):
             self._end_held(held)
+        if self._handshakes is not None:
+            self._handshakes.close()
         self._listening.close()
 
     async def drain(self, timeout_s: float) -> None:
@@ -251,13 +266,24 @@ class Listener:
             self._held[transport] = self.runtime.call_later(wait_ms / 1000, partial(self._end_held, transport))
             return
         self._count.add(host)
-        session = Session(self.name, host)
-        connection = Connection(self, transport, session, limits.max_request_bytes)
+        if self._handshakes is not None:
+            self._handshakes.accept(connected, host)
+        else:
+            self._connect(Connection(self, transport, Session(self.name, host), limits.max_request_bytes))
+
+    def _secured(self, transport: TlsTransport, host: str, principal: KafkaPrincipal) -> None:
+        """A TLS handshake is complete. With SASL, the certificate only lets the client in."""
+        from tidelog.server.serving.tls_connection import TlsConnection
+
+        session = Session(self.name, host) if self.sasl is not None else Session(self.name, host, principal)
+        self._connect(TlsConnection(self, transport, session, self._limits.max_request_bytes))
+
+    def _connect(self, connection: Connection) -> None:
         self.connections[connection] = None
         if self.metered:
             connection.meter()
 
-    def _end_held(self, transport: PlainTransport) -> None:
+    def _end_held(self, transport: Transport) -> None:
         """Closes a held connection, which exceeded its address's connection rate; the client may retry now."""
         self._held.pop(transport).cancel()
         transport.close()

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from tidelog.model.ports import Buffer, File, FileSlice
 from tidelog.server.disk import Descriptor, DiskFile
 from tidelog.server.serving.residency import read_resident, resident_length
-from tidelog.server.serving.transport import IOV_MAX, PlainTransport
+from tidelog.server.serving.transport import IOV_MAX, Transport
 
 Part = Buffer | FileSlice
 
@@ -63,7 +63,7 @@ class Output:
 
     __slots__ = ("_queue", "_resident_until", "_transport")
 
-    def __init__(self, transport: PlainTransport) -> None:
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._queue: deque[Part] = deque()
         self._resident_until = -1

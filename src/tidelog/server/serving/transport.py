@@ -1,13 +1,11 @@
-"""The bytes of one connection, non-blocking: the only module that calls a client's socket.
-
-A TLS transport has the same interface, with ``can_sendfile`` False.
-"""
+"""The bytes of one connection, non-blocking. This module and ``tls_transport`` are the only ones that call a client's socket."""
 
 from __future__ import annotations
 
 import os
 import socket
 from collections.abc import Sequence
+from typing import Protocol
 
 from tidelog.model.ports import Buffer
 
@@ -16,6 +14,28 @@ _MORE = getattr(socket, "MSG_MORE", 0)
 too."""
 IOV_MAX = 512
 """Buffers in one call; the kernel's own limit is 1,024 or more on every supported system."""
+
+
+class Transport(Protocol):
+    """What a connection reads from and writes to; ``PlainTransport`` documents the methods."""
+
+    @property
+    def fd(self) -> int: ...
+
+    @property
+    def can_sendfile(self) -> bool: ...
+
+    def receive(self, buffer: bytearray | memoryview) -> int: ...
+
+    def peer_has_ended(self) -> bool: ...
+
+    def send(self, data: Buffer) -> int: ...
+
+    def send_all(self, buffers: Sequence[Buffer], *, more: bool) -> int: ...
+
+    def send_file(self, fd: int, position: int, length: int) -> int: ...
+
+    def close(self) -> None: ...
 
 
 class PlainTransport:

@@ -15,10 +15,11 @@ from tidelog.client.settings import Sasl
 from tidelog.protocol.messages.describe_cluster import DescribeClusterRequest
 from tidelog.raft.effects import Node
 from tidelog.server.cluster.channels import ChannelError, Channels
+from tidelog.server.cluster.node_login import NodeLogin
 from tidelog.server.cluster.peers import Peers
 from tidelog.server.serving.connection_states import State
 
-RIGHT, WRONG = Sasl("PLAIN", "alice", "secret"), Sasl("PLAIN", "alice", "wrong")
+RIGHT, WRONG = (NodeLogin(Sasl("PLAIN", "alice", password)) for password in ("secret", "wrong"))
 
 
 class Answers:
@@ -69,7 +70,7 @@ def test_a_channel_without_its_login_fails_and_says_why_once(caplog: pytest.LogC
 
 
 @pytest.mark.parametrize("login", [RIGHT, WRONG])
-def test_a_peer_logs_in_or_fails(login: Sasl, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_peer_logs_in_or_fails(login: NodeLogin, caplog: pytest.LogCaptureFixture) -> None:
     async def main(place: Place) -> None:
         for _ in range(2):
             answers = Answers(place.runtime.loop)

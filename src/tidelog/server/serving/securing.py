@@ -1,0 +1,21 @@
+"""Whether a node needs TLS at all; one in plain text loads nothing of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tidelog.config.listener_tls import PROTOCOLS
+from tidelog.config.resolve import BrokerConfig
+
+if TYPE_CHECKING:
+    from tidelog.server.serving.node_tls import NodeTls
+
+
+def node_tls(config: BrokerConfig) -> NodeTls | None:
+    """The TLS of a node; None when none of its listeners, and none that it connects to, speaks it."""
+    names = {point.listener for point in config.endpoints} | {name.upper() for name in config.controller_listener_names}
+    if not any(config.protocol_map.get(name) in PROTOCOLS for name in names):
+        return None
+    from tidelog.server.serving.node_tls import NodeTls
+
+    return NodeTls(config)
