@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,15 +10,23 @@ import pytest
 
 from tests.unit.broker.node_world import NodeWorld, refused
 from tests.unit.server.several_nodes import SeveralNodes
+from tidelog.broker.dispatch import Dispatcher
+from tidelog.broker.request import Session
+from tidelog.config.authorizer import STANDARD_AUTHORIZER
 from tidelog.controller.quorum_controller import QuorumController
+from tidelog.model.acl import AclOperation, PatternType, PermissionType, ResourceType
 from tidelog.model.errors import ErrorCode, KafkaError
+from tidelog.protocol import registry
 from tidelog.protocol.api_keys import ApiKey
+from tidelog.protocol.framing import RequestHeader, decode_response_header, encode_request, response_header_is_flexible
 from tidelog.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     OpData,
     RequestEntityData,
     RequestEntryData,
 )
+from tidelog.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from tidelog.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tidelog.protocol.messages.delete_topics import DeleteTopicsRequest
 from tidelog.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -26,6 +34,8 @@ from tidelog.protocol.messages.describe_quorum import (
     RequestPartitionData,
     RequestTopicData,
 )
+from tidelog.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tidelog.security.principal import KafkaPrincipal
 from tidelog.server.cluster.controller_link import ControllerLink, _not_active
 from tidelog.server.runtime import LoopRuntime
 
@@ -172,3 +182,112 @@ def test_a_controller_that_hangs_is_asked_no_more_when_another_one_leads() -> No
         await main(LoopRuntime(asyncio.get_running_loop()))
 
     asyncio.run(told())
+
+
+AUTHORIZED = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
+"""The nodes themselves are anonymous; alice is not."""
+
+
+def may(operation: AclOperation, topic: str, host: str = "*") -> AclCreation:
+    prefixed, allow = PatternType.PREFIXED, PermissionType.ALLOW
+    return AclCreation(ResourceType.TOPIC, topic, prefixed, "User:alice", host, operation, allow)
+
+
+async def asked(world: SeveralNodes, via: int, request: Any, version: int, host: str = "10.0.0.7", name: str = "alice") -> Any:
+    """The answer of a broker to alice, as from its listener."""
+    broker = world.nodes[via].broker
+    session = Session("PLAINTEXT", host, KafkaPrincipal("User", name))
+    frame = encode_request(RequestHeader(request.API_KEY, version, 1, "console"), request)[4:]
+    outgoing: Any = Dispatcher(broker, broker.apis).handle(session, memoryview(frame))
+    parts = await outgoing if isinstance(outgoing, Coroutine) else outgoing
+    body = b"".join(parts)[4:]
+    _, position = decode_response_header(body, response_header_is_flexible(request.API_KEY, version))
+    return registry.response_class(request.API_KEY).decode(body[position:], version)
+
+
+async def creates(world: SeveralNodes, via: int, name: str, host: str = "10.0.0.7") -> int:
+    request = CreateTopicsRequest(topics=[CreatableTopic(name, 1, 1)], timeout_ms=30_000)
+    return int((await asked(world, via, request, 7, host)).topics[0].error_code)
+
+
+async def permit(world: SeveralNodes, via: int, *creations: AclCreation) -> None:
+    answer = await asked(world, via, CreateAclsRequest(creations=list(creations)), 3, name="ANONYMOUS")
+    assert [each.error_code for each in answer.results] == [ErrorCode.NONE] * len(creations)
+    await world.everywhere(lambda node: len(node.broker.image.acls) >= len(creations))
+
+
+def test_the_rights_of_the_client_decide_and_not_those_of_its_broker(tmp_path: Path) -> None:
+    world = SeveralNodes(tmp_path, controllers=1, brokers=2, given=AUTHORIZED)
+    denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    async def main() -> None:
+        await world.start()
+        via = world.passive()
+        assert await creates(world, via, "mine") == denied
+        await permit(world, via, may(AclOperation.CREATE, "mine", "10.0.0.7"), may(AclOperation.DESCRIBE, "mine"))
+        for each in (via, 1):
+            assert await creates(world, each, f"mine-{each}") == ErrorCode.NONE
+            assert await creates(world, each, f"other-{each}") == denied
+            assert await creates(world, each, f"mine-{each}-far", host="10.0.0.8") == denied
+        limit = AlterClientQuotasRequest(entries=[RequestEntryData([RequestEntityData("user", "alice")], [])])
+        for each in (via, 1):
+            answer = await asked(world, each, limit, 1)
+            assert [entry.error_code for entry in answer.entries] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+        topics = [MetadataRequestTopic(name="mine-too")]
+        await world.until(lambda: "mine-1" in world.nodes[via].broker.image.topics.by_name)
+        answer = await asked(world, via, MetadataRequest(topics=topics), 13)
+        assert [each.error_code for each in answer.topics] == [ErrorCode.LEADER_NOT_AVAILABLE]
+        await world.everywhere(
+            lambda node: set(node.broker.image.topics.by_name) == {"mine-1", f"mine-{via}", "mine-too"},
+        )
+
+    world.run(main)
+    world.close()
+
+
+def test_no_request_passes_unchecked_while_the_controller_moves(tmp_path: Path) -> None:
+    world = SeveralNodes(tmp_path, given=AUTHORIZED)
+
+    async def main() -> None:
+        await world.start()
+        await permit(world, 1, may(AclOperation.CREATE, "mine"))
+        active = world.active()
+        assert active is not None
+        expected: set[str] = set()
+
+        async def ask(via: int) -> None:
+            number = 0
+            while number < 3 or world.active() in (None, active):
+                name = f"mine-{via}-{number}"
+                expected.add(name)
+                refused, code = await asyncio.gather(creates(world, via, f"other-{via}-{number}"), creates(world, via, name))
+                assert refused == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                assert code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+                number += 1
+
+        stopping = world.runtime.spawn(world.nodes.pop(active).stop(), "stopping")
+        await asyncio.gather(*map(ask, list(world.nodes)))
+        await stopping  # type: ignore[misc]
+        await world.everywhere(lambda node: set(node.broker.image.topics.by_name) == expected)
+
+    world.run(main)
+    world.close()
+
+
+def test_a_broker_without_cluster_action_tells_its_client_only_that_something_failed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = SeveralNodes(tmp_path, controllers=1, brokers=1, given=AUTHORIZED)
+
+    async def main() -> None:
+        await world.start()
+        deny: Any = lambda client, operation, *rest: operation != AclOperation.CLUSTER_ACTION  # noqa: E731
+        refusing = SimpleNamespace(allows=deny, allows_any=deny)
+        (listener,) = world.nodes[1].replica.listeners
+        side: Any = listener.dispatcher._node
+        side.access = refusing
+        assert await creates(world, 2, "mine") == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert "does not take a client's request from this broker: CLUSTER_AUTHORIZATION_FAILED" in caplog.text
+
+    world.run(main)
+    world.close()
