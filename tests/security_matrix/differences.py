@@ -31,8 +31,10 @@ class Difference:
 
 
 BAD_FILTER = "An ACL filter with an unknown operation is answered. Apache Kafka closes the connection while it parses."
-VALIDATED_FIRST = "Permissions come before validation, so that an error text says nothing to a client without them."
-NO_SHARE_GROUPS = "tidelog has no share groups and says so; Apache Kafka looks for their coordinator with the feature off."
+VALIDATED_FIRST = "Permissions come before validation: without them an error says nothing about the resource."
+NO_SHARE_GROUPS = (
+    "UNSUPPORTED_VERSION: tidelog has no share groups. Apache Kafka looks for their coordinator with the feature off."
+)
 
 ON_PURPOSE: tuple[Difference, ...] = (
     Difference(
@@ -40,7 +42,8 @@ ON_PURPOSE: tuple[Difference, ...] = (
         "created, *",
         r"\[UNKNOWN_TOPIC_OR_PARTITION",
         "[LEADER_NOT_AVAILABLE",
-        "The topic that the request creates exists when it is answered. Clients retry on both errors.",
+        "LEADER_NOT_AVAILABLE: the topic that the request creates exists by then. Apache Kafka says UNKNOWN_TOPIC_OR_PARTITION;"
+        " clients retry on both.",
     ),
     Difference(
         "FIND_COORDINATOR", "type 2, *", "COORDINATOR_NOT_AVAILABLE|INVALID_REQUEST", "UNSUPPORTED_VERSION", NO_SHARE_GROUPS
@@ -71,7 +74,7 @@ ON_PURPOSE: tuple[Difference, ...] = (
         "topic missing, unknown config",
         "INVALID_CONFIG",
         "UNKNOWN_TOPIC_OR_PARTITION",
-        "Of two errors the one about the topic is told: its settings cannot be valid.",
+        "Of two errors the answer has the one about the topic: it does not exist.",
     ),
     Difference(
         "ALTER_CONFIGS INCREMENTAL_ALTER_CONFIGS",
