@@ -82,22 +82,25 @@ class DamageJob:
 
 
 class KnownDamage:
-    """What the list of one log says, as far as it was read or written since the start."""
+    """What the list of one log says, as far as it was read or written since the start. It has one writer at a time."""
 
-    __slots__ = ("_listed",)
+    __slots__ = ("_being_written", "_listed")
 
     def __init__(self, listed: frozenset[int] | None = frozenset()) -> None:
         self._listed = listed
+        self._being_written = False
 
     def job(self, fs: FileSystem, log: _Log, segments: Iterable[_Segment]) -> DamageJob | None:
-        """A job that brings the list up to date; None when it is. Pass its result to ``written``."""
+        """A job that brings the list up to date. None when it is, and while another job runs: ask again after ``written``."""
         bases = frozenset(segment.base_offset for segment in segments if segment.rotten)
-        if bases == self._listed:
+        if self._being_written or bases == self._listed:
             return None
         self._listed = bases
+        self._being_written = True
         return DamageJob(fs, log, bases)
 
     def written(self, ok: bool) -> None:
-        """After a failed job the next one tries again."""
+        """The result of a job. After a failed one the next one tries again."""
+        self._being_written = False
         if not ok:
             self._listed = None

@@ -4,8 +4,10 @@ A start after a crash replays the end of a log. If batches there are damaged, th
 record of a transaction, a marker. Once the batches are back, readers of committed data would get records of an aborted
 transaction. So the state is rebuilt with the mended segment *before* that segment takes its place, and both change together.
 
-The rebuild reads from the newest producer snapshot at or below the segment to the log's end, in a thread; ``install``, on the
-event loop, reads what was appended since and replaces the state.
+The rebuild reads from the newest producer snapshot at or below the segment to the log's end, in a thread, and writes the
+transaction indexes of sealed segments, which are right whether the segment is mended or not. ``install``, on the event loop,
+reads the little that was appended since and replaces the state. It syncs nothing: where a flush has sealed more segments
+meanwhile, or much was appended, ``ready`` is False, and ``more`` comes first.
 
 Producer snapshots behind the segment are wrong and are removed. Where offsets are missing between two segments, because of
 compaction, a new one takes the place: after a power loss it shows that nothing was lost there (segment_recovery.py).
@@ -50,16 +52,58 @@ class StateRebuild:
         """One past the last offset that was read."""
         self._snapshots: list[tuple[int, bytes]] = []
         """Offset and content of the snapshots behind gaps."""
+        self._sealed = [each for each in self._before if each.sealed]
+        self._written: dict[int, list[AbortedTransaction]] = {}
+        """Entries of sealed segments that were wrong and are on the disk, by base offset."""
 
     def steps(self) -> Iterator[int]:
         """Reads the log, in steps that block, and yields the bytes of each. Raises OSError."""
         start = self._load_snapshot()
         for segment in self._segments:
             if segment.next_offset > start or segment is self._segments[-1]:
-                self._note_gap(segment)
                 size = self._size if segment is self._segments[-1] else segment.size
                 yield from self._replay(segment, segment.position_of(start), size, start)
         self._producers.end_offset = self._end
+        self._write_sealed()
+
+    def more(self) -> Iterator[int]:
+        """``steps`` for what was appended since. Call it on the event loop, and run what it returns in a thread."""
+        assert self.stands
+        parts = self._appended()
+        self._sealed = [each for each in self._at_or_after(self._log) if each.sealed]
+
+        def steps() -> Iterator[int]:
+            for part in parts:
+                yield from self._replay(*part)
+            self._write_sealed()
+
+        return steps()
+
+    def _appended(self) -> list[tuple[LogSegment, int, int, int]]:
+        """What to replay of the segments that were written to since; it counts as read from now on."""
+        last, start = self._segments[-1], self._end
+        parts = [(last, self._size, last.size, start)]
+        for segment in self._at_or_after(self._log):
+            if segment.base_offset > last.base_offset:
+                self._segments.append(segment)
+                parts.append((segment, 0, segment.size, start))
+        self._end, self._size = self._log.log_end_offset, self._log.active.size
+        return parts
+
+    def _write_sealed(self) -> None:
+        for segment in self._sealed:
+            entries = self._aborted[segment.base_offset]
+            if entries != segment.transactions():
+                segment.aborted.replace(segment.file_system, segment.path(TXN_INDEX_SUFFIX), entries)
+                self._written[segment.base_offset] = entries
+
+    @property
+    def ready(self) -> bool:
+        """Whether ``install`` has nothing to sync and little to read: all segments that are sealed now have been written, and
+        not much was appended since."""
+        log, last = self._log, self._segments[-1]
+        sealed = all(each in self._sealed for each in self._at_or_after(log) if each.sealed)
+        return sealed and log.active in (last, self._segment) and log.active.size - self._size <= STEP_BYTES
 
     def _load_snapshot(self) -> int:
         log, oldest = self._log, self._segments[0].base_offset
@@ -75,11 +119,14 @@ class StateRebuild:
         return oldest
 
     def _note_gap(self, segment: LogSegment) -> None:
-        if 0 <= self._read_to < segment.base_offset > self._first:
+        noted = any(offset == segment.base_offset for offset, _ in self._snapshots)
+        if 0 <= self._read_to < segment.base_offset > self._first and not noted:
             self._snapshots.append((segment.base_offset, self._producers.encode_snapshot()))
 
     def _replay(self, segment: LogSegment, position: int, end: int, start: int) -> Iterator[int]:
         read = 0
+        if position == 0:
+            self._note_gap(segment)
         for first, last in readable_parts(segment.rotten, position, end):
             for header, batch in iter_batches(segment.file, first, last, STEP_BYTES):
                 if header.producer_id >= 0 and header.base_offset >= start:
@@ -106,15 +153,11 @@ class StateRebuild:
         return [each for each in log.segments if each.base_offset >= self._first]
 
     def install(self) -> None:
-        """Replaces the log's state. Reads what was appended meanwhile and blocks for a sync of each transaction index that was
-        wrong. Raises OSError."""
-        assert self.stands
+        """Replaces the log's state; needs ``stands`` and ``ready``. Reads what was appended meanwhile. Raises OSError."""
+        assert self.stands and self.ready
         log = self._log
-        last = self._segments[-1]
-        deque(self._replay(last, self._size, last.size, self._end), maxlen=0)
-        for segment in self._at_or_after(log)[len(self._before) :]:
-            self._note_gap(segment)
-            deque(self._replay(segment, 0, segment.size, self._end), maxlen=0)
+        for part in self._appended():
+            deque(self._replay(*part), maxlen=0)
         state = self._producers
         state.end_offset = log.log_end_offset
         for segment in self._at_or_after(log):
@@ -135,9 +178,12 @@ class StateRebuild:
 
     def _correct(self, segment: LogSegment) -> None:
         entries = self._aborted[segment.base_offset]
-        if entries != segment.transactions():
-            segment.aborted.replace(segment.file_system, segment.path(TXN_INDEX_SUFFIX), entries)
-            if entries:
-                self._log.files.segments.note_aborting(segment)
+        written = self._written.get(segment.base_offset)
+        if written is not None:
+            segment.aborted.written_elsewhere(written)
+        elif entries != segment.transactions():
+            segment.aborted.rewrite(segment.file_system, segment.path(TXN_INDEX_SUFFIX), entries)
+        if entries:
+            self._log.files.segments.note_aborting(segment)
         replayed = self._mended if segment is self._segment else segment
         segment.aborted.incomplete = bool(replayed.rotten)

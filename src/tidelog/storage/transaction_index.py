@@ -63,6 +63,20 @@ class TransactionIndex:
         self._entries = list(entries)
         self._unsynced = False
 
+    def rewrite(self, fs: FileSystem, path: str, entries: list[AbortedTransaction]) -> None:
+        """Replaces all entries of a segment that is not sealed: a power loss makes a start read it and write its index again. The
+        next flush syncs them."""
+        file = fs.open(path, create=True)
+        file.truncate(0)
+        file.write(0, b"".join(entry.encode() for entry in entries))
+        file.close()
+        self._entries = list(entries)
+        self._unsynced = True
+
+    def written_elsewhere(self, entries: list[AbortedTransaction]) -> None:
+        """``replace`` wrote these in a thread, and the old ones may have been read meanwhile."""
+        self._entries = list(entries)
+
     def cut(self, fs: FileSystem, path: str, end_offset: int) -> None:
         """Drops entries whose marker is at or past ``end_offset``. Blocks for a sync."""
         entries = self.entries(fs, path)

@@ -9,7 +9,7 @@ import pytest
 from sim.workload import NOW_MS, append, batch, end_transaction, load, new_log
 from tidelog.records.batch import iter_headers
 from tidelog.replication.repair import Replacement, damages
-from tidelog.storage import reading
+from tidelog.storage import reading, state_rebuild
 from tidelog.storage.log_config import LogConfig
 from tidelog.storage.rotten_range import RottenRange
 from tidelog.storage.splice import SpliceJob
@@ -18,6 +18,12 @@ from tidelog.storage.unified_log import UnifiedLog
 from tidelog.testing.simulation.disk import SimDisk
 
 SMALL = LogConfig(segment_bytes=500)
+
+
+def install(rebuild: StateRebuild) -> None:
+    while not rebuild.ready:
+        deque(rebuild.more(), maxlen=0)
+    rebuild.install()
 
 
 def transactions(log: UnifiedLog) -> None:
@@ -71,7 +77,7 @@ def test_the_state_is_as_if_nothing_had_been_damaged(number: int, meanwhile: boo
             each.roll(NOW_MS)
             append(each, batch(1, producer=(10, 0, 1)))
     assert job.stands and rebuild.stands
-    rebuild.install()
+    install(rebuild)
     job.put_in_place()
     job.finish()
     assert state(log) == state(whole)
@@ -114,7 +120,7 @@ def test_a_marker_that_an_earlier_start_did_without_ends_its_transaction(clean: 
     deque(job.steps(), maxlen=0)
     rebuild = StateRebuild(log, damage.segment, job.mended, NOW_MS)
     deque(rebuild.steps(), maxlen=0)
-    rebuild.install()
+    install(rebuild)
     job.put_in_place()
     assert log.last_stable_offset == log.log_end_offset
     log.check()
@@ -131,7 +137,7 @@ def test_segments_that_retention_deletes_meanwhile_do_not_matter() -> None:
     deque(rebuild.steps(), maxlen=0)
     log.delete_records_before(log.segments[1].base_offset)
     assert len(log.retention_step(NOW_MS).segments) == 1 and rebuild.stands
-    rebuild.install()
+    install(rebuild)
     assert state(log)[0] == state(whole)[0]
     log.check()
 
@@ -155,7 +161,7 @@ def test_a_gap_between_segments_does_not_pass_for_a_loss_after_a_rebuild(meanwhi
     if not meanwhile:
         rebuild = StateRebuild(log, log.segments[0], log.segments[0], NOW_MS)
         deque(rebuild.steps(), maxlen=0)
-    rebuild.install()
+    install(rebuild)
     log.flush()
     disk.sync_dir(log.log_dir)
     disk.sync_dir("/")
@@ -173,3 +179,62 @@ def test_a_log_that_was_cut_meanwhile_keeps_its_state() -> None:
     assert rebuild.stands
     log.truncate_to(log.log_end_offset - 1, NOW_MS)
     assert not rebuild.stands
+
+
+def broken_indexes(*, sealed_after: bool) -> tuple[SimDisk, UnifiedLog, StateRebuild]:
+    """Three segments whose transaction indexes are empty, and a rebuild of them; the second is sealed before or after it ran."""
+    disk = SimDisk()
+    log = new_log(disk, SMALL)
+    append(log, batch(1, producer=(7, 0, 0), transactional=True))
+    end_transaction(log, 7, commit=False)
+    log.roll(NOW_MS)
+    log.flush()
+    append(log, batch(1, producer=(7, 0, 1), transactional=True))
+    end_transaction(log, 7, commit=False)
+    if not sealed_after:
+        log.roll(NOW_MS)
+        log.flush()
+    for segment in log.segments:
+        segment.aborted.reset(disk, segment.path(".txnindex"))
+    rebuild = StateRebuild(log, log.segments[0], log.segments[0], NOW_MS)
+    deque(rebuild.steps(), maxlen=0)
+    if sealed_after:
+        log.roll(NOW_MS)
+        log.flush()
+    return disk, log, rebuild
+
+
+@pytest.mark.parametrize("sealed_after", [False, True])
+def test_the_event_loop_waits_for_no_sync(sealed_after: bool) -> None:
+    disk, log, rebuild = broken_indexes(sealed_after=sealed_after)
+    assert rebuild.ready is not sealed_after
+    if sealed_after:
+        deque(rebuild.more(), maxlen=0)
+    append(log, batch(1, producer=(7, 0, 2), transactional=True))
+    end_transaction(log, 7, commit=False)
+    log.active.aborted.reset(disk, log.active.path(".txnindex"))
+    for kind in ("sync", "sync_dir"):
+        disk.fail(kind, 1, 5)
+    assert rebuild.ready
+    rebuild.install()
+    disk.heal()
+    right = [(7, 0), (7, 2), (7, 4)]
+    assert [(each.producer_id, each.first_offset) for each in reading.aborted_transactions(log, 0, 6)] == right
+    log.flush()
+    disk.sync_dir(log.log_dir)
+    disk.sync_dir("/")
+    again = load(disk.crash(seed=2), SMALL, recovery_point=log.recovery_point)
+    assert [(each.producer_id, each.first_offset) for each in reading.aborted_transactions(again, 0, 6)] == right
+
+
+def test_much_that_was_appended_is_not_read_on_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, log, rebuild = broken_indexes(sealed_after=False)
+    append(log, batch(1, producer=(7, 0, 2)))
+    assert rebuild.ready
+    monkeypatch.setattr(state_rebuild, "STEP_BYTES", 100)
+    append(log, batch(1, producer=(7, 0, 3), value=bytes(200)))
+    assert not rebuild.ready
+    deque(rebuild.more(), maxlen=0)
+    assert rebuild.ready
+    rebuild.install()
+    assert log.producers.entries[7].last_sequence == 3

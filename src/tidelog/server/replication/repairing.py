@@ -24,6 +24,7 @@ from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.replication.unmended import never
 from tidelog.server.cluster.channels import Channel, ChannelError
 from tidelog.server.runtime import LoopRuntime
+from tidelog.server.upkeep.damage_list import write_damage_list
 from tidelog.storage.scrub import GUIDE, rest_after
 from tidelog.storage.segment import LOG_SUFFIX
 from tidelog.storage.splice import SpliceFailed, SpliceJob
@@ -39,6 +40,8 @@ LONGEST_S = 600.0
 TIMEOUT_MS = 30_000
 ANSWER_BYTES = 1 << 20
 FLUSH_POLL_S = 0.01
+MOST_CATCHING_UP = 10
+"""How often a rebuild of the state may read what was appended during it, before it is put off."""
 BYTES_PER_SECOND = 16 << 20
 """The rate while the scrub is off."""
 _READ_COMMITTED = 1
@@ -204,8 +207,13 @@ class Repairing:
                 state = StateRebuild(here, damage.segment, job.mended, self._runtime.even_ms())
                 await self._run(state.steps())
             await self._no_flush(here)
+            for _ in range(MOST_CATCHING_UP):
+                if state is None or not state.stands or state.ready:
+                    break
+                await self._run(state.more(), hurry=True)
+                await self._no_flush(here)
             unchanged = partition.log is here and not partition.deleted and partition.leader_epoch == epoch
-            if not (unchanged and job.stands and (state is None or state.stands)):
+            if not (unchanged and job.stands and (state is None or (state.stands and state.ready))):
                 raise NotNow("the log changed meanwhile")
             if state is not None:
                 # Before the records can be read: readers of committed data must not get what was aborted.
@@ -216,8 +224,7 @@ class Repairing:
             raise
         self._mended(here, damage, donor, job)
         await self._runtime.run_long(job.finish)
-        if (written := here.files.damage_job()) is not None:
-            here.files.damage.written(await self._runtime.run_long(written.run))
+        await write_damage_list(self._runtime, here)
         self._replicas.flush(partition)
 
     async def _no_flush(self, here: UnifiedLog) -> None:
@@ -240,14 +247,16 @@ class Repairing:
 
     # -- pace -----------------------------------------------------------------------------------------------------------
 
-    async def _run(self, steps: Iterator[int]) -> None:
+    async def _run(self, steps: Iterator[int], *, hurry: bool = False) -> None:
+        """Runs the steps in a thread; with ``hurry`` without rests, to catch up with a log that grows."""
         step: Callable[[], int] = partial(next, steps, -1)
         while True:
             began = self._runtime.loop.time()
             length = await self._runtime.run_long(step)
             if length < 0:
                 return
-            await self._rest(length, began)
+            if not hurry:
+                await self._rest(length, began)
 
     async def _rest(self, length: int, began_s: float) -> None:
         await self._runtime.sleep(rest_after(length, self._runtime.loop.time() - began_s, self._rate))

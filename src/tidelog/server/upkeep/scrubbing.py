@@ -23,6 +23,7 @@ from tidelog.model.ports import Buffer, File
 from tidelog.replication.replica_manager import ReplicaManager
 from tidelog.server.runtime import LoopRuntime
 from tidelog.server.serving.residency import resident_length
+from tidelog.server.upkeep.damage_list import write_damage_list
 from tidelog.storage.scrub import ScrubPass, SegmentCheck, damaged_snapshots, rest_after, segments_of
 from tidelog.storage.segment import LOG_SUFFIX, LogSegment
 from tidelog.storage.unified_log import UnifiedLog
@@ -155,8 +156,7 @@ class ScrubWorker(ABC):
                 log.error("the scrub cannot read %s: %s", segment.path(LOG_SUFFIX), problem)
                 if problem.errno != errno.EIO:
                     return
-        if (job := stored.files.damage_job()) is not None:
-            stored.files.damage.written(await self._runtime.run_long(job.run))
+        await write_damage_list(self._runtime, stored)
         snapshots = await self._runtime.run_long(partial(damaged_snapshots, stored, segments))
         self.found += len({*snapshots} - self._snapshots)
         self._snapshots |= {*snapshots}
